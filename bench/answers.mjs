@@ -2,7 +2,7 @@
 import { defineTool } from '../dist/src/index.js'
 
 /** A complete answer. `more` adds or overrides fields. */
-export const said = (text, toolCalls = [], more = {}) => ({
+export const createAnswer = (text, toolCalls = [], more = {}) => ({
   text,
   reasoning: '',
   refusal: null,

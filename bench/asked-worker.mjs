@@ -5,7 +5,7 @@ import { fork } from 'node:child_process'
 export async function openWorker(url, args, options = {}) {
   const child = fork(url, args, options)
   const open = new Map()
-  let asked = 0
+  let lastId = 0
   const ready = new Promise((resolve) => open.set(0, { resolve }))
   child.on('message', ({ n, value, error }) => {
     const { resolve, reject } = open.get(n)
@@ -16,11 +16,11 @@ export async function openWorker(url, args, options = {}) {
   await ready
   return {
     child,
-    ask: (what, given = {}) =>
+    ask: (what, options = {}) =>
       new Promise((resolve, reject) => {
-        const n = (asked += 1)
+        const n = (lastId += 1)
         open.set(n, { resolve, reject })
-        child.send({ n, what, ...given })
+        child.send({ n, what, ...options })
       }),
     kill: () => {
       const gone = new Promise((resolve) => child.once('exit', resolve))
@@ -32,9 +32,9 @@ export async function openWorker(url, args, options = {}) {
 
 /** Runs in the worker. `does` maps each request name to its handler. */
 export function answerParent(does) {
-  process.on('message', async ({ n, what, ...given }) => {
+  process.on('message', async ({ n, what, ...options }) => {
     try {
-      process.send({ n, value: await does[what](given) })
+      process.send({ n, value: await does[what](options) })
     } catch (error) {
       process.send({ n, error: String(error?.stack ?? error) })
     }

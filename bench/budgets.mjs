@@ -80,9 +80,9 @@ async function runCrowd(budget, runs, from) {
 if (process.argv[2] === 'worker') {
   const [dir, from] = process.argv.slice(3)
   const store = fileStore({ dir })
-  const told = await runCrowd(createBudget({ id: 'shared', ...limits, store }), 50, Number(from))
+  const outcome = await runCrowd(createBudget({ id: 'shared', ...limits, store }), 50, Number(from))
   store.close()
-  process.stdout.write(JSON.stringify(told))
+  process.stdout.write(JSON.stringify(outcome))
 } else {
   const rows = []
   for (const [answers, from] of [
@@ -116,10 +116,10 @@ async function inFourProcesses(from) {
       const child = spawn(process.execPath, ['--no-deprecation', here, 'worker', dir, String(from)], {
         stdio: ['ignore', 'pipe', 'inherit'],
       })
-      let told = ''
-      child.stdout.on('data', (chunk) => (told += chunk))
+      let output = ''
+      child.stdout.on('data', (chunk) => (output += chunk))
       await new Promise((resolve) => child.once('close', resolve))
-      return JSON.parse(told)
+      return JSON.parse(output)
     }),
   )
   const store = fileStore({ dir })

@@ -41,10 +41,10 @@ if (process.argv.includes('--write')) {
   writeFileSync(docs, written(readFileSync(docs, 'utf8'), 'counts', table(rows)))
   console.log(`Written: ${JSON.stringify(counted)}`)
 } else {
-  const kept = JSON.parse(readFileSync(file, 'utf8'))
-  const limit = (key) => (key.endsWith('KiB') ? kept[key] * tolerance : kept[key])
+  const recorded = JSON.parse(readFileSync(file, 'utf8'))
+  const limit = (key) => (key.endsWith('KiB') ? recorded[key] * tolerance : recorded[key])
   const grown = Object.keys(counted).filter((key) => !(counted[key] <= limit(key)))
-  const rows = Object.keys(counted).map((key) => ({ 'a step': key, kept: kept[key], now: counted[key] }))
+  const rows = Object.keys(counted).map((key) => ({ 'a step': key, kept: recorded[key], now: counted[key] }))
   console.table(rows)
   if (grown.length > 0) {
     console.error(`A step costs more than bench/counts.json allows: ${grown.join(', ')}.`)

@@ -42,8 +42,8 @@ async function fill(store, sideBySide) {
     await Promise.all(
       some.map(async ({ id, summary }) => {
         const lease = await store.acquire(id, { holder: 'bench', ttlMs: 60_000 })
-        const told = await store.append(lease, [record], summary, { release: true })
-        if (!told?.released) await store.release(lease)
+        const receipt = await store.append(lease, [record], summary, { release: true })
+        if (!receipt?.released) await store.release(lease)
       }),
     )
   }

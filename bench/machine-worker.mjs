@@ -95,13 +95,13 @@ const measurements = {
       waiting++
       return new Promise(() => undefined)
     }, 50)
-    const kept = []
+    const retained = []
     const park = async (count) => {
-      for (let i = 0; i < count; i++) kept.push(agent.run('Go.'))
-      while (waiting < kept.length) await sleep(1)
+      for (let i = 0; i < count; i++) retained.push(agent.run('Go.'))
+      while (waiting < retained.length) await sleep(1)
     }
     const bytes = (await keptBytes(park, runs)) / runs
-    if (kept.some(({ state }) => state !== 'WAITING_FOR_TOOL')) refuse('a run that does not wait')
+    if (retained.some(({ state }) => state !== 'WAITING_FOR_TOOL')) refuse('a run that does not wait')
     return { bytes }
   },
 
@@ -124,9 +124,9 @@ const measurements = {
           count('abortControllers')
         }
       },
-      setTimeout: (...given) => {
+      setTimeout: (...args) => {
         count('timers')
-        return setTimeout(...given)
+        return setTimeout(...args)
       },
     }
     const hook = createHook({
@@ -148,15 +148,15 @@ const measurements = {
     for (const steps of lengths) {
       const quiet = await runner('statewright', steps)
       const inspected = await runner('statewright', steps, { options: { inspect } })
-      const heard = await runner('statewright', steps, {
+      const runOnce = await runner('statewright', steps, {
         watch: (run) => run.events$.subscribe(() => count('events')),
       })
       await quiet()
       for (const key of Object.keys(counted)) delete counted[key]
       Object.assign(globalThis, counting)
-      EventTarget.prototype.addEventListener = function (...given) {
+      EventTarget.prototype.addEventListener = function (...args) {
         count('listeners')
-        return addEventListener.apply(this, given)
+        return addEventListener.apply(this, args)
       }
       hook.enable()
       await quiet()
@@ -164,7 +164,7 @@ const measurements = {
       Object.assign(globalThis, { AbortController, setTimeout })
       EventTarget.prototype.addEventListener = addEventListener
       await inspected()
-      await heard()
+      await runOnce()
       results.push({ ...counted })
     }
     const [short, long] = results

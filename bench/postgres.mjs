@@ -4,7 +4,7 @@
 import pg from 'pg'
 import { createAgent } from '../dist/src/index.js'
 import { postgresStore } from '../dist/src/stores/postgres/index.js'
-import { call, look, said } from './answers.mjs'
+import { call, look, createAnswer } from './answers.mjs'
 
 const quick = process.argv.includes('--quick')
 const connectionString = process.env['STATEWRIGHT_TEST_POSTGRES']
@@ -31,7 +31,7 @@ const model = {
   request: async ({ messages }) => {
     const step = messages.filter(({ role }) => role === 'assistant').length
     const more = { usage, model: 'bench-1' }
-    return step === steps - 1 ? said('Done.', [], more) : said('', [call('look', step)], more)
+    return step === steps - 1 ? createAnswer('Done.', [], more) : createAnswer('', [call('look', step)], more)
   },
 }
 
@@ -47,12 +47,12 @@ try {
   )
   const seconds = (performance.now() - began) / 1000
   const { user, system } = process.cpuUsage(cpu)
-  const taken = results.reduce((sum, result) => sum + result.steps, 0)
+  const steps = results.reduce((sum, result) => sum + result.steps, 0)
   const ended = results.filter(({ state }) => state === 'COMPLETED').length
-  console.log(`${runs} sessions side by side, ${ended} completed, ${taken} steps in ${seconds.toFixed(2)} s`)
-  console.log(`steps a second: ${(taken / seconds).toFixed(0)} (goal ≥ 500)`)
-  console.log(`CPU of this process a step: ${((user + system) / 1000 / taken).toFixed(2)} ms`)
-  console.log(`statements a step: ${(statements / taken).toFixed(2)} (goal ≤ 3)`)
+  console.log(`${runs} sessions side by side, ${ended} completed, ${steps} steps in ${seconds.toFixed(2)} s`)
+  console.log(`steps a second: ${(steps / seconds).toFixed(0)} (goal ≥ 500)`)
+  console.log(`CPU of this process a step: ${((user + system) / 1000 / steps).toFixed(2)} ms`)
+  console.log(`statements a step: ${(statements / steps).toFixed(2)} (goal ≤ 3)`)
   statements = 0
   const alone = await agent.run('Go.', { session: 'alone' }).result
   console.log(`statements a step, one session alone: ${(statements / alone.steps).toFixed(2)}`)

@@ -58,7 +58,8 @@ const unheld = async () => {
 const log = (...words) => console.log(...words)
 
 let workers = await Promise.all([openWorker(server.url), openWorker(server.url)])
-const all = (what, given = () => ({})) => Promise.all(workers.map((worker, n) => worker.ask(what, given(n))))
+const all = (what, optionsOf = () => ({})) =>
+  Promise.all(workers.map((worker, n) => worker.ask(what, optionsOf(n))))
 const half = (ids) => (n) => ({ ids: ids.filter((_, i) => i % 2 === n) })
 
 // A few sessions first, to compile the code and open the connections.

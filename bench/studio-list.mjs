@@ -82,8 +82,8 @@ async function fill(store, from, to, played) {
     await Promise.all(
       ids.map(async (n) => {
         const { records, summary } = played[n % played.length]
-        const told = { ...summary, title: `Session ${n}`, tags: { tenant: String(n % 7) } }
-        await write(store, `session-${n}`, records, told)
+        const entry = { ...summary, title: `Session ${n}`, tags: { tenant: String(n % 7) } }
+        await write(store, `session-${n}`, records, entry)
       }),
     )
   }

@@ -14,7 +14,7 @@ const dispatcher = transport === 'dispatcher' ? new (await import('undici')).Age
 const { openaiChat } = await import('../dist/src/index.js')
 const toolResult = 'x'.repeat(200)
 const tools = declared.map(({ function: tool }) => tool)
-const asked = { instructions: null, nudges: [], tools, sampling: {}, extraBody: {}, stream }
+const request = { instructions: null, nudges: [], tools, sampling: {}, extraBody: {}, stream }
 const { signal } = new AbortController()
 let requests = 0
 
@@ -32,7 +32,7 @@ async function converse(model) {
   for (let step = 0; ; step++) {
     requests++
     const answer = await model.request(
-      { ...asked, messages: [...messages] },
+      { ...request, messages: [...messages] },
       { signal, onDelta, onActivity() {} },
     )
     if (!answer.complete || answer.usage?.totalTokens !== 120) refuse(JSON.stringify(answer).slice(0, 200))

@@ -73,11 +73,11 @@ async function parked() {
     model: openaiChat({ model: 'steps-50', baseURL: url, apiKey: 'bench' }),
     tools: [tool],
   })
-  const kept = []
+  const retained = []
   const park = async (count) => {
     for (let i = 0; i < count; i += 50) {
-      for (let j = 0; j < 50; j++) kept.push(agent.run('Go.'))
-      while (waiting < kept.length) await sleep(1)
+      for (let j = 0; j < 50; j++) retained.push(agent.run('Go.'))
+      while (waiting < retained.length) await sleep(1)
     }
   }
   return { bytes: await keptBytes(park, runs), runs }

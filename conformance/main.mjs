@@ -36,7 +36,7 @@ function leave(text) {
   process.exit(2)
 }
 
-function asked() {
+function readNames() {
   const text = { type: 'string' }
   const flag = { type: 'boolean', default: false }
   try {
@@ -59,7 +59,7 @@ function asked() {
   }
 }
 
-const options = asked()
+const options = readNames()
 if (options.help) {
   process.stdout.write(help)
   process.exit(0)

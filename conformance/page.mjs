@@ -84,10 +84,10 @@ function betterOf({ results }) {
       (one) => one.peer === peer && one.case === id && one.variant === variant && one.result === 'pass',
     )
   const own = results.filter((one) => one.peer === 'statewright' && one.result !== 'pass')
-  const rows = own.flatMap((told) => {
-    const { case: id, variant, evidence } = told
+  const rows = own.flatMap((entry) => {
+    const { case: id, variant, evidence } = entry
     const others = [...new Set(results.map(({ peer }) => peer))].filter((peer) => peer !== 'statewright')
-    const better = others.filter((peer) => isPassedBy(peer, told))
+    const better = others.filter((peer) => isPassedBy(peer, entry))
     return better.length > 0 ? [[`\`${id}\``, variant, better.join(', '), observed(evidence)]] : []
   })
   if (rows.length === 0)

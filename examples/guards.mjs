@@ -43,9 +43,9 @@ function paymentPolicy(mayPay) {
       return { paid: paid + sum(amounts(results.filter(({ status }) => status === 'ok'))) }
     },
     verdict: async ({ paid }, { fact, signal, context }) => {
-      const asked = fact.type === 'calls' ? amounts(fact.calls) : []
-      if (asked.length === 0) return { action: 'ok' }
-      const total = paid + sum(asked)
+      const calls = fact.type === 'calls' ? amounts(fact.calls) : []
+      if (calls.length === 0) return { action: 'ok' }
+      const total = paid + sum(calls)
       const { allowed, limit } = await mayPay({ user: context.user, total }, signal)
       if (allowed) return { action: 'ok' }
       return {

@@ -44,14 +44,14 @@ const nanos = ({ startTime: [seconds, rest] }) => seconds * 1e9 + rest
 
 function described({ name, attributes, links, events }) {
   const tokens = attributes['gen_ai.usage.input_tokens']
-  const told = [
+  const lines = [
     tokens === undefined ? '' : `${tokens} + ${attributes['gen_ai.usage.output_tokens']} tokens`,
     attributes['statewright.outcome.state'] ?? '',
     attributes['error.type'] ?? '',
     ...events.flatMap((event) => event.attributes['statewright.approval.outcome'] ?? []),
     links.length > 0 ? 'linked to the stretch before' : '',
   ]
-  return [name, ...told.filter(Boolean)].join(' · ')
+  return [name, ...lines.filter(Boolean)].join(' · ')
 }
 
 const turns = [

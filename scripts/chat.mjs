@@ -5,14 +5,14 @@ import { installPackages } from './install-packages.mjs'
 import { jestStatus } from './suite.mjs'
 
 const folder = fileURLToPath(new URL('../test/ui/newest', import.meta.url))
-const given = process.argv.slice(2)
+const args = process.argv.slice(2)
 const variables = { STATEWRIGHT_SUITE: 'chat' }
 let status = jestStatus(
-  ['--runInBand', 'test/agui/paths.test.ts', 'test/ui/paths.test.ts', ...given],
+  ['--runInBand', 'test/agui/paths.test.ts', 'test/ui/paths.test.ts', ...args],
   variables,
 )
 if (installPackages(folder, 'ai')) {
-  status ||= jestStatus(['--runInBand', 'test/ui', ...given], { ...variables, AI_NEWEST: 'installed' })
+  status ||= jestStatus(['--runInBand', 'test/ui', ...args], { ...variables, AI_NEWEST: 'installed' })
 } else {
   const isCI = process.env.CI === 'true'
   console.log(

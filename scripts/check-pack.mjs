@@ -28,17 +28,17 @@ function program(variables) {
     env: { ...env, ...variables },
     timeout: 30_000,
   })
-  let said = ''
+  let output = ''
   for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (text) => (said += text))
-  return new Promise((resolve) => child.once('close', (code) => resolve({ code, said })))
+    stream.setEncoding('utf8').on('data', (text) => (output += text))
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, output })))
 }
 
-function expect({ code, said }, how, wanted, ...words) {
-  const missing = words.filter((word) => !said.includes(word))
+function expect({ code, output }, how, wanted, ...words) {
+  const missing = words.filter((word) => !output.includes(word))
   if (code === wanted && missing.length === 0) return
   throw new Error(
-    `The README's program ${how} ended with ${code}, without ${JSON.stringify(missing)}:\n${said}`,
+    `The README's program ${how} ended with ${code}, without ${JSON.stringify(missing)}:\n${output}`,
   )
 }
 

@@ -62,6 +62,9 @@ export function findSizes(text) {
 
 /** One kB covers rounding and differences of zlib between Node versions. */
 export function isStale(line, sizes) {
-  const told = new Map(parseSizes(line).map(({ name, kB }) => [name, kB]))
-  return told.size !== sizes.length || sizes.some(({ name, kB }) => !(Math.abs(told.get(name) - kB) <= 1))
+  const recordedSizes = new Map(parseSizes(line).map(({ name, kB }) => [name, kB]))
+  return (
+    recordedSizes.size !== sizes.length ||
+    sizes.some(({ name, kB }) => !(Math.abs(recordedSizes.get(name) - kB) <= 1))
+  )
 }

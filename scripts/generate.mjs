@@ -9,7 +9,7 @@ import { createRecordsSchema } from './records-schema.mjs'
 import { agentSpace, formatCoverage, generatePaths, generateJestTests } from '../dist/src/testing/index.js'
 
 const root = new URL('../', import.meta.url)
-const made = 'Generated from machines/agent.machine.ts by `npm run generate`. Do not edit.'
+const notice = 'Generated from machines/agent.machine.ts by `npm run generate`. Do not edit.'
 
 const { paths, coverage } = generatePaths(agentMachine, agentSpace())
 const pairs = generatePaths(agentMachine, { ...agentSpace(), coverage: 'transition-pairs' })
@@ -22,14 +22,14 @@ const { film, picture } = await drawFilmAndPicture()
 const files = {
   'test/paths/transitions.test.ts': generateJestTests(paths, {
     title: 'every transition, on the live agent',
-    header: `@ts-nocheck ${made}`,
+    header: `@ts-nocheck ${notice}`,
     imports: [
       `import { replay } from '../../src/testing/index.js'`,
       `import { agentHarness } from '../support/agent-harness/agent-harness.js'`,
     ],
     harness: 'agentHarness(steps)',
   }),
-  'test/paths/pairs.txt': `${made}\n\n${formatCoverage(pairs.coverage)}`,
+  'test/paths/pairs.txt': `${notice}\n\n${formatCoverage(pairs.coverage)}`,
   'visualizations/agent.overview.svg': await toOverviewSvg(chart),
   'visualizations/agent.film.svg': film,
   'visualizations/agent.visited.svg': picture,

@@ -73,12 +73,12 @@ export async function ownPostgres({ preload = '' } = {}) {
     '-E',
     'UTF8',
   ]
-  const made = spawnSync(join(programs, 'initdb'), [...initialise, '--locale=C', '--no-sync'], {
+  const outcome = spawnSync(join(programs, 'initdb'), [...initialise, '--locale=C', '--no-sync'], {
     ...user,
     cwd: folder,
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-  if (made.status !== 0) throw new Error('initdb failed.')
+  if (outcome.status !== 0) throw new Error('initdb failed.')
 
   const port = await freePort()
   const settings = [

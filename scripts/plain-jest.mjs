@@ -24,9 +24,9 @@ function test(name, body, ms) {
 /** A row is an argument list or a single argument. The name uses as many as it has placeholders. */
 const each = (define) => (rows) => (name, body, ms) => {
   for (const row of rows) {
-    const given = Array.isArray(row) ? row : [row]
+    const values = Array.isArray(row) ? row : [row]
     const places = name.match(/%[sdifjoO]/g)?.length ?? 0
-    define(format(name, ...given.slice(0, places)), () => body(...given), ms)
+    define(format(name, ...values.slice(0, places)), () => body(...values), ms)
   }
 }
 describe.each = each(describe)

@@ -20,7 +20,7 @@ const folder = join(root, '.simulation')
 const ownRegressions = join(root, 'test/simulation/regressions.json')
 const mostSeeds = 2000
 /** Files made by this process, because others may run at the same time. */
-const made = new Set()
+const folders = new Set()
 
 class BadOption extends Error {}
 
@@ -47,16 +47,16 @@ function readOptions() {
     throw new BadOption(error.message.split('\n')[0])
   }
   for (const name of ['seed', 'seeds', 'from', 'workers', 'most']) {
-    const given = values[name]
-    if (typeof given !== 'string') continue
-    const isWhole = /^\d+$/.test(given) && Number.isSafeInteger(Number(given))
-    if (!isWhole || (name !== 'seed' && Number(given) < 1))
+    const value = values[name]
+    if (typeof value !== 'string') continue
+    const isWhole = /^\d+$/.test(value) && Number.isSafeInteger(Number(value))
+    if (!isWhole || (name !== 'seed' && Number(value) < 1))
       throw new BadOption(
         name === 'seed'
-          ? `--seed takes a whole number, not '${given}'.`
-          : `--${name} takes a positive integer, not '${given}'.`,
+          ? `--seed takes a whole number, not '${value}'.`
+          : `--${name} takes a positive integer, not '${value}'.`,
       )
-    values[name] = Number(given)
+    values[name] = Number(value)
   }
   if (values.defect !== undefined && !planted.some(({ name }) => name === values.defect))
     throw new BadOption(
@@ -73,7 +73,7 @@ function readOptions() {
 async function bundle(defect) {
   mkdirSync(folder, { recursive: true })
   const outfile = join(folder, `${process.pid}-${planted.indexOf(defect)}.mjs`)
-  made.add(outfile)
+  folders.add(outfile)
   const left = new Set(defect?.patches)
   const plant = {
     name: 'plant',
@@ -127,16 +127,16 @@ function run(file, args, hear) {
 }
 
 async function ask(file, args) {
-  const said = []
-  await run(file, args, (what) => said.push(what))
-  return said
+  const seen = []
+  await run(file, args, (what) => seen.push(what))
+  return seen
 }
 
-function printStory({ seed, broken, lines, ends, hash, again, asked, plan }) {
+function printStory({ seed, broken, lines, ends, hash, again, uses, plan }) {
   for (const line of lines) console.log(line)
   console.log(`\nseed ${seed}: ${broken ?? `keeps every promise; it ends ${ends.join(', ')}`}`)
   console.log(`story ${hash.slice(0, 16)}, played again ${again.slice(0, 16)}`)
-  for (const who of asked) console.log(`asked the platform: ${who}`)
+  for (const who of uses) console.log(`asked the platform: ${who}`)
   const { processes, sessions, faults, sayings } = plan
   console.log(
     `${processes} processes, ${sessions} sessions, ${faults.length} faults, ${sayings.length} sayings`,
@@ -147,25 +147,28 @@ function printStory({ seed, broken, lines, ends, hash, again, asked, plan }) {
 async function playOne({ seed, keep, defect, into = ownRegressions }) {
   const file = await bundle(planted.find(({ name }) => name === defect))
   const [story] = await ask(file, ['story', seed])
-  const [told] = story.broken === null ? [story] : await ask(file, ['shrink', seed])
-  printStory(told)
+  const [shrunk] = story.broken === null ? [story] : await ask(file, ['shrink', seed])
+  printStory(shrunk)
   if (keep !== undefined) {
-    const kept = JSON.parse(readFileSync(into, 'utf8'))
-    const others = kept.filter((one) => one.seed !== seed)
-    const list = [...others, { seed, why: keep, plan: told.plan }].sort((a, b) => a.seed - b.seed)
+    const regressions = JSON.parse(readFileSync(into, 'utf8'))
+    const others = regressions.filter((one) => one.seed !== seed)
+    const list = [...others, { seed, why: keep, plan: shrunk.plan }].sort((a, b) => a.seed - b.seed)
     writeFileSync(into, `${JSON.stringify(list, null, 2)}\n`)
     console.log(`Kept in ${relative(root, into)}, which has ${list.length}.`)
   }
-  return story.broken === null && story.hash === story.again && story.asked.length === 0
+  return story.broken === null && story.hash === story.again && story.uses.length === 0
 }
 
 /** Plays stored regressions, as recorded and from their seeds. */
 async function playRegressions(file) {
-  const kept = JSON.parse(readFileSync(ownRegressions, 'utf8'))
-  const said = await ask(file, ['check', ...kept.flatMap(({ seed, plan }) => [seed, JSON.stringify(plan)])])
-  const broken = said.filter((one) => one.broken !== null)
+  const regressions = JSON.parse(readFileSync(ownRegressions, 'utf8'))
+  const checked = await ask(file, [
+    'check',
+    ...regressions.flatMap(({ seed, plan }) => [seed, JSON.stringify(plan)]),
+  ])
+  const broken = checked.filter((one) => one.broken !== null)
   for (const one of broken) console.log(`regression, seed ${one.seed}: ${one.broken}`)
-  console.log(`${kept.length} regressions, ${broken.length} broken`)
+  console.log(`${regressions.length} regressions, ${broken.length} broken`)
   return broken.length === 0
 }
 
@@ -235,8 +238,10 @@ async function playPlanted({ isKnown, defect: only, most = mostSeeds }) {
     const [alone] = await ask(sound, ['check', defect.seed])
     // oxlint-enable no-await-in-loop
     areFound &&= found !== null && alone.broken === null
-    const told = found ? `seed ${found.seed}: ${found.broken}` : 'NOT FOUND'
-    console.log(`${defect.name.padEnd(48)} ${told}${alone.broken === null ? '' : ' (and without it, too)'}`)
+    const outcome = found ? `seed ${found.seed}: ${found.broken}` : 'NOT FOUND'
+    console.log(
+      `${defect.name.padEnd(48)} ${outcome}${alone.broken === null ? '' : ' (and without it, too)'}`,
+    )
   }
   console.log(`${list.length} defects planted, ${areFound ? 'all found' : 'NOT all found'}`)
   return areFound
@@ -256,5 +261,5 @@ try {
   console.error(error.message)
   process.exitCode = 2
 } finally {
-  for (const file of made) rmSync(file, { force: true })
+  for (const file of folders) rmSync(file, { force: true })
 }

@@ -36,18 +36,18 @@ function pack(from, ...options) {
 /** Expectations for `npm start` of each template. */
 const starts = {
   agent: (cwd) => {
-    const said = run('npm', ['start'], cwd)
+    const output = run('npm', ['start'], cwd)
     for (const words of ['find_order', 'refund', 'I did not refund anything.', 'COMPLETED'])
-      if (!said.includes(words)) throw new Error(`npm start did not say '${words}':\n${said}`)
+      if (!output.includes(words)) throw new Error(`npm start did not say '${words}':\n${output}`)
   },
   chat: async (cwd) => {
     run('npm', ['run', 'build'], cwd)
     const port = `${await freePort()}`
     const server = spawn('npm', ['run', 'serve'], { cwd, env: { ...env, PORT: port }, detached: true })
     try {
-      let said = ''
+      let output = ''
       for await (const text of server.stdout.setEncoding('utf8'))
-        if ((said += text).includes('Open http')) break
+        if ((output += text).includes('Open http')) break
       const response = await fetch(`http://127.0.0.1:${port}/`)
       const [cookie] = (response.headers.get('set-cookie') ?? '').split(';')
       const page = await response.text()
@@ -76,12 +76,12 @@ try {
     run(create, [name, '--template', name, '--package', `file:${statewright}`], folder)
     run('npm', ['install', '--silent', '--no-audit', '--no-fund'], cwd)
     run('npm', ['run', 'check'], cwd)
-    const said = run('npm', ['test'], cwd)
+    const output = run('npm', ['test'], cwd)
     // oxlint-disable-next-line no-await-in-loop -- sequential, so that errors are separate
     await starts[name](cwd)
-    const count = (word) => Number(new RegExp(`^# ${word} (\\d+)`, 'm').exec(said)?.[1] ?? Number.NaN)
-    if (!(count('pass') + count('skipped') > 0)) throw new Error(`${name} has no tests:\n${said}`)
-    const why = /# SKIP (.*)/.exec(said)?.[1]
+    const count = (word) => Number(new RegExp(`^# ${word} (\\d+)`, 'm').exec(output)?.[1] ?? Number.NaN)
+    if (!(count('pass') + count('skipped') > 0)) throw new Error(`${name} has no tests:\n${output}`)
+    const why = /# SKIP (.*)/.exec(output)?.[1]
     console.log(
       `${name}: installs, types hold, ${count('pass')} tests pass, starts${why ? `; skipped: ${why}` : ''}`,
     )

@@ -48,14 +48,14 @@ function runStep(name, command, args) {
   const begun = Date.now()
   return new Promise((resolve) => {
     const child = spawn(command, args, { cwd: root, env: { ...process.env, NODE_NO_WARNINGS: '1' } })
-    let said = ''
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (said += data))
-    child.once('error', (error) => resolve({ name, passed: false, said: error.message, begun }))
-    child.once('close', (code) => resolve({ name, passed: code === 0, said, begun }))
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (output += data))
+    child.once('error', (error) => resolve({ name, passed: false, output: error.message, begun }))
+    child.once('close', (code) => resolve({ name, passed: code === 0, output, begun }))
   }).then((step) => {
     const seconds = ((Date.now() - step.begun) / 1000).toFixed(0)
     console.log(`${step.passed ? 'passed' : 'FAILED'}  ${name}  (${seconds} s)`)
-    if (!step.passed) console.log(step.said.trim().split('\n').slice(-mostLines).join('\n'))
+    if (!step.passed) console.log(step.output.trim().split('\n').slice(-mostLines).join('\n'))
     return step.passed
   })
 }

@@ -71,13 +71,13 @@ function give({ grants, calls, setup }: Run, grant: Json, now: number): { grants
 }
 /** Calls that did not start ask again, and their uses do not count. */
 function ungrant(run: Run, ids: string[], patch: Partial<Call> = {}): Run {
-  const meant = run.calls.filter(({ id, grant, done }) => ids.includes(id) && grant !== null && !done)
-  const back = (one: Json): number => meant.filter(({ grant }) => grant === one.id).length
+  const affected = run.calls.filter(({ id, grant, done }) => ids.includes(id) && grant !== null && !done)
+  const back = (one: Json): number => affected.filter(({ grant }) => grant === one.id).length
   return {
     ...run,
     grants: run.grants.map((one) => ('uses' in one ? { ...one, uses: one.uses + back(one) } : one)),
     calls: run.calls.map((call) =>
-      meant.includes(call)
+      affected.includes(call)
         ? { ...call, started: false, approved: false, needs: 'approval', grant: null, ...patch }
         : call,
     ),
@@ -108,7 +108,7 @@ export const changes: Record<string, Change> = {
       ({ id, function: { name, arguments: args }, hosted }: Json, i: number) => {
         const unloaded = !hosted && run.setup.tools[name]?.deferred === true && !run.loaded.includes(name)
         const { needs, decisions, client = false } = output.calls[i]
-        const made = {
+        const created = {
           ...fresh,
           id,
           name,
@@ -124,7 +124,7 @@ export const changes: Record<string, Change> = {
           terms: termsOf(run.setup, decisions),
           limit: limitOf(run.setup, decisions),
         }
-        return decides(decisions, 'deny') ? { ...made, ...refusal } : made
+        return decides(decisions, 'deny') ? { ...created, ...refusal } : created
       },
     )
     return {
@@ -207,7 +207,7 @@ export const changes: Record<string, Change> = {
       const terms = decisions ? termsOf(run.setup, decisions) : call.terms
       const isApproved = call.approved && isEnough(run.setup, terms, call.votes)
       const asks = decides(decisions, 'ask') && !isApproved && call.needs !== 'approval'
-      const asked = {
+      const changes = {
         terms,
         limit: decisions ? limitOf(run.setup, decisions) : call.limit,
         expiresAt: asks ? null : call.expiresAt,
@@ -220,7 +220,7 @@ export const changes: Record<string, Change> = {
         ...call,
         perhaps: true,
         unchecked: false,
-        ...asked,
+        ...changes,
         ...(isDenied && { ...refusal, perhaps: true }),
       }
     }
@@ -245,7 +245,7 @@ export const changes: Record<string, Change> = {
     return change(run, ({ id }: Call) => id === callId, patch)
   },
   takeReply: (run, { now, event: { type, isError, withheld = false, ...event } }) => {
-    const [asked, question] = findAsked(run, { type, ...event })
+    const [target, question] = findAsked(run, { type, ...event })
     const { resultShields, callShields } = run.setup.features
     const answer = (call: Call): Partial<Call> => {
       const { terms, votes } = pollOf(call, question)
@@ -279,14 +279,14 @@ export const changes: Record<string, Change> = {
       const unscreened = type === 'REJECT' ? withheld : resultShields
       return { done: true, failed: type === 'REJECT' || isError === true, unscreened, perhaps: false }
     }
-    if (!asked) return {}
-    const { needs, args = '', votes: givers = [], approved } = answer(asked)
+    if (!target) return {}
+    const { needs, args = '', votes: givers = [], approved } = answer(target)
     const exact = event.grant?.when ? {} : { arguments: args }
     const isUnseen = callShields && withheld && event.arguments !== undefined && !event.grant?.when
-    const isGiven = event.grant && approved && needs === 'nobody' && !asked.hosted && !isUnseen
+    const isGiven = event.grant && approved && needs === 'nobody' && !target.hosted && !isUnseen
     return {
-      ...change(run, (one: Call) => one === asked, answer(asked)),
-      ...(isGiven && give(run, { ...event.grant, tool: asked.name, ...exact, givers }, now)),
+      ...change(run, (one: Call) => one === target, answer(target)),
+      ...(isGiven && give(run, { ...event.grant, tool: target.name, ...exact, givers }, now)),
     }
   },
   wake: (run) => ({ pausing: false, ...change(run, due['paused'], { needs: 'nobody' }) }),
@@ -314,7 +314,7 @@ export const changes: Record<string, Change> = {
         return tool && mayRepeat(tool) && !isPast(expiresAt, now) && !isEnded
       })
     const isInDoubt = (it: Call) => due['running']?.(it) && !it.unloaded && it.name in tools && !isSafe(it)
-    const asked = config.toolCalls.onInterrupted === 'approval' && {
+    const approval = config.toolCalls.onInterrupted === 'approval' && {
       started: false,
       needs: 'approval',
       approved: false,
@@ -323,8 +323,8 @@ export const changes: Record<string, Change> = {
       grant: null,
       bound: true,
     }
-    const isOpen = !asked && ask('hasOtherTools', run) && Object.values<Json>(tools).some((t) => t.handoff)
-    const [meant, patch] = isOpen ? [due['running'], { perhaps: true }] : [isInDoubt, asked || refusal]
-    return { ...change(run, meant, patch), setup: { ...run.setup, tools: after } }
+    const isOpen = !approval && ask('hasOtherTools', run) && Object.values<Json>(tools).some((t) => t.handoff)
+    const [affected, patch] = isOpen ? [due['running'], { perhaps: true }] : [isInDoubt, approval || refusal]
+    return { ...change(run, affected, patch), setup: { ...run.setup, tools: after } }
   },
 }

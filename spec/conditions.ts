@@ -74,8 +74,8 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
     ),
   /** Guards may have refused all the affected calls. */
   doubts: ({ calls }, { now }, what) => {
-    const meant = calls.filter((call) => due[what]?.(call, now))
-    return meant.length > 0 && meant.every(({ perhaps }) => perhaps) && 'perhaps'
+    const affected = calls.filter((call) => due[what]?.(call, now))
+    return affected.length > 0 && affected.every(({ perhaps }) => perhaps) && 'perhaps'
   },
   /** A call of a deferred tool that is not loaded does not run. Only such a call loads a tool. */
   isStarted: ({ calls }, { event: { callId, result } }) => {
@@ -88,14 +88,14 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
     return others.length === 0 || (others.every(({ perhaps }) => perhaps) && 'perhaps')
   },
   startsCalls: (run, { event: { tool, grant, by }, now }) => {
-    const given = { ...grant, tool, givers: [{ by }], speaker: run.setup.speaker }
-    return spreadGrants({ ...run, grants: [given] }, now).covered.size > 0
+    const newGrant = { ...grant, tool, givers: [{ by }], speaker: run.setup.speaker }
+    return spreadGrants({ ...run, grants: [newGrant] }, now).covered.size > 0
   },
   isGranted: (run, { now }) => spreadGrants(run, now).covered.size > 0,
   doubtsGranted: (run, { now }) => {
     const { covered } = spreadGrants(run, now)
-    const meant = run.calls.filter(({ id }) => covered.has(id))
-    return meant.length > 0 && meant.every(({ perhaps }) => perhaps) && 'perhaps'
+    const affected = run.calls.filter(({ id }) => covered.has(id))
+    return affected.length > 0 && affected.every(({ perhaps }) => perhaps) && 'perhaps'
   },
   /** No call runs or can run, because the grants of calls that had not started have ended. */
   isIdle: (run, { now }) =>

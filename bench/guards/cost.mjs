@@ -55,12 +55,12 @@ const steps = Array.from({ length: stepsMade }, (_, n) =>
 function step(config, state, n) {
   const batch = steps[n % stepsMade]
   const facts = batch.map(({ call }) => toCallFact(tools, call, config))
-  const asked = observeAll(state, createCallsFact(facts, config), config)
-  collectFindings(asked, config)
+  const observed = observeAll(state, createCallsFact(facts, config), config)
+  collectFindings(observed, config)
   const results = batch.map(({ call, result }, i) =>
     toResultFact(tools, { ...call, fact: facts[i] }, result, config),
   )
-  const next = observeAll(asked, createResultsFact(results, config, n), config)
+  const next = observeAll(observed, createResultsFact(results, config, n), config)
   collectFindings(next, config)
   return next
 }

@@ -24,13 +24,13 @@ const classic = { progress: null, repeatedCall: {}, repeatedOutput: {}, cycle: {
 /** All detectors in the comparison, as functions of recorded steps and tools. */
 const ours = (config) => (steps, tools) => {
   const replay = replaySteps(steps, config, tools)
-  const said = (action) => replay.findings.some((finding) => finding.action === action)
+  const hasFinding = (action) => replay.findings.some((finding) => finding.action === action)
   return {
     halt: replay.halt?.step ?? null,
     rule: replay.halt?.rule ?? replay.halt?.guard,
     executed: replay.calls.executed,
-    nudged: said('nudge'),
-    blocked: said('block'),
+    nudged: hasFinding('nudge'),
+    blocked: hasFinding('block'),
   }
 }
 
@@ -159,8 +159,8 @@ async function playBehaviours() {
 const meanWaste = (stuck) => Math.round(stuck.reduce((sum, { wasted }) => sum + wasted, 0) / stuck.length)
 
 function behavioursTable({ honest: worked, polling, stuck }) {
-  const said = ({ isHalted, rule }) => (isHalted ? `halted by \`${rule}\`` : 'succeeded')
-  const honestRows = worked.map((one, n) => [one.name, said(one), said(polling[n])])
+  const describe = ({ isHalted, rule }) => (isHalted ? `halted by \`${rule}\`` : 'succeeded')
+  const honestRows = worked.map((one, n) => [one.name, describe(one), describe(polling[n])])
   const stuckRows = stuck.map(({ name, isHalted, rule, responses, wasted }) => [
     name,
     isHalted ? `${responses} responses` : 'never',
@@ -244,8 +244,8 @@ function judgeCorpus(sessions, names = Object.keys(judges)) {
     })
     const calls = steps.reduce((sum, step) => sum + step.calls.length, 0)
     for (const name of names) {
-      const said = judges[name](steps, tools)
-      const isHalted = said.halt !== null
+      const verdict = judges[name](steps, tools)
+      const isHalted = verdict.halt !== null
       const total = totals[name]
       if (success === true) {
         total.ended++
@@ -257,19 +257,19 @@ function judgeCorpus(sessions, names = Object.keys(judges)) {
       if (name !== 'the default policy') continue
       if (success === true) {
         row.ended++
-        if (said.nudged) row.nudged++
-        if (said.blocked) row.blocked++
+        if (verdict.nudged) row.nudged++
+        if (verdict.blocked) row.blocked++
         if (isHalted) {
           row.halted++
-          halted.push(`${id} (${said.rule}, step ${said.halt + 1} of ${steps.length})`)
+          halted.push(`${id} (${verdict.rule}, step ${verdict.halt + 1} of ${steps.length})`)
         }
       } else if (success === false) {
         row.failed++
         row.calls += calls
-        row.saved += calls - said.executed
+        row.saved += calls - verdict.executed
         if (isHalted) {
           row.stopped++
-          row.at.push(said.halt + 1)
+          row.at.push(verdict.halt + 1)
         }
       }
     }

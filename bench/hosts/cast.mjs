@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { createAgent, defineAgents } from '../../dist/src/index.js'
 import { postgresStore } from '../../dist/src/stores/postgres/index.js'
-import { call, look, said } from '../answers.mjs'
+import { call, look, createAnswer } from '../answers.mjs'
 
 export const model = {
   provider: 'bench',
@@ -12,7 +12,7 @@ export const model = {
   request: async ({ messages }) => {
     const steps = Number(messages.findLast(({ role }) => role === 'user')?.content ?? 1)
     const step = messages.filter(({ role }) => role === 'assistant').length + 1
-    return step >= steps ? said('Done.') : said('', [call('look', step)])
+    return step >= steps ? createAnswer('Done.') : createAnswer('', [call('look', step)])
   },
 }
 

@@ -36,7 +36,7 @@ function leave(text) {
   process.exit(2)
 }
 
-function asked() {
+function readNames() {
   try {
     const text = { type: 'string' }
     const flag = { type: 'boolean', default: false }
@@ -55,7 +55,7 @@ function asked() {
   }
 }
 
-const { quick, only, node: chosen, rounds: wanted, help: wantsHelp } = asked()
+const { quick, only, node: chosen, rounds: wanted, help: wantsHelp } = readNames()
 if (wantsHelp) {
   process.stdout.write(help)
   process.exit(0)
@@ -81,8 +81,8 @@ const [url] = await once(server, 'message')
 
 async function account() {
   server.send('account')
-  const [told] = await once(server, 'message')
-  return told
+  const [message] = await once(server, 'message')
+  return message
 }
 
 await checkTheChecker(url, account)

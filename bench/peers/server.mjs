@@ -14,19 +14,21 @@ const sameInput = (text, step) =>
 function wrong({ model, messages, tools }) {
   if (!/^(steps|chunks)-\d+$/.test(model)) return `the model ${model}`
   if (tools?.length !== 1 || tools[0].function?.name !== 'read') return 'tools other than the one'
-  const said = messages.filter(({ role }) => role !== 'system' && role !== 'developer')
-  if (said[0]?.role !== 'user' || textOf(said[0].content) !== 'Go.') return 'another first message'
-  if (said.length % 2 === 0) return `${said.length} messages`
-  const steps = (said.length - 1) / 2
+  const spoken = messages.filter(({ role }) => role !== 'system' && role !== 'developer')
+  if (spoken[0]?.role !== 'user' || textOf(spoken[0].content) !== 'Go.') return 'another first message'
+  if (spoken.length % 2 === 0) return `${spoken.length} messages`
+  const steps = (spoken.length - 1) / 2
   if (steps >= Number(model.split('-')[1])) return `${steps} steps`
   for (let step = 0; step < steps; step++) {
-    const call = said[step * 2 + 1]
-    const result = said[step * 2 + 2]
-    const made = call.tool_calls?.[0]
+    const call = spoken[step * 2 + 1]
+    const result = spoken[step * 2 + 2]
+    const previous = call.tool_calls?.[0]
     if (call.role !== 'assistant' || call.tool_calls?.length !== 1) return `step ${step} without its call`
-    if (made.id !== `call_${step}` || made.function.name !== 'read') return `step ${step} with another call`
-    if (!sameInput(made.function.arguments, step)) return `step ${step} with other arguments`
-    if (result.role !== 'tool' || result.tool_call_id !== made.id) return `step ${step} without its result`
+    if (previous.id !== `call_${step}` || previous.function.name !== 'read')
+      return `step ${step} with another call`
+    if (!sameInput(previous.function.arguments, step)) return `step ${step} with other arguments`
+    if (result.role !== 'tool' || result.tool_call_id !== previous.id)
+      return `step ${step} without its result`
     if (textOf(result.content) !== resultOf(step))
       return `step ${step} with another result: ${JSON.stringify(result.content).slice(0, 80)}`
   }

@@ -31,27 +31,27 @@ const parkedRead = () => new Promise((resolve) => waiting.push(resolve))
 
 const start = performance.now()
 const { default: create, alwaysStreams = false } = await import(file)
-const made = await create({ baseURL: url, model, stream, read: what === 'parked' ? parkedRead : read })
+const runner = await create({ baseURL: url, model, stream, read: what === 'parked' ? parkedRead : read })
 const wanted = chunks ? words(chunks).join('') : lastText(stream || alwaysStreams)
 
 async function run() {
-  const text = await made()
+  const text = await runner()
   if (text !== wanted) refuse(`the text ${JSON.stringify(text)?.slice(0, 80)}`)
 }
 
 async function parked() {
-  const kept = []
+  const retained = []
   const park = async (count) => {
     for (let i = 0; i < count; i += 50) {
       for (let j = 0; j < 50; j++) {
-        const running = made()
+        const running = runner()
         running.catch((error) => {
           console.error(error)
           process.exit(1)
         })
-        kept.push(running)
+        retained.push(running)
       }
-      while (waiting.length < kept.length) await sleep(1)
+      while (waiting.length < retained.length) await sleep(1)
     }
   }
   return (await keptBytes(park, runs)) / runs

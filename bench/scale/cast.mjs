@@ -1,7 +1,7 @@
 // The sessions of the simulation. Some ask a person before they pay. The others work step after step on a slow model.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createAgent, defineAgents, defineTool } from '../../dist/src/index.js'
-import { call, said } from '../answers.mjs'
+import { call, createAnswer } from '../answers.mjs'
 
 const usage = {
   inputTokens: 900,
@@ -10,7 +10,7 @@ const usage = {
   cachedInputTokens: 0,
   reasoningTokens: 0,
 }
-const answer = (text, calls) => said(text, calls, { usage, model: 'scripted' })
+const answer = (text, calls) => createAnswer(text, calls, { usage, model: 'scripted' })
 const tool = (name, more) =>
   defineTool({
     name,
@@ -29,10 +29,10 @@ export function agentsOf(store, pace, onRequest) {
     provider: 'simulated',
     model: 'scripted',
     request: async ({ messages }) => {
-      const asked = messages.find(({ role }) => role === 'user')?.content ?? ''
+      const text = messages.find(({ role }) => role === 'user')?.content ?? ''
       const step = messages.filter(({ role }) => role === 'assistant').length
-      onRequest(asked, step)
-      if (asked.startsWith('parked')) return step === 0 ? answer('', [call('pay', 0)]) : answer('Paid.')
+      onRequest(text, step)
+      if (text.startsWith('parked')) return step === 0 ? answer('', [call('pay', 0)]) : answer('Paid.')
       const [from, to] = pace.waitMs
       if (to > 0) await sleep(from + Math.random() * (to - from))
       return pace.isOver ? answer('Done.') : answer('', [call('look', step)])

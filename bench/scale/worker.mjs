@@ -13,19 +13,19 @@ const kinds = [
   ['read', /^\s*SELECT seq/],
   ['look into the inboxes', /inbox > 0$/],
 ]
-const asked = new Map()
+const queries = new Map()
 const pool = new pg.Pool({ connectionString: process.argv[2], max: 10 })
 // An idle connection fails when the server stops.
 pool.on('error', () => undefined)
 const query = pool.query.bind(pool)
-pool.query = async (...given) => {
-  const kind = kinds.find(([, pattern]) => pattern.test(given[0]))?.[0] ?? 'other'
+pool.query = async (...args) => {
+  const kind = kinds.find(([, pattern]) => pattern.test(args[0]))?.[0] ?? 'other'
   const start = performance.now()
   try {
-    return await query(...given)
+    return await query(...args)
   } finally {
-    const { count = 0, ms = 0 } = asked.get(kind) ?? {}
-    asked.set(kind, { count: count + 1, ms: ms + performance.now() - start })
+    const { count = 0, ms = 0 } = queries.get(kind) ?? {}
+    queries.set(kind, { count: count + 1, ms: ms + performance.now() - start })
   }
 }
 
@@ -33,10 +33,10 @@ const pace = { waitMs: [0, 0], isOver: false }
 let steps = 0
 const atWork = new Set()
 const waiting = new Map()
-const { agents } = agentsOf(postgresStore({ pool }), pace, (said) => {
+const { agents } = agentsOf(postgresStore({ pool }), pace, (report) => {
   steps += 1
-  waiting.get(said)?.()
-  waiting.delete(said)
+  waiting.get(report)?.()
+  waiting.delete(report)
 })
 /** Resolves at the next model request of this session. */
 const askedFor = (session) => new Promise((resolve) => waiting.set(session, resolve))
@@ -66,13 +66,13 @@ const does = {
     await runSession(agents, { session: id })
     return on
   },
-  pace: (given) => Object.assign(pace, given),
+  pace: (settings) => Object.assign(pace, settings),
   end: () => Promise.all(atWork),
   stats: () => {
     globalThis.gc()
     const { heapUsed, rss } = process.memoryUsage()
     const { user, system } = process.cpuUsage()
-    return { steps, heapUsed, rss, cpuMs: (user + system) / 1000, asked: [...asked] }
+    return { steps, heapUsed, rss, cpuMs: (user + system) / 1000, asked: [...queries] }
   },
 }
 

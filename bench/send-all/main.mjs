@@ -15,9 +15,9 @@ import { openStore } from './store.mjs'
 
 const isQuick = process.argv.includes('--quick')
 const onlyFolder = process.argv.includes('--folder')
-const [told, others, modelMs] = isQuick ? [400, 40, 2000] : [10_000, 1000, 60_000]
+const [sessionCount, others, modelMs] = isQuick ? [400, 40, 2000] : [10_000, 1000, 60_000]
 const processes = 4
-const count = told + others
+const count = sessionCount + others
 const goalMs = 1000
 
 /** Sends to all sessions of the tenant, or is killed after this many. */
@@ -28,7 +28,7 @@ function runTeller(where, killAfter = Infinity) {
     String(killAfter),
   ])
   let message = null
-  child.on('message', (said) => (message = said))
+  child.on('message', (reply) => (message = reply))
   return new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal, ...message })))
 }
 
@@ -66,7 +66,7 @@ async function measure(name, where) {
     ),
   )
   const ids = Array.from({ length: count }, (_, n) => `s-${n}`)
-  const tags = (id) => ({ tenant: Number(id.slice(2)) < told ? 'acme' : 'other' })
+  const tags = (id) => ({ tenant: Number(id.slice(2)) < sessionCount ? 'acme' : 'other' })
   const isTold = (id) => tags(id).tenant === 'acme'
   await Promise.all(
     workers.map(({ ask }, n) => {
@@ -76,7 +76,7 @@ async function measure(name, where) {
   )
   const before = await Promise.all(workers.map(({ ask }) => ask('look')))
   const driven = before.reduce((sum, { driving }) => sum + driving, 0)
-  const killed = await runTeller(where, Math.floor(told / 2))
+  const killed = await runTeller(where, Math.floor(sessionCount / 2))
   const { receipt, at, ms } = await runTeller(where)
   // Effects that start too late would start now, because each model has answered by then.
   await sleep(goalMs + 2 * modelMs)
@@ -97,7 +97,7 @@ async function measure(name, where) {
     ...(killed.signal === 'SIGKILL' ? [] : ['The first call was not killed.']),
     ...(latest <= goalMs ? [] : [`An effect began ${latest.toFixed(0)} ms after the receipt.`]),
     ...(lastRecord <= goalMs ? [] : [`A record was made ${lastRecord.toFixed(0)} ms after the receipt.`]),
-    ...(cancelled === told ? [] : [`${cancelled} of ${told} were cancelled.`]),
+    ...(cancelled === sessionCount ? [] : [`${cancelled} of ${sessionCount} were cancelled.`]),
     ...(going === others ? [] : [`${going} of ${others} others went on.`]),
   ]
   for (const problem of problems) console.log(`WRONG, ${name}: ${problem}`)
@@ -105,7 +105,7 @@ async function measure(name, where) {
     ms <= 0 ? `${(-ms).toFixed(0)} ms before the receipt` : `${ms.toFixed(0)} ms after it`
   const row = {
     store: name,
-    'sessions, targeted': `${count}, ${told}`,
+    'sessions, targeted': `${count}, ${sessionCount}`,
     'receipt after the repeated call': `${receipt.sessions}: ${receipt.sent} sent, ${receipt.applied} applied`,
     time: `${(ms / 1000).toFixed(1)} s`,
     cancelled: `${cancelled}`,

@@ -2,7 +2,7 @@
 // records the start time of every effect.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createAgent, defineAgents, defineTool, runSession } from '../../dist/src/index.js'
-import { call, said } from '../answers.mjs'
+import { call, createAnswer } from '../answers.mjs'
 import { answerParent } from '../asked-worker.mjs'
 import { openStore } from './store.mjs'
 
@@ -23,7 +23,7 @@ const model = {
     const session = messages.find(({ role }) => role === 'user').content
     note(session)
     await sleep(modelMs * (0.5 + Math.random()), undefined, { signal })
-    return said('', [call('save', messages.length)])
+    return createAnswer('', [call('save', messages.length)])
   },
 }
 const save = defineTool({

@@ -79,13 +79,13 @@ export function open({ baseURL, variant, tools, limits, saved }) {
       if (!session) history = input
       return go(input, options)
     },
-    async answer(said) {
+    async answer(decisions) {
       // Follows the human-in-the-loop page. The caller stores the state as text, and the answering process loads it.
       if (!waiting) throw new Error('no state is stored')
       const state = await RunState.fromString(agent, waiting)
-      for (const asked of state.getInterruptions())
-        if (said[asked.rawItem.callId]) state.approve(asked)
-        else state.reject(asked)
+      for (const interruption of state.getInterruptions())
+        if (decisions[interruption.rawItem.callId]) state.approve(interruption)
+        else state.reject(interruption)
       return go(state)
     },
     save: () => waiting,

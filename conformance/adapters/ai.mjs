@@ -45,12 +45,12 @@ export function open({ baseURL, variant, tools, limits, saved }) {
   }
   let messages = saved ? JSON.parse(saved) : []
   /** Runs the given messages to the end. The result becomes the conversation. */
-  const go = async (given, { signal } = {}) => {
+  const go = async (input, { signal } = {}) => {
     const seen = { text: '', finish: undefined, error: undefined, steps: [], pending: [] }
     const own = []
     try {
       const result = await agent.stream({
-        messages: given,
+        messages: input,
         abortSignal: signal,
         timeout,
         onError: () => {},
@@ -72,7 +72,7 @@ export function open({ baseURL, variant, tools, limits, saved }) {
       seen.error ??= describe(error)
     }
     if (isDocumented && own.length === 0) own.push(...seen.steps.flatMap((step) => step.response.messages))
-    messages = [...given, ...own]
+    messages = [...input, ...own]
     return {
       text: seen.text,
       ok: !seen.error && seen.finish === 'stop',
@@ -86,13 +86,13 @@ export function open({ baseURL, variant, tools, limits, saved }) {
       messages = [...messages, { role: 'user', content: text }]
       return go(messages, options)
     },
-    answer(said) {
+    answer(decisions) {
       const content = requestsOf(messages)
-        .filter(({ toolCallId }) => toolCallId in said)
+        .filter(({ toolCallId }) => toolCallId in decisions)
         .map(({ approvalId, toolCallId }) => ({
           type: 'tool-approval-response',
           approvalId,
-          approved: said[toolCallId],
+          approved: decisions[toolCallId],
         }))
       return go([...messages, { role: 'tool', content }])
     },

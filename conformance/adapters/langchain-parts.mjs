@@ -6,8 +6,8 @@ export const fromText = (_, value) =>
 
 /** The usage of the model's answers. */
 export function usageOf(messages) {
-  const told = messages.flatMap((message) => (message.getType() === 'ai' ? [message.usage_metadata] : []))
-  if (told.length === 0) return undefined
-  const sum = (key) => told.reduce((total, usage) => total + (usage?.[key] ?? Number.NaN), 0)
+  const reports = messages.flatMap((message) => (message.getType() === 'ai' ? [message.usage_metadata] : []))
+  if (reports.length === 0) return undefined
+  const sum = (key) => reports.reduce((total, usage) => total + (usage?.[key] ?? Number.NaN), 0)
   return { input: sum('input_tokens'), output: sum('output_tokens') }
 }

@@ -16,14 +16,14 @@ class FileSaver extends MemorySaver {
     if (existsSync(file)) Object.assign(this, JSON.parse(readFileSync(file, 'utf8'), fromText))
   }
 
-  async put(...given) {
-    const told = await super.put(...given)
+  async put(...args) {
+    const result = await super.put(...args)
     this.save()
-    return told
+    return result
   }
 
-  async putWrites(...given) {
-    await super.putWrites(...given)
+  async putWrites(...args) {
+    await super.putWrites(...args)
     this.save()
   }
 

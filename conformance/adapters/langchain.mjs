@@ -46,29 +46,30 @@ export function open({ baseURL, variant, tools, limits, saved }) {
 const thread = { configurable: { thread_id: '1' } }
 
 /** A conversation from a checkpoint, or from the latest checkpoint of the thread. */
-function converse(given, from) {
-  const { agent, isDocumented, limits, checkpointer } = given
+function converse(setup, from) {
+  const { agent, isDocumented, limits, checkpointer } = setup
   let at = from
-  let kept = []
+  let transcript = []
   const go = async (input, before, { signal } = {}) => {
     let state
     let error
     let interrupts = []
     try {
       const timeout = limits.deadlineMs && { timeout: limits.deadlineMs }
-      const asked = { ...(isDocumented && at), ...timeout, signal, streamMode: ['messages', 'values'] }
-      for await (const [mode, value] of await agent.stream(input, asked)) if (mode === 'values') state = value
+      const settings = { ...(isDocumented && at), ...timeout, signal, streamMode: ['messages', 'values'] }
+      for await (const [mode, value] of await agent.stream(input, settings))
+        if (mode === 'values') state = value
     } catch (thrown) {
       error = thrown
     }
     if (isDocumented) {
-      const told = await agent.getState(thread)
-      if (at !== thread) at = told.config
-      state = told.values
-      interrupts = told.tasks.flatMap((task) => task.interrupts)
+      const snapshot = await agent.getState(thread)
+      if (at !== thread) at = snapshot.config
+      state = snapshot.values
+      interrupts = snapshot.tasks.flatMap((task) => task.interrupts)
     }
-    if (!isDocumented && error) kept = input.messages
-    else if (!isDocumented) kept = state.messages
+    if (!isDocumented && error) transcript = input.messages
+    else if (!isDocumented) transcript = state.messages
     const own = (isDocumented || !error ? (state?.messages ?? []) : [])
       .slice(before)
       .filter((message) => message.getType)
@@ -87,18 +88,18 @@ function converse(given, from) {
   const messagesOf = async () => (await agent.getState(at)).values.messages ?? []
   return {
     async say(text, options) {
-      const asked = { role: 'user', content: text }
-      const before = isDocumented ? await messagesOf() : kept
-      return go({ messages: isDocumented ? [asked] : [...kept, asked] }, before.length, options)
+      const message = { role: 'user', content: text }
+      const before = isDocumented ? await messagesOf() : transcript
+      return go({ messages: isDocumented ? [message] : [...transcript, message] }, before.length, options)
     },
-    async answer(said) {
-      const decisions = Object.values(said).map((is) => ({ type: is ? 'approve' : 'reject' }))
+    async answer(answers) {
+      const decisions = Object.values(answers).map((is) => ({ type: is ? 'approve' : 'reject' }))
       return go(new Command({ resume: { decisions } }), (await messagesOf()).length)
     },
     // Follows the time-travel page, where each fork continues from the checkpoint.
     async fork() {
       at = (await agent.getState(at)).config
-      return converse(given, at)
+      return converse(setup, at)
     },
     save: () => JSON.stringify({ storage: checkpointer.storage, writes: checkpointer.writes }, toText),
   }

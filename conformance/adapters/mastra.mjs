@@ -76,14 +76,14 @@ export function open({ baseURL, variant, tools, limits, saved }) {
         }),
       )
     },
-    async answer(said) {
+    async answer(decisions) {
       runId ??= await restored
-      const asked = runId
+      const waitingRun = runId
       let end
-      for (const [toolCallId, isApproved] of Object.entries(said)) {
-        const given = { runId: asked, toolCallId }
+      for (const [toolCallId, isApproved] of Object.entries(decisions)) {
+        const target = { runId: waitingRun, toolCallId }
         // oxlint-disable-next-line no-await-in-loop -- one call at a time
-        end = await go(() => (isApproved ? agent.approveToolCall(given) : agent.declineToolCall(given)))
+        end = await go(() => (isApproved ? agent.approveToolCall(target) : agent.declineToolCall(target)))
       }
       return end
     },

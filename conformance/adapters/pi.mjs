@@ -53,8 +53,8 @@ export function open({ baseURL, variant, tools, limits }) {
         }),
       })),
     },
-    streamFn: (asked, context, options) =>
-      models.streamSimple(asked, context, variant === 'documented' ? { ...options, maxRetries: 2 } : options),
+    streamFn: (model, context, options) =>
+      models.streamSimple(model, context, variant === 'documented' ? { ...options, maxRetries: 2 } : options),
     ...(limits.steps && {
       finishTurn({ toolResults }) {
         turns++

@@ -7,7 +7,7 @@ const session = 'conformance'
 
 export function openStored({ baseURL, folder, tools, writing }) {
   const files = fileStore({ dir: folder })
-  const store = { ...files, append: (...given) => writing(() => files.append(...given)) }
+  const store = { ...files, append: (...args) => writing(() => files.append(...args)) }
   const agent = createAgent({
     model: openaiChat({ model: 'scripted', baseURL, apiKey: 'none' }),
     tools: tools.map(({ name, description, fields, execute, asks }) =>

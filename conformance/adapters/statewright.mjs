@@ -64,9 +64,9 @@ function converse({ agent, store, session }) {
       run = agent.run(text, { session, signal })
       return rest()
     },
-    async answer(said) {
+    async answer(decisions) {
       run ??= await agent.resume(session)
-      for (const [id, isApproved] of Object.entries(said))
+      for (const [id, isApproved] of Object.entries(decisions))
         if (isApproved) run.approve(id)
         else run.reject(id)
       return rest()

@@ -59,8 +59,8 @@ export function openStored({ baseURL, folder, tools, writing }) {
   return {
     start: (text) => go(text),
     async goOn() {
-      const kept = read('checkpoint')
-      if (kept) return go({ checkpointResume: { checkpoint: JSON.parse(kept) } })
+      const checkpoint = read('checkpoint')
+      if (checkpoint) return go({ checkpointResume: { checkpoint: JSON.parse(checkpoint) } })
       // Before the first checkpoint, the session has at most the user's message.
       await agent.initialize()
       return agent.messages.length > 0 ? go([]) : go('Go.')

@@ -7,8 +7,8 @@ import { facts } from '../facts.mjs'
 export const { variants } = facts.strands
 export { openStored } from './strands-stored.mjs'
 
-export function open(given) {
-  const { baseURL, tools, limits, saved } = given
+export function open(setup) {
+  const { baseURL, tools, limits, saved } = setup
   const model = new OpenAIModel({
     api: 'chat',
     apiKey: 'none',
@@ -36,17 +36,17 @@ export function open(given) {
     if (!asking.includes(name)) return
     if (event.interrupt({ name: toolUseId, reason: 'approval' }) !== 'yes') event.cancel = 'Refused.'
   })
-  let asked = []
+  let interrupts = []
   if (saved) {
     const state = JSON.parse(saved)
     agent.loadSnapshot(state.snapshot)
-    asked = state.asked
+    interrupts = state.asked
   }
-  const go = async (given, { signal } = {}) => {
+  const go = async (input, { signal } = {}) => {
     let result
     let error
     try {
-      result = await agent.invoke(given, {
+      result = await agent.invoke(input, {
         cancelSignal: signal,
         ...((limits.steps || limits.tokens) && {
           limits: {
@@ -58,7 +58,7 @@ export function open(given) {
     } catch (thrown) {
       error = thrown
     }
-    if (result?.interrupts?.length > 0) asked = result.interrupts.map(({ id, name }) => ({ id, name }))
+    if (result?.interrupts?.length > 0) interrupts = result.interrupts.map(({ id, name }) => ({ id, name }))
     const usage = result?.metrics?.latestAgentInvocation?.usage ?? result?.metrics?.accumulatedUsage
     return {
       text: result?.toString().trim() ?? '',
@@ -68,20 +68,21 @@ export function open(given) {
       pending: (result?.interrupts ?? []).map(({ name }) => ({ id: name })),
     }
   }
-  const save = () => JSON.stringify({ snapshot: agent.takeSnapshot({ preset: 'session' }), asked })
+  const save = () =>
+    JSON.stringify({ snapshot: agent.takeSnapshot({ preset: 'session' }), asked: interrupts })
   return {
     say: (text, options) => go(text, options),
-    answer: (said) =>
+    answer: (decisions) =>
       go(
-        asked
-          .filter(({ name }) => name in said)
+        interrupts
+          .filter(({ name }) => name in decisions)
           .map(
             ({ id, name }) =>
-              new InterruptResponseContent({ interruptId: id, response: said[name] ? 'yes' : 'no' }),
+              new InterruptResponseContent({ interruptId: id, response: decisions[name] ? 'yes' : 'no' }),
           ),
       ),
     save,
     // The snapshots are documented for "Branching conversations".
-    fork: () => open({ ...given, saved: save() }),
+    fork: () => open({ ...setup, saved: save() }),
   }
 }

@@ -46,8 +46,8 @@ function rehearsed({ body: { messages } }) {
   const last = messages.at(-1)
   const pace = { chunkSize: 3, chunkDelayMs: 30 }
   const says = (text, ...toolCalls) => ({ ...pace, text, ...(toolCalls.length > 0 && { toolCalls }) })
-  const asked = messages.findLast(({ role }) => role === 'user')
-  const [, to] = /\b[Tt]o (\p{Lu}\p{L}+)/u.exec(JSON.stringify(asked.content)) ?? []
+  const message = messages.findLast(({ role }) => role === 'user')
+  const [, to] = /\b[Tt]o (\p{Lu}\p{L}+)/u.exec(JSON.stringify(message.content)) ?? []
   if (to === undefined)
     return says('I am a script, not a model: I only understand a destination, such as "To Lisbon".')
   if (last.role !== 'tool') {

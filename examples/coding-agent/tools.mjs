@@ -9,10 +9,10 @@ const file = z.string().describe('A path in the project, such as src/main.mjs')
 
 export function projectTools(project) {
   /** The model writes the path, so neither `..` nor a link may leave the project. */
-  async function contain(given) {
-    const [root, found] = await Promise.all([realpath(project), realpath(path.resolve(project, given))])
+  async function contain(target) {
+    const [root, found] = await Promise.all([realpath(project), realpath(path.resolve(project, target))])
     if (found.startsWith(root + path.sep)) return found
-    throw new ToolError('policy_denied', `${given} is not in the project.`)
+    throw new ToolError('policy_denied', `${target} is not in the project.`)
   }
 
   const plan = defineTool({

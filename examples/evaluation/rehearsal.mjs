@@ -22,16 +22,16 @@ function answer(question, { status, arrives }) {
 }
 
 const desk = ({ body }) => {
-  const asked = body.messages.findLast(({ role }) => role === 'user').content
-  const [id] = /\d{4}/.exec(asked) ?? []
+  const question = body.messages.findLast(({ role }) => role === 'user').content
+  const [id] = /\d{4}/.exec(question) ?? []
   if (!body.messages.some(({ role }) => role === 'tool'))
     return { toolCalls: [{ name: 'find_order', arguments: { id } }] }
-  return { text: orders[id] ? answer(asked, orders[id]) : 'I am sorry, I know no such order.' }
+  return { text: orders[id] ? answer(question, orders[id]) : 'I am sorry, I know no such order.' }
 }
 
 const verdict = ({ body }) => {
-  const { answer: given } = JSON.parse(body.messages.findLast(({ role }) => role === 'user').content)
-  const score = /thank you|sorry/i.test(given) ? 1 : 0.25
+  const { answer: actual } = JSON.parse(body.messages.findLast(({ role }) => role === 'user').content)
+  const score = /thank you|sorry/i.test(actual) ? 1 : 0.25
   return { text: JSON.stringify({ why: score === 1 ? 'It is friendly.' : 'It is curt.', score }) }
 }
 

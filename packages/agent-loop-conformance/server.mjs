@@ -75,7 +75,7 @@ class Lane {
 
   async #send({ status = 200, headers = {}, type = 'text/event-stream', frames }, body, response) {
     response.writeHead(status, { 'content-type': type, ...headers })
-    const asked = body.stream_options?.include_usage === true
+    const wantsUsage = body.stream_options?.include_usage === true
     // Each answer has a unique id, because libraries store messages by id.
     const id = `chatcmpl-${++answers}`
     const withOwnId = (text) => text.replaceAll('chatcmpl-ID', id)
@@ -93,7 +93,7 @@ class Lane {
       if (typeof frame === 'string') rest = Buffer.concat([rest, Buffer.from(withOwnId(frame))])
       else if (Buffer.isBuffer(frame)) rest = Buffer.concat([rest, frame])
       else if (frame.onlyWithUsage)
-        rest = Buffer.concat([rest, Buffer.from(asked ? withOwnId(frame.text) : '')])
+        rest = Buffer.concat([rest, Buffer.from(wantsUsage ? withOwnId(frame.text) : '')])
       else {
         // oxlint-disable-next-line no-await-in-loop -- in order
         await flush()

@@ -37,7 +37,7 @@ async function askRest({ folder, template }) {
           message: 'Which folder?',
           placeholder: 'my-agent',
           defaultValue: 'my-agent',
-          validate: (given) => findFolderFault(given || 'my-agent') ?? undefined,
+          validate: (folder) => findFolderFault(folder || 'my-agent') ?? undefined,
         }),
       template: () =>
         template ??

@@ -38,8 +38,8 @@ export async function checkLinks(
       if (!isThere || !hasAnchor) broken.set(value, [...(broken.get(value) ?? []), name])
     }
   }
-  const told = [...broken].map(
+  const messages = [...broken].map(
     ([to, from]) => `${to}, from ${from[0]}${from.length > 1 ? ` and ${from.length - 1} more` : ''}`,
   )
-  return { broken: told, checked }
+  return { broken: messages, checked }
 }

@@ -153,9 +153,9 @@ describe('the playground', () => {
   it('keeps the text and cursor position entered before the editors load', async () => {
     await openPage()
     let give = (): void => {}
-    const given = new Promise<void>((resolve) => (give = resolve))
+    const permission = new Promise<void>((resolve) => (give = resolve))
     await page.route(/\/editor[^/]*\.js/, async (route) => {
-      await given
+      await permission
       await route.continue()
     })
     const field = editor('Settings of the agent (JSON)')
@@ -466,10 +466,10 @@ describe('the playground', () => {
     await button('Share').click()
     await page.waitForURL(/#s=/)
     assert.doesNotMatch(JSON.stringify(await readLink(new URL(page.url()).hash)), /very-secret/)
-    const kept = await page.evaluate(() =>
+    const stored = await page.evaluate(() =>
       JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie]),
     )
-    assert.doesNotMatch(kept, /very-secret/)
+    assert.doesNotMatch(stored, /very-secret/)
     await rehearsal.close()
   })
 })

@@ -150,9 +150,9 @@ async function stopClock(page: Page): Promise<void> {
 /** Steps from the first record to the last. Each reaches the frame before the next. */
 async function goThrough(page: Page, count: number): Promise<Told[]> {
   await toldTo(page, 1)
-  for (let told = 2; told <= count; told++) {
+  for (let position = 2; position <= count; position++) {
     await page.locator('body').press('ArrowRight')
-    await toldTo(page, told)
+    await toldTo(page, position)
   }
   return toldTo(page, count)
 }

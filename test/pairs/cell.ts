@@ -25,7 +25,7 @@ export interface Cell {
   turns: Turn[]
   goesOnElsewhere: boolean
   /** Messages sent to the session from elsewhere, with their moments. */
-  told: { at: Moment['at']; count: number; message: SessionMessage }[]
+  messages: { at: Moment['at']; count: number; message: SessionMessage }[]
   isAnsweredElsewhere: boolean
   isForked: boolean
   /** While it sleeps. Afterwards the forks are deleted. */
@@ -95,12 +95,12 @@ export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, 
       below,
     ),
     goesOnElsewhere: both.some(({ fate }) => fate === 'goes on elsewhere'),
-    told: both.flatMap(({ told }) =>
-      told === undefined || told === 'answers'
+    messages: both.flatMap(({ message }) =>
+      message === undefined || message === 'answers'
         ? []
-        : [{ at: below(2) === 0 ? 'event' : 'still', count: 1 + below(12), message: tellings[told] }],
+        : [{ at: below(2) === 0 ? 'event' : 'still', count: 1 + below(12), message: tellings[message] }],
     ),
-    isAnsweredElsewhere: both.some(({ told }) => told === 'answers'),
+    isAnsweredElsewhere: both.some(({ message }) => message === 'answers'),
     isForked: both.some(({ fate }) => fate === 'is forked'),
     isForkedAsleep: both.some(({ fate }) => fate === 'is forked asleep'),
     driven: drivenBy(both, seed),

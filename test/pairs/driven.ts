@@ -39,7 +39,7 @@ export interface Drives {
 }
 
 /** People's actions without a handle. */
-const told: Partial<Record<DeedName, SessionMessage>> = {
+const deedMessages: Partial<Record<DeedName, SessionMessage>> = {
   steers: { type: 'steer', text: 'Mind the gap.' },
   pauses: { type: 'pause' },
   cancels: { type: 'cancel', why: 'Enough.' },
@@ -112,11 +112,11 @@ export class Driving {
     return { answers, ...(this.#draw() < 0.5 && { at: head }) }
   }
 
-  async #answerElsewhere(standing: Standing): Promise<void> {
+  async #answerElsewhere(pending: Standing): Promise<void> {
     const { world, process, broken } = this.#drives
     const manner: Manner = this.#cell.plan.manner
     // oxlint-disable-next-line no-await-in-loop -- in order
-    for (const message of dueIn(standing, manner, world)) await tellFrom(process(), world, message, broken)
+    for (const message of dueIn(pending, manner, world)) await tellFrom(process(), world, message, broken)
   }
 
   /** One drive in a separate process, with the engine's current data. */
@@ -175,15 +175,15 @@ export class Driving {
   }
 
   #perform(at: 'event' | 'still', now: number): boolean {
-    const { plan, told: said, driven } = this.#cell
+    const { plan, messages: fromElsewhere, driven } = this.#cell
     const isDue = (one: { at: 'event' | 'still'; count: number }): boolean =>
       one.at === at && one.count === now
     const deeds = plan.moments.filter(isDue)
     const stops = [...(driven?.stops ?? []), ...deeds.filter(({ deed }) => deed === 'aborts')].filter(isDue)
     if (stops.length > 0) this.#stop()
     const messages = [
-      ...deeds.map(({ deed }) => told[deed]),
-      ...said.filter(isDue).map(({ message }) => message),
+      ...deeds.map(({ deed }) => deedMessages[deed]),
+      ...fromElsewhere.filter(isDue).map(({ message }) => message),
     ]
     for (const message of messages) if (message) this.#tell(this.#drives.process(), message)
     return deeds.length + stops.length + messages.length > 0

@@ -55,7 +55,7 @@ export interface Feature {
   /**
    * Messages to the session from an agent without a handle of the run. `answers` covers all pending requests.
    */
-  told?: keyof typeof tellings | 'answers'
+  message?: keyof typeof tellings | 'answers'
   /** The run's input, instead of a text. */
   history?: true
   /** The evidence that it took part. At least one run of its row must show it. */
@@ -78,15 +78,15 @@ const windowed = (window: NonNullable<Plan['window']>): Feature => ({
 
 /** It refuses the second request of a cell and every third one after that, for a window or for good. */
 function createRefusingBudget(waitMs: number | null): SharedBudget {
-  let asked = 0
+  let requestCount = 0
   const none = { usd: 0, tokens: 0 }
   return {
     id: 'refusing',
     reserveOutputTokens: 1000,
     needsPrice: false,
     reserve: async () => {
-      asked += 1
-      if (asked % 3 !== 2) return { settle: async () => undefined }
+      requestCount += 1
+      if (requestCount % 3 !== 2) return { settle: async () => undefined }
       throw new BudgetError('budget_exceeded', 'The budget is used up.', 'refusing', { waitMs })
     },
     status: async () => ({
@@ -205,14 +205,14 @@ export const features = {
   'a grant in advance': {
     shows: isGranted,
     answers: payments(3),
-    told: 'grant',
+    message: 'grant',
     votes: { of: 'pay', atLeast: 1 },
   },
   'a revoked grant': {
     shows: (event) => event.type === 'grant_changed' && event.change === 'revoked',
     answers: payments(4),
     manner: 'grant',
-    told: 'revoke',
+    message: 'revoke',
     votes: { of: 'pay', atLeast: 1 },
   },
   'a client call': {
@@ -435,22 +435,22 @@ export const features = {
   },
   'steering from elsewhere': {
     shows: (event) => event.type === 'user_message' && JSON.stringify(event).includes('Told from elsewhere.'),
-    told: 'steer',
+    message: 'steer',
   },
   'a cancel from elsewhere': {
     shows: (event) => event.type === 'state_changed' && event.to === 'CANCELLED',
-    told: 'cancel',
+    message: 'cancel',
   },
   // A drive sends it in a separate run, and this test drives only one.
   'a message for the next turn': {
     shows: ({ type }) => type === 'message_queued',
-    told: 'queue',
+    message: 'queue',
     never: ['driven', 'driven and stopped', 'clocks that differ'],
   },
   'answers from elsewhere': {
     shows: ({ type }) => type === 'approval_requested',
     calls: ['pay', 'pick'],
-    told: 'answers',
+    message: 'answers',
   },
   'a history of the app': { history: true },
   // An interactive run keeps its session while it waits.

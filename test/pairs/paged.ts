@@ -86,7 +86,7 @@ export class Page {
     const { run, messages } = await agent.replay('chaos')
     const times = messages.filter((one) => findClientId(one) === 'u1').length
     if (times > 1) this.#broken.push(`the message of the page is in the log ${times} times`)
-    if (this.#cell.plan.moments.length > 0 || this.#cell.told.length > 0) return
+    if (this.#cell.plan.moments.length > 0 || this.#cell.messages.length > 0) return
     const [stood, stands] = [before.run, run].map((one) => JSON.stringify([one?.state, one?.pending]))
     if (stood !== stands) this.#broken.push(`an old answer of the page leads from ${stood} to ${stands}`)
   }

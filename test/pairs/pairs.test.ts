@@ -51,11 +51,11 @@ test(
 async function unlikeUndriven(cell: Cell, driven: Outcome): Promise<string[]> {
   const { moments } = cell.plan
   const paused = driven.events.some((event) => event.type === 'state_changed' && event.to === 'PAUSED')
-  if (moments.length > 0 || cell.told.length > 0 || paused) return []
-  const { said, ended, broken } = await playCell({ ...cell, driven: null }, host())
+  if (moments.length > 0 || cell.messages.length > 0 || paused) return []
+  const { conversation, ended, broken } = await playCell({ ...cell, driven: null }, host())
   // A cancelled run is not compared, because the two runs reach the cancel limit at different points.
   if ([ended, driven.ended].some((end) => end.startsWith('CANCELLED'))) return broken
-  return [...broken, ...unlike('driven it', [driven.ended, driven.said], [ended, said])]
+  return [...broken, ...unlike('driven it', [driven.ended, driven.conversation], [ended, conversation])]
 }
 
 /**

@@ -58,7 +58,7 @@ export interface Outcome {
   /** The events on the way. */
   events: readonly AgentEvent[]
   /** The conversation, without times. */
-  said: unknown
+  conversation: unknown
   /** How many drives ended before their wait. */
   stopped: number
 }
@@ -119,7 +119,7 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
   }
   const abort = new AbortController()
   let ended = 'refused'
-  let said: unknown
+  let conversation: unknown
   try {
     const input = cell.hasHistory ? history : 'Go on.'
     const cancelled = (): void => void (seen.cancelled = seen.events.length)
@@ -139,10 +139,10 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
       result = await lead(hands, cell, seen, broken, follow, elsewhere, atRest)
       broken.push(...(await sameAsLog(agent, hands, store)))
     }
-    said = inShort(result)
+    conversation = inShort(result)
     ended = `${result.state} ${result.reason}`
     // Events during session start precede the handle, and a driver has no handle.
-    const isTold = driving !== null || cell.isAnsweredElsewhere || cell.told.length > 0
+    const isTold = driving !== null || cell.isAnsweredElsewhere || cell.messages.length > 0
     const events = isTold ? await timed(world, inLog(agent), true) : seen.events
     if (driving) seen.events = events
     broken.push(...rulesOf(result, events, cell))
@@ -165,7 +165,13 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
     close()
   }
   broken.push(...provider.refused.map((why) => `refused by the provider: ${why}`))
-  return { broken: [...new Set(broken)], ended, events: seen.events, said, stopped: driving?.stopped ?? 0 }
+  return {
+    broken: [...new Set(broken)],
+    ended,
+    events: seen.events,
+    conversation,
+    stopped: driving?.stopped ?? 0,
+  }
 }
 
 /** An aborted request settles a moment later. */
@@ -236,7 +242,7 @@ function open({ place }: Cell, world: World): { store: SessionStore; close: () =
 /** Drives a run to its end. At each wait a person answers, possibly in another process. */
 async function lead(
   hands: Hands,
-  { plan, goesOnElsewhere, told, isAnsweredElsewhere }: Cell,
+  { plan, goesOnElsewhere, messages, isAnsweredElsewhere }: Cell,
   seen: Seen,
   broken: string[],
   follow: (run: Run) => void,
@@ -252,9 +258,9 @@ async function lead(
         seen.cancelled = seen.events.length
       void allow(deed, () => deeds[deed](hands), broken)
     }
-    const said = told.filter((one) => one.at === at && one.count === now)
-    for (const { message } of said) telling = tell(message)
-    return due.length + said.length > 0
+    const dueMessages = messages.filter((one) => one.at === at && one.count === now)
+    for (const { message } of dueMessages) telling = tell(message)
+    return due.length + dueMessages.length > 0
   }
   const teller = elsewhere()
   let telling: Promise<void> | undefined
@@ -357,10 +363,10 @@ function watch(run: Run, world: World, seen: Seen, onEvent: (count: number) => v
 /** The rules of the machine, and the guarantees of the events. */
 function rulesOf(result: RunResult, events: readonly AgentEvent[], { goesOnElsewhere }: Cell): string[] {
   const broken = brokenBy(result, events, { hasReliableStore: true, hasRival: false })
-  const told = events.filter((event) => event.type === 'usage').at(-1)
-  if (told && told.session.totalTokens !== result.usage.totalTokens)
-    broken.push(`usage: told ${told.session.totalTokens} tokens, the result has ${result.usage.totalTokens}`)
-  if (!told && result.usage.totalTokens > 0) broken.push('usage was never told')
+  const usage = events.filter((event) => event.type === 'usage').at(-1)
+  if (usage && usage.session.totalTokens !== result.usage.totalTokens)
+    broken.push(`usage: told ${usage.session.totalTokens} tokens, the result has ${result.usage.totalTokens}`)
+  if (!usage && result.usage.totalTokens > 0) broken.push('usage was never told')
   broken.push(...faultsOf(events), ...deniedByNobody(events))
   // A resuming process repeats a question. A resumed call is reported only by its result.
   return goesOnElsewhere ? broken.filter((rule) => !rule.startsWith('events are not numbered')) : broken
@@ -376,13 +382,13 @@ async function inLog(agent: Agent): Promise<AgentEvent[]> {
 /** Replaying the log gives the run's state, with the tables and with XState's interpreter. */
 async function sameAsLog(agent: Agent, { run, world }: Hands, store: SessionStore): Promise<string[]> {
   const { context } = run.snapshot() as { context: AgentContext }
-  const { run: kept, messages, snapshot } = await timed(world, agent.replay('chaos'), true)
+  const { run: storedRun, messages, snapshot } = await timed(world, agent.replay('chaos'), true)
   const records = await timed(world, Promise.resolve(store.read('chaos', { from: 'snapshot' })), true)
   const byXState = foldRecords(records, 'chaos', xstateReducer)
   return [
     ...unlike(
       'the log',
-      [kept?.state, kept?.reason, messages],
+      [storedRun?.state, storedRun?.reason, messages],
       [context.state, context.reason, context.messages],
     ),
     ...unlike('the log by XState', snapshot?.context, byXState.run?.context),
@@ -501,8 +507,10 @@ async function forked(agent: Agent, world: World, store: SessionStore): Promise<
   for (const at of [1 + world.below(head), head]) {
     try {
       const { messages } = await timed(world, agent.replay('chaos', { to: at }), true)
-      const told = world.below(4) === 0
-      const edit = told ? { instructions: 'Otherwise.' } : editOf(world.pick([undefined, ...messages]))
+      const editsInstructions = world.below(4) === 0
+      const edit = editsInstructions
+        ? { instructions: 'Otherwise.' }
+        : editOf(world.pick([undefined, ...messages]))
       const options = { ...(edit && { edit }), askFirst: world.below(2) === 0 }
       const id = await timed(world, agent.fork('chaos', at, options), true)
       const run = await timed(world, agent.resume(id), true)

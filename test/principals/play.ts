@@ -1,7 +1,7 @@
 import { memoryStore } from '../../src/index.js'
 import type { SyncSessionStore } from '../../src/stores/index.js'
 import { nameOfSurface } from './rules.js'
-import { kept } from './surfaces/cli.js'
+import { createFolderStore } from './surfaces/cli.js'
 import type { Place, Surface, Told, Who } from './surface.js'
 import {
   type AgentKind,
@@ -18,11 +18,11 @@ export interface Cell {
   surface: Surface
   agent: AgentKind
   who: Who
-  standing: Standing
+  sessionState: Standing
 }
 
-export const nameOf = ({ surface, agent, who, standing }: Cell): string =>
-  [nameOfSurface(surface), surface.does, agent, who, standing].join(' · ')
+export const nameOf = ({ surface, agent, who, sessionState }: Cell): string =>
+  [nameOfSurface(surface), surface.does, agent, who, sessionState].join(' · ')
 
 /** The pending call of the test agents, the same in every session. */
 export async function question(): Promise<Place['question']> {
@@ -38,20 +38,20 @@ export async function question(): Promise<Place['question']> {
 /** A cell's outcome, such as `begun` or `refused: stranded`, and the forbidden outcomes of any cell. */
 export async function play(cell: Cell, asks: Place['question']): Promise<{ came: string; faults: string[] }> {
   const { cwd, store } =
-    cell.surface.agents === 'none' ? await kept() : { cwd: undefined, store: memoryStore() }
+    cell.surface.agents === 'none' ? await createFolderStore() : { cwd: undefined, store: memoryStore() }
   const world = new World(store)
   try {
-    await world.bring(cell.standing)
+    await world.bring(cell.sessionState)
     const grant = cell.surface.does === 'revoke' ? await world.giveGrant() : 'none'
     const process = world.process(cell.agent)
     const before = look(store, process)
-    const told = await cell.surface.use({ world, process, who: cell.who, question: asks, grant, cwd })
+    const result = await cell.surface.use({ world, process, who: cell.who, question: asks, grant, cwd })
     world.holderLeaves()
     await world.rest()
     const after = look(store, process)
     return {
-      came: inWords(cell, before, after, told),
-      faults: faultsOf(cell, { before, after, told, process }),
+      came: inWords(cell, before, after, result),
+      faults: faultsOf(cell, { before, after, result, process }),
     }
   } finally {
     world.end()
@@ -69,15 +69,15 @@ interface Look {
   state: string | undefined
   marks: number
   /** Grants and revocations, in the log or the inbox. */
-  given: number
+  grants: number
   revoked: number
-  asked: number
+  requestCount: number
   paid: number
   /** Log, inbox and state, as stored. */
   stored: string
 }
 
-function look(store: SyncSessionStore, { asked, paid }: Process): Look {
+function look(store: SyncSessionStore, { requestCount, paid }: Process): Look {
   const records = store.read(session)
   const unread = store.inbox?.read(session) ?? []
   const texts = [...records.map(({ data }) => data), ...unread.map(({ text }) => text)].join('\n')
@@ -90,9 +90,9 @@ function look(store: SyncSessionStore, { asked, paid }: Process): Look {
     inbox: unread.length,
     state: store.get(session)?.summary?.state ?? undefined,
     marks: store.get(session)?.marks?.length ?? 0,
-    given: count('"grant":{'),
+    grants: count('"grant":{'),
     revoked: count('"type":"REVOKE"'),
-    asked,
+    requestCount,
     paid: paid.length,
     stored: JSON.stringify([records, unread, store.get(session)?.summary]),
   }
@@ -100,7 +100,7 @@ function look(store: SyncSessionStore, { asked, paid }: Process): Look {
 
 function inWords({ surface, who }: Cell, before: Look, after: Look, { refused, shown }: Told): string {
   const grew = (key: Exclude<keyof Look, 'state' | 'stored'>): boolean => after[key] > before[key]
-  const worked = grew('asked') || grew('paid') || grew('answers')
+  const worked = grew('requestCount') || grew('paid') || grew('answers')
   const isGone = before.records > 0 && after.records === 0
   const isOther =
     grew('sessions') &&
@@ -114,7 +114,7 @@ function inWords({ surface, who }: Cell, before: Look, after: Look, { refused, s
     ...(isGone ? ['deleted'] : []),
     ...(grew('inbox') ? ['told'] : []),
     ...(grew('marks') ? ['marked'] : []),
-    ...(grew('given') ? ['grant given'] : []),
+    ...(grew('grants') ? ['grant given'] : []),
     ...(grew('revoked') ? ['grant revoked'] : []),
     ...(!worked && !isGone && after.state !== before.state ? [String(after.state)] : []),
     ...(!worked && !isGone && after.state === before.state && grew('records') ? ['taken up'] : []),
@@ -123,43 +123,43 @@ function inWords({ surface, who }: Cell, before: Look, after: Look, { refused, s
   return words.length === 0 ? 'nothing' : words.join(', ')
 }
 
-const isClosed = (standing: Standing): boolean => closedStandings.some((one) => one === standing)
+const isClosed = (sessionState: Standing): boolean => closedStandings.some((one) => one === sessionState)
 
 /** Outcomes that are forbidden under every rule. */
 function faultsOf(
-  { who, surface, standing }: Cell,
-  { before, after, told, process }: { before: Look; after: Look; told: Told; process: Process },
+  { who, surface, sessionState }: Cell,
+  { before, after, result, process }: { before: Look; after: Look; result: Told; process: Process },
 ): string[] {
-  const { refused, shown } = told
+  const { refused, shown } = result
   const grown = after.records + after.sessions - before.records - before.sessions
   const faults: string[] = []
   const cancelsFirst = surface.of === 'agent.deleteSessions'
   // A request to a session that kills its processes ends it, even if the request is refused.
   if (
     refused !== null &&
-    standing !== 'poisoned' &&
+    sessionState !== 'poisoned' &&
     (grown !== 0 ||
-      after.asked > before.asked ||
+      after.requestCount > before.requestCount ||
       after.marks > before.marks ||
       (after.inbox > before.inbox && !cancelsFirst))
   )
     faults.push(`it was refused (${refused}), and yet something was done`)
-  if (refused !== null && isClosed(standing) && after.stored !== before.stored)
+  if (refused !== null && isClosed(sessionState) && after.stored !== before.stored)
     faults.push(`it was refused (${refused}), and the session has changed`)
   if (refused?.startsWith('untyped') || refused === 'internal')
     faults.push(`refused without a type: ${shown}`)
   if (surface.knows === 'people' && (who === 'stranger' || who === 'nobody') && shown.includes(canary))
     faults.push('another person was shown the session')
-  if (surface.knows === 'people' && after.given + after.revoked > before.given + before.revoked)
+  if (surface.knows === 'people' && after.grants + after.revoked > before.grants + before.revoked)
     faults.push('a page or a client has changed the grants')
   const strange = process.paid.filter((context) => context !== who && context !== 'initiator')
   if (strange.length > 0 && surface.knows === 'people')
     faults.push(`paid with the rights of ${strange.join(', ')}`)
   if (
-    standing === 'poisoned' &&
+    sessionState === 'poisoned' &&
     surface.does !== 'fork and run' &&
     who !== 'stranger' &&
-    after.asked > before.asked
+    after.requestCount > before.requestCount
   )
     faults.push('a session that kills was taken up')
   return faults

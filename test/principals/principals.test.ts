@@ -43,7 +43,7 @@ const standingsOf = ({ does }: Surface): readonly Standing[] =>
 const cells: Cell[] = surfaces.flatMap((surface) =>
   agentsOf(surface).flatMap((agent) =>
     (surface.knows === 'people' ? people : (['operator'] as const)).flatMap((who) =>
-      standingsOf(surface).map((standing) => ({ surface, agent, who, standing })),
+      standingsOf(surface).map((sessionState) => ({ surface, agent, who, sessionState })),
     ),
   ),
 )
@@ -86,7 +86,7 @@ function isDue(cell: Cell): boolean {
   const all = standingsOf(cell.surface)
   const standsSo = all[at % all.length]
   const alike = cells.filter(
-    ({ surface, standing }) => surface === cell.surface && standing === cell.standing,
+    ({ surface, sessionState }) => surface === cell.surface && sessionState === cell.sessionState,
   )
-  return standsSo === cell.standing && alike[at % alike.length] === cell
+  return standsSo === cell.sessionState && alike[at % alike.length] === cell
 }

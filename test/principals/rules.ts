@@ -9,7 +9,7 @@ export interface Rule {
   does?: Deed | Deed[]
   who?: Who | Who[]
   agent?: AgentKind | AgentKind[]
-  standing?: Standing | Standing[]
+  sessionState?: Standing | Standing[]
   comes: string
   because: string
 }
@@ -28,13 +28,13 @@ export const rules: Rule[] = [
   {
     of: 'durable',
     does: 'begin',
-    standing: 'new',
+    sessionState: 'new',
     comes: 'taken up',
     because: 'the session of a machine starts where there is none',
   },
   {
     of: 'durable',
-    standing: 'new',
+    sessionState: 'new',
     comes: 'refused: unknown_session',
     because: 'there is no session to send to',
   },
@@ -53,14 +53,14 @@ export const rules: Rule[] = [
   {
     of: 'aguiHandler.send (an approval with a grant)',
     who: ['owner', 'reader'],
-    standing: ['waiting', ...closed],
+    sessionState: ['waiting', ...closed],
     comes: 'refused: invalid_input',
     because: 'a page approves the call that it shows, and no later ones',
   },
   {
     of: 'mcpServer (an approval with a grant)',
     who: ['owner', 'reader'],
-    standing: ['waiting', ...closed],
+    sessionState: ['waiting', ...closed],
     comes: 'refused: -32602',
     because: 'a form approves one call',
   },
@@ -120,13 +120,13 @@ export const rules: Rule[] = [
   {
     does: ['grant', 'revoke'],
     of: 'statewright',
-    standing: 'new',
+    sessionState: 'new',
     comes: 'refused: exit 2',
     because: 'there is no such session',
   },
   {
     does: ['grant', 'revoke'],
-    standing: 'new',
+    sessionState: 'new',
     comes: 'refused: unknown_session',
     because: 'there is no such session',
   },
@@ -135,20 +135,20 @@ export const rules: Rule[] = [
   {
     of: ['agent.send (an approval with a grant)', 'dbosSessions.answer (an approval with a grant)'],
     agent: foreign,
-    standing: 'waiting',
+    sessionState: 'waiting',
     comes: 'told, grant given',
     because: 'the process that goes on with it reads it',
   },
   {
     of: 'agent.send (an approval with a grant)',
-    standing: 'waiting',
+    sessionState: 'waiting',
     comes: 'told, grant given',
     because: 'the process that goes on with it reads it',
   },
   {
     of: 'runSession (an approval with a grant)',
     agent: ['right agent', 'accepting agent'],
-    standing: 'interrupted',
+    sessionState: 'interrupted',
     comes: 'gone on, grant given',
     because: 'the answer is for the next rest',
   },
@@ -159,7 +159,7 @@ export const rules: Rule[] = [
       'studio.answers (approve, with a grant)',
     ],
     agent: ['right agent', 'accepting agent'],
-    standing: 'waiting',
+    sessionState: 'waiting',
     comes: 'gone on, grant given',
     because: 'it has its answer, which also approves later calls',
   },
@@ -168,56 +168,61 @@ export const rules: Rule[] = [
   {
     of: ['runSession', 'createSessionRunner'],
     agent: foreign,
-    standing: closed,
+    sessionState: closed,
     comes: 'refused: stranded',
     because: 'another agent, another version and an agent without a name must not go on with it',
   },
   {
     of: ['runSession', 'createSessionRunner', 'mcpServer'],
     does: 'answer',
-    standing: 'waiting for one more',
+    sessionState: 'waiting for one more',
     comes: 'nothing',
     because: 'an engine or a client repeats its answers, and this one is in the log',
   },
   {
     of: 'mcpServer',
     does: 'answer',
-    standing: 'waiting for others',
+    sessionState: 'waiting for others',
     comes: 'refused: -32602',
     because: 'other people may approve it',
   },
   {
     of: 'chatHandler.send (an output)',
-    standing: closed,
+    sessionState: closed,
     comes: 'refused: unknown_call',
     because: 'the call waits for a person, and a page must not say what came of it',
   },
   {
     of: 'aguiHandler.send (an output)',
-    standing: closed,
+    sessionState: closed,
     comes: 'refused: waiting_for_answers',
     because: 'the call waits for a person, and a page must not say what came of it',
   },
   {
     of: 'studio.answers (toolOutput)',
-    standing: closed,
+    sessionState: closed,
     comes: 'refused: unknown_call',
     because: 'no output is waited for',
   },
   {
     of: 'studio.answers (reply)',
-    standing: closed,
+    sessionState: closed,
     comes: 'refused: wrong_state',
     because: 'no message is waited for',
   },
-  { of: 'statewright', standing: closed, comes: 'refused: exit 2', because: 'other people may approve it' },
   {
-    standing: 'waiting for others',
+    of: 'statewright',
+    sessionState: closed,
+    comes: 'refused: exit 2',
+    because: 'other people may approve it',
+  },
+  {
+    sessionState: 'waiting for others',
     comes: 'refused: not_an_approver',
     because: 'other people may approve it',
   },
   {
-    standing: 'waiting for one more',
+    sessionState: 'waiting for one more',
     comes: 'refused: already_answered',
     because: 'the sender has approved it',
   },
@@ -226,11 +231,16 @@ export const rules: Rule[] = [
   {
     of: 'mcpServer',
     does: ['begin', 'call again'],
-    standing: 'new',
+    sessionState: 'new',
     comes: 'begun',
     because: 'nothing is under way',
   },
-  { of: 'mcpServer', standing: 'new', comes: 'refused: unknown_task', because: 'there is no such session' },
+  {
+    of: 'mcpServer',
+    sessionState: 'new',
+    comes: 'refused: unknown_task',
+    because: 'there is no such session',
+  },
   {
     of: 'mcpServer',
     does: ['begin', 'call again'],
@@ -241,7 +251,7 @@ export const rules: Rule[] = [
   {
     of: 'mcpServer',
     does: 'begin',
-    standing: 'ended',
+    sessionState: 'ended',
     comes: 'begun',
     because: 'nothing is under way',
   },
@@ -254,14 +264,14 @@ export const rules: Rule[] = [
   {
     does: 'call again',
     agent: ['right agent', 'accepting agent'],
-    standing: 'interrupted',
+    sessionState: 'interrupted',
     comes: 'gone on',
     because: 'a call that is sent again makes the run work with the rights of its sender',
   },
   {
     does: 'call again',
     agent: ['right agent', 'accepting agent'],
-    standing: 'poisoned',
+    sessionState: 'poisoned',
     comes: 'ERROR',
     because: 'it has ended five processes',
   },
@@ -270,42 +280,48 @@ export const rules: Rule[] = [
     of: 'mcpServer',
     does: 'answer',
     agent: foreign,
-    standing: 'waiting',
+    sessionState: 'waiting',
     comes: 'told',
     because: 'the process that goes on with it hears it',
   },
   {
     of: 'mcpServer',
     does: 'answer',
-    standing: ['interrupted', 'poisoned', 'ended', ...held],
+    sessionState: ['interrupted', 'poisoned', 'ended', ...held],
     comes: 'nothing',
     because: 'an answer to what is not asked changes nothing, and starts nothing',
   },
-  { of: 'mcpServer', does: 'stop', standing: 'ended', comes: 'nothing', because: 'there is nothing to stop' },
+  {
+    of: 'mcpServer',
+    does: 'stop',
+    sessionState: 'ended',
+    comes: 'nothing',
+    because: 'there is nothing to stop',
+  },
   {
     of: 'mcpServer',
     does: 'follow',
-    standing: held,
+    sessionState: held,
     comes: 'nothing',
     because: 'its holder had it when it was asked for',
   },
 
   {
     of: 'statewright send (many)',
-    standing: ['new', 'ended'],
+    sessionState: ['new', 'ended'],
     comes: 'nothing',
     because: 'no run that has not ended matches',
   },
   {
     of: 'createWaker',
-    standing: 'new',
+    sessionState: 'new',
     comes: 'nothing',
     because: 'an alarm begins nothing, and the alarm of a deleted session is removed',
   },
-  { of: 'createWaker', standing: held, comes: 'nothing', because: 'the process that holds it wakes it' },
+  { of: 'createWaker', sessionState: held, comes: 'nothing', because: 'the process that holds it wakes it' },
   {
     of: 'createWaker',
-    standing: open,
+    sessionState: open,
     agent: foreign,
     comes: 'nothing',
     because: 'the alarm is left to a process that has the agent',
@@ -323,7 +339,7 @@ export const rules: Rule[] = [
       'listStrandedSessions',
       'statewright sessions list',
     ],
-    standing: 'new',
+    sessionState: 'new',
     comes: 'nothing',
     because: 'there is nothing to see',
   },
@@ -336,7 +352,7 @@ export const rules: Rule[] = [
   {
     does: ['look', 'fork', 'fork and run', 'forget', 'continue', 'answer', 'steer', 'stop'],
     of: 'statewright',
-    standing: 'new',
+    sessionState: 'new',
     comes: 'refused: exit 2',
     because: 'there is no such session',
   },
@@ -346,7 +362,12 @@ export const rules: Rule[] = [
     comes: 'nothing',
     because: 'it shows no words',
   },
-  { does: 'look', standing: 'new', comes: 'refused: unknown_session', because: 'there is no such session' },
+  {
+    does: 'look',
+    sessionState: 'new',
+    comes: 'refused: unknown_session',
+    because: 'there is no such session',
+  },
   { does: 'look', of: 'agent.listBranches', comes: 'nothing', because: 'it shows no words' },
   { does: 'look', comes: 'shown', because: 'a person who may read sees the session, and starts nothing' },
 
@@ -354,17 +375,17 @@ export const rules: Rule[] = [
   // work.
   {
     does: ['branch', 'turn back'],
-    standing: 'new',
+    sessionState: 'new',
     comes: 'refused: unknown_session',
     because: 'there is no such session',
   },
-  { does: 'turn back', standing: held, comes: 'refused: session_busy', because: 'a process has it' },
+  { does: 'turn back', sessionState: held, comes: 'refused: session_busy', because: 'a process has it' },
   { does: 'turn back', comes: 'refused: unknown_branch', because: 'the session has never parted' },
-  { does: 'branch', standing: 'ended', comes: 'begun', because: 'nothing is under way' },
+  { does: 'branch', sessionState: 'ended', comes: 'begun', because: 'nothing is under way' },
   {
     does: 'branch',
     of: pages,
-    standing: 'waiting',
+    sessionState: 'waiting',
     comes: 'refused: waiting_for_answers',
     because: 'a question waits',
   },
@@ -373,7 +394,7 @@ export const rules: Rule[] = [
     of: anotherAnswer,
     who: 'owner',
     agent: foreign,
-    standing: ['interrupted', 'poisoned'],
+    sessionState: ['interrupted', 'poisoned'],
     comes: 'nothing',
     because: 'the answer that is asked for was cut off, and another agent only watches',
   },
@@ -381,7 +402,7 @@ export const rules: Rule[] = [
     does: 'branch',
     of: anotherAnswer,
     who: 'owner',
-    standing: 'interrupted',
+    sessionState: 'interrupted',
     comes: 'gone on',
     because: 'the answer that is asked for was cut off, and the owner may continue it',
   },
@@ -389,55 +410,55 @@ export const rules: Rule[] = [
     does: 'branch',
     of: anotherAnswer,
     who: 'owner',
-    standing: 'poisoned',
+    sessionState: 'poisoned',
     comes: 'ERROR',
     because: 'it has ended five processes',
   },
   { does: 'branch', of: pages, comes: 'refused: run_in_progress', because: 'a run is under way' },
-  { does: 'branch', standing: held, comes: 'refused: session_busy', because: 'a process has it' },
+  { does: 'branch', sessionState: held, comes: 'refused: session_busy', because: 'a process has it' },
   { does: 'branch', comes: 'refused: unfinished_run', because: 'a run is under way' },
 
   // A run starts if none is active. The app chooses its agent.
   {
     does: 'begin',
     of: [...pages, 'agent.run', 'statewright run'],
-    standing: ['new', 'ended'],
+    sessionState: ['new', 'ended'],
     comes: 'begun',
     because: 'nothing is under way',
   },
   {
     does: 'begin',
     of: ['chatHandler.send (refusing)', 'aguiHandler.send (refusing)'],
-    standing: 'waiting',
+    sessionState: 'waiting',
     comes: 'refused: waiting_for_answers',
     because: 'the server keeps no message',
   },
   {
     does: 'begin',
     of: ['chatHandler.send (refusing)', 'aguiHandler.send (refusing)'],
-    standing: atWork,
+    sessionState: atWork,
     comes: 'refused: run_in_progress',
     because: 'the server keeps no message, and a message alone continues nothing',
   },
   {
     does: 'begin',
     of: tells,
-    standing: ['ended', 'waiting'],
+    sessionState: ['ended', 'waiting'],
     comes: 'told',
     because: 'it waits for its turn, and begins nothing by itself',
   },
-  { does: 'begin', standing: 'ended', comes: 'begun', because: 'it is its second turn' },
+  { does: 'begin', sessionState: 'ended', comes: 'begun', because: 'it is its second turn' },
   {
     does: 'begin',
     of: pages,
-    standing: 'waiting',
+    sessionState: 'waiting',
     comes: 'told',
     because: 'a question waits: the message waits for its turn',
   },
   {
     does: 'begin',
     of: tells,
-    standing: 'new',
+    sessionState: 'new',
     comes: 'refused: unknown_session',
     because: 'there is no such session',
   },
@@ -446,7 +467,7 @@ export const rules: Rule[] = [
     of: ['chatHandler.send (steering)', 'aguiHandler.send (steering)'],
     who: 'owner',
     agent: ['right agent', 'accepting agent'],
-    standing: 'left by its holder',
+    sessionState: 'left by its holder',
     comes: 'gone on',
     because: 'the owner may continue what its process has left, and it hears the message as it goes on',
   },
@@ -455,7 +476,7 @@ export const rules: Rule[] = [
     of: pages,
     who: 'owner',
     agent: ['right agent', 'accepting agent'],
-    standing: ['interrupted', 'left by its holder'],
+    sessionState: ['interrupted', 'left by its holder'],
     comes: 'gone on, told',
     because: 'the owner may continue what its process has left, and the message waits for its end',
   },
@@ -464,7 +485,7 @@ export const rules: Rule[] = [
     of: pages,
     who: 'owner',
     agent: ['right agent', 'accepting agent'],
-    standing: 'poisoned',
+    sessionState: 'poisoned',
     comes: 'told, ERROR',
     because: 'it has ended five processes, and the message waits until the owner writes again',
   },
@@ -476,45 +497,45 @@ export const rules: Rule[] = [
   },
   { does: 'begin', of: 'statewright run', comes: 'refused: exit 2', because: 'a run is under way' },
   { does: 'begin', of: 'dbosSessions', comes: 'nothing', because: later },
-  { does: 'begin', standing: held, comes: 'refused: session_busy', because: 'a process has it' },
+  { does: 'begin', sessionState: held, comes: 'refused: session_busy', because: 'a process has it' },
   { does: 'begin', of: 'agent.run', comes: 'refused: unfinished_run', because: 'a run is under way' },
   { does: 'begin', comes: 'refused: out_of_turn', because: 'its first turn has not ended' },
 
   // A batch starts its items and waits for items held by other processes.
-  { of: 'runAll', standing: 'new', comes: 'begun', because: 'the item has no session yet' },
-  { of: 'runAll', standing: held, comes: 'nothing', because: 'a process has it, and the batch waits' },
+  { of: 'runAll', sessionState: 'new', comes: 'begun', because: 'the item has no session yet' },
+  { of: 'runAll', sessionState: held, comes: 'nothing', because: 'a process has it, and the batch waits' },
 
   // Sessions that do not exist yet.
-  { does: 'follow', standing: 'new', comes: 'nothing', because: 'there is nothing to see' },
+  { does: 'follow', sessionState: 'new', comes: 'nothing', because: 'there is nothing to see' },
   {
     does: 'stop',
     of: pages,
-    standing: ['new', 'ended'],
+    sessionState: ['new', 'ended'],
     comes: 'nothing',
     because: 'there is nothing to stop',
   },
   {
     does: 'stop',
     of: 'sendAll',
-    standing: ['new', 'ended'],
+    sessionState: ['new', 'ended'],
     comes: 'nothing',
     because: 'no run that has not ended matches',
   },
-  { does: 'forget', standing: 'new', comes: 'nothing', because: 'there was none' },
+  { does: 'forget', sessionState: 'new', comes: 'nothing', because: 'there was none' },
   {
     does: 'answer',
     of: 'chatHandler',
-    standing: 'new',
+    sessionState: 'new',
     comes: 'refused: unknown_call',
     because: 'nothing has been asked',
   },
   {
-    standing: 'new',
+    sessionState: 'new',
     of: ['runSession', 'createSessionRunner', 'dbosSessions.enqueue', 'restateSessions.run'],
     comes: 'refused: not_begun',
     because: 'there is nothing to run',
   },
-  { standing: 'new', comes: 'refused: unknown_session', because: 'there is no such session' },
+  { sessionState: 'new', comes: 'refused: unknown_session', because: 'there is no such session' },
 
   // Following: a page watches. It continues a run only if `mayContinue` allows it and its agent started the
   // run.
@@ -522,25 +543,25 @@ export const rules: Rule[] = [
   { does: 'follow', who: 'reader', comes: 'nothing', because: 'reading starts nothing' },
   {
     does: 'follow',
-    standing: ['interrupted', 'left by its holder'],
+    sessionState: ['interrupted', 'left by its holder'],
     comes: 'gone on',
     because: 'the owner may continue what its process has left',
   },
-  { does: 'follow', standing: 'poisoned', comes: 'ERROR', because: 'it has ended five processes' },
+  { does: 'follow', sessionState: 'poisoned', comes: 'ERROR', because: 'it has ended five processes' },
   { does: 'follow', comes: 'nothing', because: 'it rests, or its holder goes on with it' },
 
   // A stop needs only the store, not an agent.
   {
     does: 'stop',
     of: ['runSession'],
-    standing: held,
+    sessionState: held,
     comes: 'refused: session_busy',
     because: 'a process has it',
   },
   {
     does: 'stop',
     of: 'runSession',
-    standing: 'ended',
+    sessionState: 'ended',
     comes: 'nothing',
     because: 'there is nothing to stop',
   },
@@ -554,18 +575,18 @@ export const rules: Rule[] = [
   {
     does: 'stop',
     of: 'runSession',
-    standing: 'interrupted',
+    sessionState: 'interrupted',
     comes: 'gone on',
     because: 'the answers are for the next rest',
   },
   {
     does: 'stop',
     of: 'runSession',
-    standing: 'poisoned',
+    sessionState: 'poisoned',
     comes: 'ERROR',
     because: 'it has ended five processes',
   },
-  { does: 'stop', standing: held, comes: 'told', because: 'its holder hears it' },
+  { does: 'stop', sessionState: held, comes: 'told', because: 'its holder hears it' },
   {
     does: 'stop',
     of: 'studio.answers (pause)',
@@ -575,24 +596,30 @@ export const rules: Rule[] = [
   {
     does: 'stop',
     of: ['agent.send', 'restateSessions.send'],
-    standing: 'ended',
+    sessionState: 'ended',
     comes: 'refused: run_ended',
     because: 'it has ended',
   },
-  { does: 'stop', of: 'statewright', standing: 'ended', comes: 'refused: exit 2', because: 'it has ended' },
-  { does: 'stop', standing: 'ended', comes: 'refused: wrong_state', because: 'it has ended' },
+  {
+    does: 'stop',
+    of: 'statewright',
+    sessionState: 'ended',
+    comes: 'refused: exit 2',
+    because: 'it has ended',
+  },
+  { does: 'stop', sessionState: 'ended', comes: 'refused: wrong_state', because: 'it has ended' },
   { does: 'stop', comes: 'CANCELLED', because: 'a person who may write may end it, with the store alone' },
 
   // Steering and pausing: allowed for a process with the store, if a process works or a person is asked.
   {
     does: 'steer',
     of: 'statewright',
-    standing: ['ended', 'interrupted', 'poisoned'],
+    sessionState: ['ended', 'interrupted', 'poisoned'],
     comes: 'refused: exit 2',
     because: 'nothing works on it',
   },
-  { does: 'steer', standing: 'ended', comes: 'refused: run_ended', because: 'it has ended' },
-  { does: 'steer', standing: held, comes: 'told', because: 'its holder hears it' },
+  { does: 'steer', sessionState: 'ended', comes: 'refused: run_ended', because: 'it has ended' },
+  { does: 'steer', sessionState: held, comes: 'told', because: 'its holder hears it' },
   {
     does: 'steer',
     of: 'statewright send (a pause)',
@@ -605,7 +632,7 @@ export const rules: Rule[] = [
     comes: 'refused: not_waiting',
     because: 'what waits for people need not pause',
   },
-  { does: 'steer', standing: 'waiting', comes: 'told', because: 'the model hears it with the answer' },
+  { does: 'steer', sessionState: 'waiting', comes: 'told', because: 'the model hears it with the answer' },
   { does: 'steer', comes: 'refused: not_waiting', because: 'its process has left it: resume it first' },
 
   // Copies and deletions of the whole session.
@@ -620,25 +647,25 @@ export const rules: Rule[] = [
   {
     does: 'forget',
     of: 'statewright',
-    standing: held,
+    sessionState: held,
     comes: 'refused: exit 2',
     because: 'a process has it',
   },
   {
     does: 'forget',
     of: 'agent.deleteSessions',
-    standing: held,
+    sessionState: held,
     comes: 'refused: session_busy, told',
     because: 'it tells the holder to cancel the run, and this one hangs for longer than it waits',
   },
-  { does: 'forget', standing: held, comes: 'refused: session_busy', because: 'a process has it' },
+  { does: 'forget', sessionState: held, comes: 'refused: session_busy', because: 'a process has it' },
   { does: 'forget', comes: 'deleted', because: 'the operator of the store may forget' },
 
   // Answers left for the process that continues: any process may leave one, and the call must be waiting.
   {
     does: 'answer',
     of: ['agent.send', 'restateSessions.send', 'dbosSessions.answer'],
-    standing: 'ended',
+    sessionState: 'ended',
     comes: 'refused: run_ended',
     because: 'it has ended',
   },
@@ -646,14 +673,14 @@ export const rules: Rule[] = [
     does: 'answer',
     of: 'dbosSessions.answer',
     agent: ['right agent', 'accepting agent'],
-    standing: 'waiting',
+    sessionState: 'waiting',
     comes: 'gone on',
     because: 'it is left, and driven at once',
   },
   {
     does: 'answer',
     of: ['agent.send', 'restateSessions.send', 'dbosSessions.answer', 'statewright send'],
-    standing: 'waiting',
+    sessionState: 'waiting',
     comes: 'told',
     because: 'the process that goes on with it hears it',
   },
@@ -669,14 +696,14 @@ export const rules: Rule[] = [
   {
     of: 'statewright resume',
     does: 'continue',
-    standing: 'ended',
+    sessionState: 'ended',
     comes: 'nothing',
     because: 'it shows how it has ended',
   },
   {
     of: 'statewright resume',
     does: 'continue',
-    standing: 'waiting',
+    sessionState: 'waiting',
     comes: 'nothing',
     because: 'it shows what waits',
   },
@@ -689,7 +716,7 @@ export const rules: Rule[] = [
   // A mark starts nothing. It needs the right to answer.
   {
     does: 'mark',
-    standing: held,
+    sessionState: held,
     comes: 'marked',
     because: 'the process that has it needs no lease from the studio',
   },
@@ -705,14 +732,14 @@ export const rules: Rule[] = [
   {
     does: 'answer',
     of: 'chatHandler.send (an output)',
-    standing: 'waiting',
+    sessionState: 'waiting',
     comes: 'refused: unknown_call',
     because: 'the call waits for a person, and a page must not say what came of it',
   },
   {
     does: 'answer',
     of: 'aguiHandler.send (an output)',
-    standing: 'waiting',
+    sessionState: 'waiting',
     comes: 'refused: waiting_for_answers',
     because: 'the call waits for a person, and a page must not say what came of it',
   },
@@ -731,90 +758,90 @@ export const rules: Rule[] = [
   {
     does: 'answer',
     of: 'aguiHandler',
-    standing: 'ended',
+    sessionState: 'ended',
     comes: 'refused: already_answered',
     because: 'it was answered',
   },
   {
     does: 'answer',
     of: [...pages, 'studio'],
-    standing: ['ended', ...atWork],
+    sessionState: ['ended', ...atWork],
     comes: 'refused: unknown_call',
     because: 'this call does not wait',
   },
   {
     does: 'continue',
     of: 'studio',
-    standing: 'ended',
+    sessionState: 'ended',
     comes: 'refused: wrong_state',
     because: 'it has ended',
   },
   {
     does: 'continue',
     of: 'studio.answers (resume)',
-    standing: 'waiting',
+    sessionState: 'waiting',
     comes: 'refused: wrong_state',
     because: 'it waits for an answer',
   },
   {
     does: 'continue',
     of: 'studio.answers (resume)',
-    standing: held,
+    sessionState: held,
     comes: 'refused: not_waiting',
     because: 'its holder goes on with it',
   },
   {
     does: 'continue',
     of: 'studio.answers (steer)',
-    standing: held,
+    sessionState: held,
     comes: 'told',
     because: 'its holder hears it',
   },
 
   // Continuing: once, with the agent that started it, and not if the session kills its processes.
-  { of: 'dbosSessions', standing: held, comes: 'nothing', because: later },
-  { of: 'dbosSessions', agent: foreign, standing: open, comes: 'nothing', because: later },
-  { standing: held, comes: 'refused: session_busy', because: 'a process has it' },
-  { standing: 'ended', comes: 'nothing', because: 'what has ended is told as it ended' },
+  { of: 'dbosSessions', sessionState: held, comes: 'nothing', because: later },
+  { of: 'dbosSessions', agent: foreign, sessionState: open, comes: 'nothing', because: later },
+  { sessionState: held, comes: 'refused: session_busy', because: 'a process has it' },
+  { sessionState: 'ended', comes: 'nothing', because: 'what has ended is told as it ended' },
   {
     agent: foreign,
-    standing: open,
+    sessionState: open,
     comes: 'refused: stranded',
     because: 'another agent, another version and an agent without a name must not go on with it',
   },
   {
     of: 'studio.answers (steer)',
-    standing: 'poisoned',
+    sessionState: 'poisoned',
     comes: 'refused: wrong_state, ERROR',
     because: 'it has ended five processes, so it takes no steering',
   },
-  { standing: 'poisoned', comes: 'ERROR', because: 'it has ended five processes' },
-  { standing: 'interrupted', comes: 'gone on', because: 'its process has left it' },
-  { does: 'answer', standing: 'waiting', comes: 'gone on', because: 'it has its answer' },
+  { sessionState: 'poisoned', comes: 'ERROR', because: 'it has ended five processes' },
+  { sessionState: 'interrupted', comes: 'gone on', because: 'its process has left it' },
+  { does: 'answer', sessionState: 'waiting', comes: 'gone on', because: 'it has its answer' },
   {
     of: 'studio.answers (steer)',
-    standing: 'waiting',
+    sessionState: 'waiting',
     comes: 'taken up',
     because: 'the model hears it with the answer',
   },
-  { does: 'continue', standing: 'waiting', comes: 'nothing', because: 'it waits for people' },
+  { does: 'continue', sessionState: 'waiting', comes: 'nothing', because: 'it waits for people' },
 ]
 
 /** As the table names a surface: `studio.answers (cancel)`. */
 export const nameOfSurface = ({ of, as }: Cell['surface']): string =>
   as === undefined ? of : `${of} (${as})`
 
-export function ruleOf({ surface, agent, who, standing }: Cell): Rule | undefined {
+export function ruleOf({ surface, agent, who, sessionState }: Cell): Rule | undefined {
   const name = nameOfSurface(surface)
   // A person who may approve may also reject.
-  const mayReject = standing === 'waiting for one more' && surface.as?.includes('reject')
+  const mayReject = sessionState === 'waiting for one more' && surface.as?.includes('reject')
   return rules.find(
     (rule) =>
       (rule.of === undefined || [rule.of].flat().some((prefix) => name.startsWith(prefix))) &&
       isOneOf(rule.does, surface.does) &&
       isOneOf(rule.who, who) &&
       isOneOf(rule.agent, agent) &&
-      isOneOf(rule.standing, mayReject ? 'waiting' : standing),
+      isOneOf(rule.sessionState, mayReject ? 'waiting' : sessionState),
   )
 }
 

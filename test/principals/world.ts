@@ -63,7 +63,7 @@ export interface Process {
   /** The same agent in a list. The unnamed agent has no list. */
   agents: Agents | undefined
   /** The number of its model requests. */
-  asked: number
+  requestCount: number
   /** The `context` of each payment. */
   paid: unknown[]
   /** The model stops answering. */
@@ -78,7 +78,7 @@ export class World {
   readonly near: SyncSessionStore
   readonly processes: Process[] = []
   holder: Process | undefined
-  #standing: Standing = 'new'
+  #sessionState: Standing = 'new'
 
   constructor(near: SyncSessionStore) {
     this.near = near
@@ -86,7 +86,7 @@ export class World {
 
   process(kind: AgentKind): Process {
     const view = new View(this.near)
-    const own = { kind, asked: 0, paid: [] as unknown[], hangs: false }
+    const own = { kind, requestCount: 0, paid: [] as unknown[], hangs: false }
     const pay = defineTool({
       name: 'pay',
       description: 'Pays.',
@@ -97,7 +97,7 @@ export class World {
         return 'paid'
       },
     })
-    const approvers = approversOf[this.#standing]
+    const approvers = approversOf[this.#sessionState]
     const agent = createAgent({
       model: model(own),
       instructions: kind,
@@ -123,34 +123,34 @@ export class World {
   }
 
   /** Brings the session to this state with `billing 3`. */
-  async bring(standing: Standing): Promise<void> {
-    this.#standing = standing
-    if (standing === 'new') return
+  async bring(sessionState: Standing): Promise<void> {
+    this.#sessionState = sessionState
+    if (sessionState === 'new') return
     const first = this.process('right agent')
     // An active session's model has a request without an answer.
-    const isAnswered = isWaiting(standing) || standing === 'ended'
+    const isAnswered = isWaiting(sessionState) || sessionState === 'ended'
     if (!isAnswered) first.hang()
     const run = first.agent.run(firstMessage, { session, context: 'initiator' })
     run.result.catch(() => undefined)
     if (isAnswered) {
       const { pending = [] } = await run.result
-      if (standing === 'waiting' || standing === 'waiting for others') return
+      if (sessionState === 'waiting' || sessionState === 'waiting for others') return
       for (const one of pending) run.approve(one, undefined, { by: sender })
       await run.result
       return
     }
-    await this.#until(() => first.asked > 0)
-    if (standing === 'held elsewhere' || standing === 'left by its holder') {
+    await this.#until(() => first.requestCount > 0)
+    if (sessionState === 'held elsewhere' || sessionState === 'left by its holder') {
       this.holder = first
       return
     }
     first.kill()
-    if (standing === 'poisoned') for (let i = 0; i < 5; i += 1) await this.#dieOnIt()
+    if (sessionState === 'poisoned') for (let i = 0; i < 5; i += 1) await this.#dieOnIt()
   }
 
   /** The operator approves later calls of a tool. Returns the id of the grant. */
   async giveGrant(): Promise<string> {
-    if (this.#standing === 'new') return 'none'
+    if (this.#sessionState === 'new') return 'none'
     const { agent } = this.process('right agent')
     await agent.send(session, { type: 'grant', tool: 'lend', when: {}, by: sender })
     const text = this.near.inbox?.read(session).at(-1)?.text ?? ''
@@ -163,7 +163,7 @@ export class World {
     next.hang()
     const run = await next.agent.resume(session)
     run.result.catch(() => undefined)
-    await this.#until(() => next.asked > 0)
+    await this.#until(() => next.requestCount > 0)
     next.kill()
   }
 
@@ -187,7 +187,7 @@ export class World {
 
   /** A process that held the session ends during the observation. */
   holderLeaves(): void {
-    if (this.#standing !== 'left by its holder') return
+    if (this.#sessionState !== 'left by its holder') return
     this.holder?.kill()
     this.holder = undefined
   }
@@ -209,8 +209,8 @@ export class World {
   }
 }
 
-const isWaiting = (standing: Standing): boolean =>
-  standing === 'waiting' || closedStandings.some((one) => one === standing)
+const isWaiting = (sessionState: Standing): boolean =>
+  sessionState === 'waiting' || closedStandings.some((one) => one === sessionState)
 
 function listed(kind: AgentKind, agent: Agent): Parameters<typeof defineAgents>[0] {
   switch (kind) {
@@ -261,7 +261,7 @@ class View {
       close: () => undefined,
       timers: {
         get: alive((id) => timers.get(id)),
-        set: alive((given) => timers.set(given)),
+        set: alive((list) => timers.set(list)),
         listDue: alive((options) => timers.listDue(options)),
         list: alive((options) => timers.list(options)),
         move: alive((step) => timers.move(step)),
@@ -283,12 +283,12 @@ class View {
 }
 
 /** Pays first, then answers. */
-function model(own: { asked: number; hangs: boolean }): ModelProvider {
+function model(own: { requestCount: number; hangs: boolean }): ModelProvider {
   return {
     provider: 'scripted',
     model: 'scripted-1',
     request: ({ messages }, { signal }) => {
-      own.asked += 1
+      own.requestCount += 1
       if (own.hangs)
         return new Promise((_resolve, reject) => {
           signal.addEventListener('abort', () => reject(signal.reason as Error))

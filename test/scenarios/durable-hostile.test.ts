@@ -51,7 +51,7 @@ function later(
     async (...args: unknown[]) => {
       await before(method)
       await settled()
-      return (store[method] as (...given: unknown[]) => unknown)(...args)
+      return (store[method] as (...values: unknown[]) => unknown)(...args)
     },
   ])
   return Object.fromEntries(slow) as SessionStore
@@ -70,7 +70,7 @@ async function end(run: Run): Promise<void> {
 const holderOf = async (store: SessionStore) => (await store.list())[0]?.holder
 
 /** The first event of this type, delivered one event loop turn late. */
-async function heard(run: Run, type: AgentEvent['type']): Promise<void> {
+async function untilEvent(run: Run, type: AgentEvent['type']): Promise<void> {
   await new Promise<void>((resolve) => {
     run.events$.subscribe((event) => {
       if (event.type === type) resolve()
@@ -98,11 +98,11 @@ describe('a rest whose record is being written', () => {
   test('delays an answer that arrives while the session is released', async () => {
     let giveBack = (): void => undefined
     let isLeaving = false
-    const kept = memoryStore()
+    const inner = memoryStore()
     // It releases sessions on request, not together with a write.
     const plainer: SessionStore = {
-      ...kept,
-      append: (lease, records, summary) => kept.append(lease, records, summary),
+      ...inner,
+      append: (lease, records, summary) => inner.append(lease, records, summary),
     }
     const store = later(plainer, (method) => {
       if (method !== 'release' || isLeaving) return null
@@ -121,10 +121,10 @@ describe('a rest whose record is being written', () => {
 
   test('is followed by a new lease for an answer that arrives during the releasing write', async () => {
     let write = (): void => undefined
-    const asked: string[] = []
+    const requests: string[] = []
     const store = later(memoryStore(), (method) => {
-      asked.push(method)
-      if (asked.filter((one) => one === 'append').length !== 2 || method !== 'append') return null
+      requests.push(method)
+      if (requests.filter((one) => one === 'append').length !== 2 || method !== 'append') return null
       return new Promise<void>((resolve) => {
         write = resolve
       })
@@ -135,8 +135,8 @@ describe('a rest whose record is being written', () => {
     await settled()
     write()
     expect((await run.result).state).toBe('COMPLETED')
-    expect(asked.filter((method) => method === 'acquire')).toHaveLength(2)
-    expect(asked).not.toContain('release')
+    expect(requests.filter((method) => method === 'acquire')).toHaveLength(2)
+    expect(requests).not.toContain('release')
     expect(await holderOf(store)).toBeNull()
   })
 
@@ -171,8 +171,8 @@ describe('a rest whose record is being written', () => {
   test.each(['read', 'get', 'inbox.put', 'inbox.read'])(
     'a store whose %s throws anything rejects the calls of an agent, typed',
     async (method) => {
-      const kept = memoryStore()
-      await agentOn(kept, payThenDone).run('Go.', { session: 's' }).result
+      const inner = memoryStore()
+      await agentOn(inner, payThenDone).run('Go.', { session: 's' }).result
       const fail = () => {
         throw new RangeError('The disk is on fire.')
       }
@@ -180,8 +180,8 @@ describe('a rest whose record is being written', () => {
         const [part, name = ''] = method.split('.')
         const store = (
           name === ''
-            ? { ...kept, [method]: failing }
-            : { ...kept, [part ?? '']: { ...kept.inbox, [name]: failing } }
+            ? { ...inner, [method]: failing }
+            : { ...inner, [part ?? '']: { ...inner.inbox, [name]: failing } }
         ) as SessionStore
         const agent = agentOn(store, payThenDone)
         const calls = [
@@ -205,12 +205,12 @@ describe('a rest whose record is being written', () => {
   )
 
   test('a store that fails at a rest is reported by the result from then on', async () => {
-    const kept = memoryStore()
+    const inner = memoryStore()
     const store: SessionStore = {
-      ...kept,
+      ...inner,
       append: (lease, records, summary) => {
         if (records.some(({ data }) => data.includes('"REJECT"'))) throw new Error('no space left on device')
-        return kept.append(lease, records, summary)
+        return inner.append(lease, records, summary)
       },
     }
     const run = agentOn(store, [calls(call('a', 'pay'), call('b', 'pay')), { text: 'Done.' }]).run('Go.')
@@ -233,32 +233,32 @@ describe('a rest whose record is being written', () => {
     const store: SessionStore = { ...memoryStore(), [method]: () => new Promise(() => undefined) }
     const model = scripted(() => Promise.resolve({ text: 'Never told.' }))
     const run = createAgent({ model, store, clock }).run('Go.', { session: 's' })
-    let told: unknown = 'nothing yet'
+    let outcome: unknown = 'nothing yet'
     run.result.then(
-      (result) => (told = result),
-      (error: unknown) => (told = error),
+      (result) => (outcome = result),
+      (error: unknown) => (outcome = error),
     )
     await settled()
     run.cancel()
     await settled()
-    expect(told).toBe('nothing yet')
+    expect(outcome).toBe('nothing yet')
     clock.increment(60_000)
     await settled()
     await settled()
-    if (method === 'acquire') expect(told).toMatchObject({ name: 'StoreError', code: 'store_unavailable' })
-    else expect(told).toMatchObject({ state: 'CANCELLED', error: { code: 'store_unavailable' } })
+    if (method === 'acquire') expect(outcome).toMatchObject({ name: 'StoreError', code: 'store_unavailable' })
+    else expect(outcome).toMatchObject({ state: 'CANCELLED', error: { code: 'store_unavailable' } })
   })
 
   test('a session that cannot be written ends an interactive run, without unhandled rejections', async () => {
-    const kept = memoryStore()
+    const inner = memoryStore()
     const unhandled: unknown[] = []
     const note = (error: unknown) => void unhandled.push(error)
     process.on('unhandledRejection', note)
     const store: SessionStore = {
-      ...kept,
+      ...inner,
       append: (lease, records, summary) => {
         if (summary?.state === 'WAITING_FOR_INPUT') throw new Error('no space left on device')
-        return kept.append(lease, records, summary)
+        return inner.append(lease, records, summary)
       },
     }
     const run = agentOn(store, [{ text: 'Hi.' }], { interactive: true }).run('Go.')
@@ -294,25 +294,25 @@ describe('a session is released', () => {
   test('when the signal of a resumed run aborts; the signal of the previous handle no longer applies', async () => {
     const store = memoryStore()
     const [before, now] = [new AbortController(), new AbortController()]
-    let asked = 0
+    let requestCount = 0
     const turns = [
       ...payThenDone.slice(0, 1),
       () => {
-        asked += 1
+        requestCount += 1
         return new Promise<never>(() => undefined)
       },
     ]
     await agentOn(store, turns).run('Go.', { session: 's', signal: before.signal }).result
     const run = await agentOn(store, turns).resume('s', { signal: now.signal })
     run.approve('a')
-    await until(() => asked === 1)
+    await until(() => requestCount === 1)
     before.abort()
     await settled()
     expect(run.state).toBe('RUNNING')
     now.abort()
     await until(() => run.state === 'CANCELLED')
     await settled()
-    expect(asked).toBe(1)
+    expect(requestCount).toBe(1)
     expect(store.list()).toMatchObject([{ holder: null, summary: { state: 'CANCELLED' } }])
   })
 
@@ -333,7 +333,7 @@ describe('a session is released', () => {
       ),
     )
     const agent = createAgent({ model: failing, store, clock })
-    await heard(agent.run('Go.', { session: 's' }), 'retry')
+    await untilEvent(agent.run('Go.', { session: 's' }), 'retry')
     const forked = await agent.fork('s')
     const run = await agent.resume(forked)
     run.pause()
@@ -344,17 +344,17 @@ describe('a session is released', () => {
   })
 
   test('when a message to a run cannot be written: the run ends with a typed error', async () => {
-    const kept = memoryStore()
+    const inner = memoryStore()
     const store: SessionStore = {
-      ...kept,
+      ...inner,
       append: (lease, records, summary) => {
         if (records.some(({ data }) => data.includes('xstate.done.actor.model'))) throw new TypeError('No.')
-        return kept.append(lease, records, summary)
+        return inner.append(lease, records, summary)
       },
     }
     const run = agentOn(store, payThenDone).run('Go.', { session: 's' })
     expect(await run.result).toMatchObject({ state: 'ERROR', reason: 'store_error' })
-    expect(await holderOf(kept)).toBeNull()
+    expect(await holderOf(inner)).toBeNull()
   })
 
   test('provider data that JSON cannot represent is omitted, and everything can be written', async () => {
@@ -366,17 +366,17 @@ describe('a session is released', () => {
 })
 
 describe('a session that was deleted at a rest and created again under its id', () => {
-  const asked = [calls(call('a', 'pay', { text: '1' })), { text: 'Done.' }]
+  const turns = [calls(call('a', 'pay', { text: '1' })), { text: 'Done.' }]
 
   test.each([
     ['synchronously', () => memoryStore()],
     ['asynchronously', () => later(memoryStore())],
   ])('refuses an answer of the old handle, with a store that answers %s', async (_, open) => {
     const store = open()
-    const old = agentOn(store, asked).run('Pay Ann.', { session: 's' })
+    const old = agentOn(store, turns).run('Pay Ann.', { session: 's' })
     expect((await old.result).state).toBe('WAITING_FOR_INPUT')
     await store.delete('s')
-    const fresh = agentOn(store, asked).run('Pay Bob.', { session: 's' })
+    const fresh = agentOn(store, turns).run('Pay Bob.', { session: 's' })
     expect((await fresh.result).state).toBe('WAITING_FOR_INPUT')
     old.approve('a')
     expect(await old.result).toMatchObject({
@@ -388,12 +388,12 @@ describe('a session that was deleted at a rest and created again under its id', 
     const result = await fresh.result
     expect(result.state).toBe('COMPLETED')
     expect(result.messages[0]).toMatchObject({ content: 'Pay Bob.' })
-    expect((await agentOn(store, asked).replay('s')).run).toEqual(result)
+    expect((await agentOn(store, turns).replay('s')).run).toEqual(result)
   })
 
   test('also refuses it if it was only deleted', async () => {
     const store = memoryStore()
-    const old = agentOn(store, asked).run('Pay Ann.', { session: 's' })
+    const old = agentOn(store, turns).run('Pay Ann.', { session: 's' })
     await old.result
     store.delete('s')
     old.approve('a')
@@ -441,10 +441,10 @@ describe('a call that was running when the process died', () => {
 })
 
 describe('the lease', () => {
-  const holding = (how: (kept: SessionStore) => Partial<SessionStore>) => {
+  const holding = (how: (inner: SessionStore) => Partial<SessionStore>) => {
     const clock = new SimulatedClock()
-    const kept = memoryStore({ now: () => clock.now() })
-    const store: SessionStore = { ...kept, ...how(kept) }
+    const inner = memoryStore({ now: () => clock.now() })
+    const store: SessionStore = { ...inner, ...how(inner) }
     let finish = (): void => undefined
     const wait = defineTool({
       name: 'wait',
@@ -464,10 +464,10 @@ describe('the lease', () => {
 
   test('survives one failed renewal while it lasts', async () => {
     let renewals = 0
-    const { clock, run, finish } = holding((kept) => ({
+    const { clock, run, finish } = holding((inner) => ({
       renew: (lease, ttlMs) => {
         if ((renewals += 1) === 1) throw new Error('connection reset')
-        return kept.renew(lease, ttlMs)
+        return inner.renew(lease, ttlMs)
       },
     }))
     await until(() => run.state === 'WAITING_FOR_TOOL')
@@ -481,12 +481,12 @@ describe('the lease', () => {
 
   test('ignores a renewal that comes after the release', async () => {
     let renew = (): void => undefined
-    const { clock, run, finish } = holding((kept) => ({
+    const { clock, run, finish } = holding((inner) => ({
       renew: async (lease, ttlMs) => {
         await new Promise<void>((resolve) => {
           renew = resolve
         })
-        return kept.renew(lease, ttlMs)
+        return inner.renew(lease, ttlMs)
       },
     }))
     await until(() => run.state === 'WAITING_FOR_TOOL')

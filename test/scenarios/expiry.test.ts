@@ -23,23 +23,23 @@ import { tool } from '../support/tools.js'
 describe('a question that expires', () => {
   it('states its expiry, and ends the call in the process that asked', async () => {
     const { hosts, paid, ask, store } = world()
-    const { run, asked } = await ask()
-    expect(asked.expiresAt).toBe(start + 15 * minute)
-    expect(await run.result).toMatchObject({ wakeAt: asked.expiresAt })
+    const { run, question } = await ask()
+    expect(question.expiresAt).toBe(start + 15 * minute)
+    expect(await run.result).toMatchObject({ wakeAt: question.expiresAt })
     await hosts.pass(15 * minute - second)
     expect(run.state).toBe('WAITING_FOR_INPUT')
     await hosts.pass(2 * second)
     expect(await run.result).toMatchObject({ state: 'COMPLETED', output: refused })
     expect(paid).toEqual([])
-    expect(() => run.approve(asked)).toThrow(fault('unknown_call'))
+    expect(() => run.approve(question)).toThrow(fault('unknown_call'))
     expect(checkSessionLog(await store.read('s'))).toBeNull()
   })
 
   it('lets a call run that was approved in time', async () => {
     const { hosts, paid, ask } = world()
-    const { run, asked } = await ask()
+    const { run, question } = await ask()
     await hosts.pass(15 * minute - second)
-    run.approve(asked)
+    run.approve(question)
     await hosts.settleUntil(() => run.state === 'COMPLETED')
     expect(paid).toEqual([{ n: 1, at: start + 15 * minute - second }])
     await hosts.pass(hour)
@@ -51,8 +51,8 @@ describe('a question that expires', () => {
     ['cancel', 'CANCELLED'],
   ] as const)('can %s the run', async (onExpiry, state) => {
     const { hosts, paid, ask, store } = world({ approvals: { expiresMs: 15 * minute, onExpiry } })
-    const { run, asked } = await ask()
-    expect(asked.onExpiry).toBe(onExpiry)
+    const { run, question } = await ask()
+    expect(question.onExpiry).toBe(onExpiry)
     await hosts.pass(16 * minute)
     const rest = await run.result
     expect(rest).toMatchObject({ state, reason: 'approval_expired' })
@@ -173,10 +173,10 @@ describe('a question that expires', () => {
       ],
       approvals: { expiresMs: 2 * hour, onExpiry: 'reject' },
     })
-    const { asked } = await ask()
-    expect([asked.expiresAt, asked.onExpiry]).toEqual([start + hour, 'pause'])
+    const { question } = await ask()
+    expect([question.expiresAt, question.onExpiry]).toEqual([start + hour, 'pause'])
     const never = world({ policy: policy('a', { expiresMs: 0 }) })
-    expect((await never.ask()).asked).not.toHaveProperty('expiresAt')
+    expect((await never.ask()).question).not.toHaveProperty('expiresAt')
   })
 })
 
@@ -284,8 +284,8 @@ describe('a question of a sub-agent', () => {
       id: 'p',
       decide: ({ arguments: { n } }) => ({ decision: 'ask', expiresMs: n * minute, onExpiry: 'cancel' }),
     }
-    const asked = times.map((n) => ['pay', { n }] as const)
-    const clerk = createAgent({ model: createModel(...asked), clock, policy, tools: [work('pay')] })
+    const payments = times.map((n) => ['pay', { n }] as const)
+    const clerk = createAgent({ model: createModel(...payments), clock, policy, tools: [work('pay')] })
     const delegate = clerk.asTool({ name: 'clerk', description: 'Pays.', timeoutMs: 0 })
     const tools = [delegate, work('work')]
     const run = createAgent({ model: createModel(...calls), store: host.store, clock, tools }).run('Go.', {
@@ -316,7 +316,7 @@ describe('a question of a sub-agent', () => {
 describe('pages', () => {
   it('show the expiry, get 409 for a late answer, and then the end of the call', async () => {
     const { hosts, paid, ask, open, store } = world()
-    const { host, asked } = await ask()
+    const { host, question } = await ask()
     host.kill()
     const { agent } = open()
     const chat = chatHandler({ agent, authorize: 'none' })
@@ -341,10 +341,10 @@ describe('pages', () => {
     await hosts.pass(15 * minute)
     const part = {
       type: 'tool-pay',
-      toolCallId: asked.callId,
+      toolCallId: question.callId,
       state: 'approval-responded',
       input: {},
-      approval: { id: `${asked.callId}~${asked.messageId}~${asked.fingerprint}`, approved: true },
+      approval: { id: `${question.callId}~${question.messageId}~${question.fingerprint}`, approved: true },
     }
     const late = await post({ id: 's', messages: [{ id: 'a', role: 'assistant', parts: [part] }] })
     expect([late.status, JSON.parse(await read(late)).error.code]).toEqual([409, 'approval_expired'])

@@ -12,8 +12,8 @@ describe('a grant', () => {
     const { order, rest, paid, store, listGrants } = grantWorld()
     const run = order([pay(1)])
     expect(await rest(run)).toBe('WAITING_FOR_INPUT')
-    const [asked] = (await run.result).pending ?? []
-    run.approve(asked!, undefined, { by: 'bob', grant: {} })
+    const [question] = (await run.result).pending ?? []
+    run.approve(question!, undefined, { by: 'bob', grant: {} })
     expect(await rest(run)).toBe('COMPLETED')
     const again = order([['pay', { to: 'acme', n: 1 }]])
     expect(await rest(again)).toBe('COMPLETED')
@@ -177,11 +177,11 @@ describe('a grant', () => {
     const { order, rest, paid, agent } = grantWorld({ policy, tool: { needsApproval: false } })
     const run = order([pay(2)])
     await rest(run)
-    const [asked] = (await run.result).pending ?? []
+    const [question] = (await run.result).pending ?? []
     const early = { by: finance('bob'), grant: { when: {} } }
-    expect(() => run.approve(asked!, undefined, early)).toThrow(fault('invalid_input'))
-    run.approve(asked!, undefined, { by: finance('bob') })
-    run.approve(asked!, undefined, { by: finance('cyd'), grant: { when: { n: { max: 5 } } } })
+    expect(() => run.approve(question!, undefined, early)).toThrow(fault('invalid_input'))
+    run.approve(question!, undefined, { by: finance('bob') })
+    run.approve(question!, undefined, { by: finance('cyd'), grant: { when: { n: { max: 5 } } } })
     expect(await rest(run)).toBe('COMPLETED')
     expect(await rest(order([pay(3)]))).toBe('COMPLETED')
     await agent.send('s', { type: 'grant', tool: 'pay', when: {}, by: finance('bob') })
@@ -290,11 +290,11 @@ describe('a grant', () => {
     const { order, rest, agent, store } = grantWorld()
     const run = order([pay(1)])
     await rest(run)
-    const [asked] = (await run.result).pending ?? []
+    const [question] = (await run.result).pending ?? []
     const before = (await store.read('s')).length
     const refused = expect.objectContaining({ code: 'invalid_input', subject: key })
-    expect(() => run.approve(asked!, undefined, { grant: grant as never })).toThrow(refused)
-    await expect(agent.send('s', { type: 'approve', ...asked!, grant: grant as never })).rejects.toThrow(
+    expect(() => run.approve(question!, undefined, { grant: grant as never })).toThrow(refused)
+    await expect(agent.send('s', { type: 'approve', ...question!, grant: grant as never })).rejects.toThrow(
       fault('invalid_input'),
     )
     expect([run.state, (await store.read('s')).length, await store.inbox?.read('s')]).toEqual([
@@ -364,15 +364,15 @@ describe('revoking an approval', () => {
     const { order, rest, paid, hosts } = grantWorld({ policy })
     const run = order([pay(1)])
     await rest(run)
-    const [asked] = (await run.result).pending ?? []
-    run.approve(asked!, undefined, { by: 'bob' })
-    run.revoke(asked!, { by: 'bob' })
+    const [question] = (await run.result).pending ?? []
+    run.approve(question!, undefined, { by: 'bob' })
+    run.revoke(question!, { by: 'bob' })
     await hosts.settle()
-    expect((await run.result).pending).toEqual([asked])
-    run.approve(asked!, undefined, { by: 'cyd' })
+    expect((await run.result).pending).toEqual([question])
+    run.approve(question!, undefined, { by: 'cyd' })
     await hosts.settle()
     expect(paid).toEqual([])
-    run.approve(asked!, undefined, { by: 'bob' })
+    run.approve(question!, undefined, { by: 'bob' })
     expect(await rest(run)).toBe('COMPLETED')
   })
 

@@ -71,7 +71,7 @@ class Desk {
   }
 
   /** A summary of each request with its instructions, model and tools. */
-  get asked(): string[] {
+  get summaries(): string[] {
     return this.rehearsal.requests.map(({ sent, body }) => {
       const { model, tools = [] } = sent as Sent
       return `${textOf(body.messages[0])} ${model}: ${tools.map(({ function: { name } }) => name).join(' ')}`
@@ -111,7 +111,7 @@ describe('a handoff', () => {
     const { state, output, messages, steps } = await run.result
     expect([state, output, steps]).toEqual(['COMPLETED', 'You have your money back.', 3])
     expect(desk.refund.inputs).toEqual([{ bill: 7 }])
-    expect(desk.asked).toEqual([triageAsked, billingAsked, billingAsked])
+    expect(desk.summaries).toEqual([triageAsked, billingAsked, billingAsked])
     expect(handedOff(events)).toEqual([[null, 'billing']])
     expect(messages[2]).toMatchObject({
       role: 'tool',
@@ -120,7 +120,7 @@ describe('a handoff', () => {
     })
     // The next run of the session also uses the other agent.
     await desk.agent.run('Thank you.', { session: 'ann' }).result
-    expect(desk.asked[3]).toBe(billingAsked)
+    expect(desk.summaries[3]).toBe(billingAsked)
   })
 
   it('survives another process, a crash, a fork and a branch', async () => {
@@ -139,7 +139,7 @@ describe('a handoff', () => {
     const resumed = await other.agent.resume('ann')
     for (const one of (await resumed.result).pending ?? []) resumed.approve(one)
     expect(await resumed.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
-    expect(desk.asked).toEqual([triageAsked, billingAsked, billingAsked])
+    expect(desk.summaries).toEqual([triageAsked, billingAsked, billingAsked])
     const session = await other.agent.readSession('ann')
     expect(other.agent.createInput('And now?', { session }).speaker).toBe('billing')
     // The log records the handoff at each record and in a fork of any record.
@@ -147,10 +147,10 @@ describe('a handoff', () => {
     expect(records.map(({ data }) => data).filter((data) => data.includes('"HANDED_OFF"'))).toHaveLength(1)
     const forked = await other.agent.fork('ann')
     expect((await other.agent.run('And now?', { session: forked }).result).output).toBe('Again.')
-    expect(desk.asked[3]).toBe(billingAsked)
+    expect(desk.summaries[3]).toBe(billingAsked)
     // A branch before the handoff belongs to the first agent.
     await other.agent.branch('ann', { from: 'm1', edit: 'Hello.' }).result
-    expect(desk.asked[4]).toBe(triageAsked)
+    expect(desk.summaries[4]).toBe(triageAsked)
     expect(await findUnlawful(store)).toEqual([])
   })
 
@@ -183,7 +183,7 @@ describe('a handoff', () => {
       ['triage', 'billing'],
       ['billing', 'triage'],
     ])
-    expect(desk.asked.map((one) => one.slice(0, 15))).toEqual([
+    expect(desk.summaries.map((one) => one.slice(0, 15))).toEqual([
       'You are triage.',
       'You are billing',
       'You are triage.',
@@ -203,7 +203,7 @@ describe('a handoff', () => {
       'Seen.',
       'Not executed: an earlier call of this answer already hands the conversation over, and each answer can do so only once.',
     ])
-    expect(desk.asked).toEqual([triageAsked, billingAsked])
+    expect(desk.summaries).toEqual([triageAsked, billingAsked])
   })
 
   it('waits for approvals and for the client, and does not happen if its call is refused', async () => {
@@ -228,7 +228,7 @@ describe('a handoff', () => {
     const second = triage(refused, { prepareStep: () => ({ tools: ['book'] }) }).run('Go.')
     expect(handedOff(await listEvents(second))).toEqual([])
     expect((await second.result).output).toBe('Triage here.')
-    expect(refused.asked.map((one) => one.slice(0, 15))).toEqual(['You are triage.', 'You are triage.'])
+    expect(refused.summaries.map((one) => one.slice(0, 15))).toEqual(['You are triage.', 'You are triage.'])
   })
 
   it('is cancelled with its run, and the other agent runs next if the call succeeded', async () => {
@@ -244,7 +244,7 @@ describe('a handoff', () => {
     run.cancel()
     expect((await run.result).state).toBe('CANCELLED')
     expect((await agent.run('And now?', { session: 'ann' }).result).output).toBe('Billing here.')
-    expect(desk.asked[1]).toBe(billingAsked)
+    expect(desk.summaries[1]).toBe(billingAsked)
   })
 })
 
@@ -292,7 +292,7 @@ describe('a handoff with other features', () => {
     expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
     expect(desk.refund.inputs).toHaveLength(1)
     expect(run.snapshot()).toMatchObject({ context: { skills: [] } })
-    expect(desk.asked[2]).toBe(billingAsked)
+    expect(desk.summaries[2]).toBe(billingAsked)
     expect(JSON.stringify(desk.rehearsal.requests[2]?.sent)).not.toContain('Hm.')
     expect(agent.createInput('And now?', { session: 'ann' }).speaker).toBe('billing')
   })
@@ -315,7 +315,7 @@ describe('a handoff with other features', () => {
     expect(handedOff(await listEvents(run))).toEqual([[null, 'billing']])
     expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Submitted.' })
     expect((await agent.run('And now?', { session: 'ann' }).result).output).toBe('Billing here.')
-    expect(desk.asked[1]).toBe(billingAsked)
+    expect(desk.summaries[1]).toBe(billingAsked)
   })
 
   it("lets a fork that asks first ask about the other agent's running calls", async () => {

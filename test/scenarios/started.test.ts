@@ -33,10 +33,10 @@ async function warned(work: () => Promise<void>): Promise<[message: string, how:
   }
 }
 
-describe.each(sampledKinds(stores))('run.started, with %s', (_, kept) => {
+describe.each(sampledKinds(stores))('run.started, with %s', (_, createOptions) => {
   /** A session with another active run. */
   const busy = async () => {
-    const theatre = await stage([{ hang: true }, text('Done.')], kept())
+    const theatre = await stage([{ hang: true }, text('Done.')], createOptions())
     const first = theatre.run('One.', { session: 's' })
     await first.run.started
     await theatre.arrival()
@@ -44,7 +44,7 @@ describe.each(sampledKinds(stores))('run.started, with %s', (_, kept) => {
   }
 
   it('settles when the run holds its session, before any question', async () => {
-    const theatre = await stage([text('Done.')], kept())
+    const theatre = await stage([text('Done.')], createOptions())
     const play = theatre.run()
     await play.run.started
     expect(theatre.requests).toHaveLength(0)
@@ -105,7 +105,7 @@ describe.each(sampledKinds(stores))('run.started, with %s', (_, kept) => {
   })
 
   it('rejects for impossible limits, and run() throws for invalid ones', async () => {
-    const theatre = await stage([text('Done.')], { ...kept(), limits: { costLimit: 1 } })
+    const theatre = await stage([text('Done.')], { ...createOptions(), limits: { costLimit: 1 } })
     await expect(theatre.agent.run('Go.').started).rejects.toMatchObject({ code: 'unknown_price' })
     expect(() => theatre.agent.run('Go.', { limits: { maxSteps: -1 } })).toThrow(/limits.maxSteps/)
   })
@@ -144,24 +144,24 @@ describe('a store whose promise never settles', () => {
 
   const hung = async (methods: Partial<SessionStore>, options: Partial<AgentOptions> = {}) => {
     const clock = new SimulatedClock()
-    const kept = memoryStore({ now: () => clock.now() })
+    const inner = memoryStore({ now: () => clock.now() })
     const gate = latch()
-    const store: SessionStore = { ...distant(kept), ...methods }
+    const store: SessionStore = { ...distant(inner), ...methods }
     const tools = [tool('pay', () => 'paid', { needsApproval: true })]
     const theatre = await stage([call('pay'), text('Done.')], { store, tools, clock, ...options })
-    return { clock, kept, store, gate, theatre, run: theatre.agent.run('Go.', { session: 's' }) }
+    return { clock, inner, store, gate, theatre, run: theatre.agent.run('Go.', { session: 's' }) }
   }
 
   it.each(['acquire', 'read'] as const)('refuses the run during %s', async (method) => {
-    const asked = latch()
+    const arrival = latch()
     const { clock, run } = await hung({
       [method]: () => {
-        asked.open()
+        arrival.open()
         return never()
       },
     })
     const refused = run.started.catch((error: unknown) => error)
-    await asked.opened
+    await arrival.opened
     clock.increment(59_999)
     await tick()
     expect(run.state).toBe('RUNNING')
@@ -173,13 +173,13 @@ describe('a store whose promise never settles', () => {
   it('ends the run during an append, even a cancelled one', async () => {
     for (const isCancelled of [false, true]) {
       // oxlint-disable no-await-in-loop
-      const asked = latch()
+      const arrival = latch()
       const append = () => {
-        asked.open()
+        arrival.open()
         return never()
       }
       const { clock, run } = await hung({ append }, { storeTimeoutMs: 5_000 })
-      await asked.opened
+      await arrival.opened
       if (isCancelled) run.cancel()
       clock.increment(5_000)
       expect(await run.result).toMatchObject({
@@ -194,7 +194,7 @@ describe('a store whose promise never settles', () => {
   it('releases a waiting run, when its session is requested again', async () => {
     for (const isCancelled of [false, true]) {
       // oxlint-disable no-await-in-loop
-      const { clock, run, store, kept } = await hung({})
+      const { clock, run, store, inner } = await hung({})
       expect((await run.result).state).toBe('WAITING_FOR_INPUT')
       store.acquire = never
       if (isCancelled) run.cancel()
@@ -205,23 +205,23 @@ describe('a store whose promise never settles', () => {
       if (isCancelled) await tick()
       clock.increment(60_000)
       expect((await run.result).state).toBe(isCancelled ? 'CANCELLED' : 'ERROR')
-      expect(kept.list()).toMatchObject([{ holder: null }])
+      expect(inner.list()).toMatchObject([{ holder: null }])
       // oxlint-enable no-await-in-loop
     }
   })
 
   it('releases a session that it returned too late', async () => {
     const late = latch()
-    const kept = memoryStore()
-    const acquire: SessionStore['acquire'] = (...args) => late.opened.then(() => kept.acquire(...args))
-    const { clock, run } = await hung({ acquire, release: (lease) => kept.release(lease) })
+    const inner = memoryStore()
+    const acquire: SessionStore['acquire'] = (...args) => late.opened.then(() => inner.acquire(...args))
+    const { clock, run } = await hung({ acquire, release: (lease) => inner.release(lease) })
     const refused = run.started.catch((error: unknown) => error)
     await tick()
     clock.increment(60_000)
     expect(await refused).toMatchObject({ code: 'store_unavailable' })
     late.open()
     await tick()
-    expect(kept.acquire('s', { holder: 'another', ttlMs: 1_000 })).toMatchObject({ holder: 'another' })
+    expect(inner.acquire('s', { holder: 'another', ttlMs: 1_000 })).toMatchObject({ holder: 'another' })
   })
 
   it('can be slow if storeTimeoutMs is off', async () => {

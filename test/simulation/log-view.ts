@@ -53,7 +53,7 @@ export class LogView {
   /** The messages that started runs. */
   readonly queued = new Map<number, number>()
   /** The ids of user messages, with their counts. */
-  readonly said = new Map<string, number>()
+  readonly messageCounts = new Map<string, number>()
   readonly calls = new Map<string, LoggedCall>()
   readonly grants = new Map<string, LoggedGrant>()
   /** The steering texts, with their counts. */
@@ -76,7 +76,7 @@ export class LogView {
       this.tokens = 0
       if (content.queued !== undefined) count(this.queued, content.queued)
       for (const { data: own } of content.input?.input ?? [])
-        if (own?.clientId) count(this.said, own.clientId)
+        if (own?.clientId) count(this.messageCounts, own.clientId)
       return `start of run ${this.runs}`
     }
     if (type !== 'event' || !content.event) return type
@@ -86,7 +86,7 @@ export class LogView {
   #addEvent(event: LoggedEvent): string {
     const { type, inbox, key, callId } = event
     if (inbox !== undefined) count(this.inbox, inbox)
-    if (key !== undefined) count(this.said, key)
+    if (key !== undefined) count(this.messageCounts, key)
     switch (type) {
       case 'xstate.done.actor.model': {
         const { toolCalls = [], usage } = event.output?.response ?? {}

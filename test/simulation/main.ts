@@ -41,9 +41,9 @@ async function playSeeds(from: number, step: number, count: number, isToStop: bo
   say({ played, steps, cpuMs: (user + system) / 1000, ends })
 }
 
-/** Plays a plan twice and prints its story. `asked` lists uses of the platform's time or randomness. */
+/** Plays a plan twice and prints its story. `uses` lists uses of the platform's time or randomness. */
 async function tellStory(plan: Plan): Promise<void> {
-  const { value: story, asked } = await forbidPlatform(() => play(plan))
+  const { value: story, uses } = await forbidPlatform(() => play(plan))
   const again = await play(plan)
   say({
     seed: plan.seed,
@@ -53,7 +53,7 @@ async function tellStory(plan: Plan): Promise<void> {
     ends: story.ends,
     hash: hashStory(story),
     again: hashStory(again),
-    asked: [...new Set(asked)],
+    uses: [...new Set(uses)],
   })
 }
 

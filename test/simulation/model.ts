@@ -35,15 +35,15 @@ export function createModel(
   { plan, faults, shared }: { plan: Plan; faults: Faults; shared: SharedStore },
 ): ModelProvider {
   const request = (
-    asked: ModelRequest,
+    modelRequest: ModelRequest,
     { signal, onSent, onDelta, onActivity }: ModelRequestOptions,
   ): Promise<ModelResponse> => {
     if (!life.isAlive) return new Promise(() => undefined)
     const strikes = faults.strike('request', life)
     strikes('before')
     if (!life.isAlive) return new Promise(() => undefined)
-    const session = findSession(asked)
-    const problem = findHistoryProblem(asked.messages)
+    const session = findSession(modelRequest)
+    const problem = findHistoryProblem(modelRequest.messages)
     if (problem !== null)
       world.break(`A request for ${session} has a history that no strict provider takes: ${problem}`)
     checkLimits(world, life, { plan, shared, session })
@@ -53,11 +53,11 @@ export function createModel(
     return new Promise((resolve, reject) => {
       const settle = (): void => {
         world.tell(life.name, `gets ${fault === null ? 'an answer' : `no answer: ${fault}`} for ${session}`)
-        if (fault === null || fault === 'silence') resolve(answer(plan, session, asked))
+        if (fault === null || fault === 'silence') resolve(answer(plan, session, modelRequest))
         else reject(failure(fault))
       }
       const ms = world.between('model', 200, 4000)
-      if (fault === 'cut' || (fault === null && asked.stream))
+      if (fault === 'cut' || (fault === null && modelRequest.stream))
         world.after(ms / 2, life, () => {
           if (signal.aborted) return
           onActivity()
@@ -77,8 +77,8 @@ export function createModel(
 
 /** The session of a request, from its first message. */
 function findSession({ messages }: ModelRequest): string {
-  const said = messages.find(({ role }) => role === 'user')?.content
-  return /session (\S+)\./.exec(typeof said === 'string' ? said : '')?.[1] ?? 'one'
+  const text = messages.find(({ role }) => role === 'user')?.content
+  return /session (\S+)\./.exec(typeof text === 'string' ? text : '')?.[1] ?? 'one'
 }
 
 /** Checks that the lease owner's logged spending is below the limits. */

@@ -96,7 +96,7 @@ export function connect(
   const { timers } = store
   const connectedTimers: SessionTimers = {
     get: (id) => ask('timers', `looks at the timer ${id}`, () => timers.get(id)),
-    set: (given) => ask('timers', `sets ${given.map(({ id }) => id).join(', ')}`, () => timers.set(given)),
+    set: (list) => ask('timers', `sets ${list.map(({ id }) => id).join(', ')}`, () => timers.set(list)),
     listDue: (options) =>
       ask(
         'timers',

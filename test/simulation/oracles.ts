@@ -11,7 +11,7 @@ function findRepeated({ landed, views }: SharedStore): string[] {
   for (const [session, view] of views) {
     for (const [message, times] of view.inbox)
       if (times > 1) broken.push(`Message ${message} of ${session} was applied ${times} times.`)
-    for (const [id, times] of view.said)
+    for (const [id, times] of view.messageCounts)
       if (times > 1) broken.push(`${id} was said ${times} times in ${session}.`)
     for (const [text, times] of view.steered) {
       const left = landed.filter((one) => one.session === session && one.text.includes(`"${text}"`)).length

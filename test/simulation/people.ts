@@ -28,14 +28,14 @@ interface Stage {
 /** People who send messages to sessions and answer their questions. */
 export class People {
   readonly #stage: Stage
-  readonly #asked = new Map<string, Asked>()
+  readonly #questions = new Map<string, Asked>()
   /** Answers for the next `runSession` call. */
   readonly #byDrive = new Map<string, Partial<RunSessionOptions>>()
   /** Answers that a `runSession` call delivered and whose client has seen the result. */
   readonly #seen = new Set<RunSessionOptions['answers']>()
   /** The messages of retrying clients, by session and key, with whether their client has seen a receipt. */
   readonly #sent = new Map<string, { session: string; key: string; isSeen: boolean }>()
-  #said = 0
+  #messageCount = 0
 
   constructor(stage: Stage) {
     this.#stage = stage
@@ -80,7 +80,7 @@ export class People {
 
   #say({ session: number, desk, what, twice }: Saying): void {
     const { world } = this.#stage
-    const [session, id] = [`s${number}`, `say-${(this.#said += 1)}`]
+    const [session, id] = [`s${number}`, `say-${(this.#messageCount += 1)}`]
     const message: SessionMessage =
       what === 'sleep' ? { type: 'resume', at: world.now + 120_000 } : toMessage(what, id)
     const attempt = (): void => void this.tell(this.#desk(desk), session, message)
@@ -147,7 +147,7 @@ export class People {
   /** A message with a receipt did not appear exactly once. Each sentence is a broken promise. */
   findUnsaid(): string[] {
     return [...this.#sent.values()].flatMap(({ session, key }) => {
-      const times = this.#stage.shared.view(session).said.get(key) ?? 0
+      const times = this.#stage.shared.view(session).messageCounts.get(key) ?? 0
       return times === 1
         ? []
         : [`${key} was sent to ${session} until it had a receipt, and said ${times} times.`]
@@ -230,12 +230,12 @@ export class People {
     const what = `${session}|${path.length > 1 ? '/' : ''}${path.at(-1)}:${call.callId.split('/').at(-1)}`
     // A call that was interrupted twice is asked about twice.
     const id = `${what} ${call.messageId} ${call.callId} ${this.#stage.shared.view(session).countAnswers(call.callId)}`
-    const asked = this.#asked.get(id) ?? { isTold: false, isOpen: false }
-    this.#asked.set(id, asked)
-    if (asked.isOpen || asked.isTold) return
+    const question = this.#questions.get(id) ?? { isTold: false, isOpen: false }
+    this.#questions.set(id, question)
+    if (question.isOpen || question.isTold) return
     const draw = (): number => world.draw('people')
     const isYes = draw() >= manner.rejects
-    const edited = isYes && draw() < manner.edits ? { n: 900 + this.#asked.size } : undefined
+    const edited = isYes && draw() < manner.edits ? { n: 900 + this.#questions.size } : undefined
     const isLoose = draw() < manner.loose
     const { callId, fingerprint, messageId } = call
     const bound = { callId, fingerprint, ...(!isLoose && messageId !== undefined && { messageId }) }
@@ -257,17 +257,17 @@ export class People {
         world.after(world.between('people', 3000, 20_000), null, () => this.#byDrive.set(session, options))
       return
     }
-    asked.isOpen = true
+    question.isOpen = true
     const settle = async (): Promise<void> => {
-      asked.isTold =
+      question.isTold =
         plan.clients && !isLoose
           ? (await this.#sendAgain(session, answer, this.#stage.desks().indexOf(desk))) === null
           : await this.tell(desk, session, answer)
-      asked.isOpen = false
+      question.isOpen = false
     }
     void settle()
     // A client stops waiting for a receipt after this time.
-    world.after(70_000, null, () => (asked.isOpen = false))
+    world.after(70_000, null, () => (question.isOpen = false))
     // Without its messageId, an answer applies to the call that waits at delivery, which may be an equal one.
     if (draw() < manner.twice && !isLoose)
       world.after(

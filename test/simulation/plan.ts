@@ -151,7 +151,7 @@ function addGrants(plan: Plan): Plan {
   const next = chance(createHash(plan.seed, 'lending'))
   if (next() >= 0.2) return plan
   const below = (most: number): number => Math.floor(next() * most)
-  const given = (): Grants['given'][number] => {
+  const createGrant = (): Grants['given'][number] => {
     const at = below(calmAt * 0.4)
     return {
       at,
@@ -163,7 +163,7 @@ function addGrants(plan: Plan): Plan {
   }
   return {
     ...plan,
-    grants: { withApproval: next() < 0.5 ? 0 : 0.5, given: Array.from({ length: below(4) }, given) },
+    grants: { withApproval: next() < 0.5 ? 0 : 0.5, given: Array.from({ length: below(4) }, createGrant) },
   }
 }
 

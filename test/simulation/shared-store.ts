@@ -89,9 +89,9 @@ export class SharedStore {
   }
 
   release(lease: Lease) {
-    const told = this.store.release(lease)
+    const result = this.store.release(lease)
     if (this.#grants.get(lease.sessionId)?.token === lease.token) this.#grants.delete(lease.sessionId)
-    return told
+    return result
   }
 
   /** Adds records and returns their summaries. */
@@ -225,5 +225,5 @@ const findMessageId = (text: string): string => (JSON.parse(text) as { messageId
 
 /** Whether a log contains a user message of an inbox. */
 export function isSaid(view: LogView, text: string): boolean {
-  return (view.said.get(findMessageId(text)) ?? 0) > 0
+  return (view.messageCounts.get(findMessageId(text)) ?? 0) > 0
 }

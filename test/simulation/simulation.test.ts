@@ -12,7 +12,7 @@ function simulate(...args: string[]) {
     cwd: root,
     encoding: 'utf8',
   })
-  return { status, told: stdout.trim().split('\n'), stderr }
+  return { status, lines: stdout.trim().split('\n'), stderr }
 }
 
 const minute = 60_000
@@ -21,8 +21,8 @@ const minute = 60_000
 test(
   'a sample of seeds keeps every promise, and so do all stories of past failures',
   () => {
-    const { status, told } = simulate('--seeds', String(sampled(20)), ...(runsAll ? [] : ['--workers', '1']))
-    expect(told.filter((line) => /^(?:seed|regression,)/.test(line))).toEqual([])
+    const { status, lines } = simulate('--seeds', String(sampled(20)), ...(runsAll ? [] : ['--workers', '1']))
+    expect(lines.filter((line) => /^(?:seed|regression,)/.test(line))).toEqual([])
     expect(status).toBe(0)
   },
   5 * minute,
@@ -32,14 +32,14 @@ longTest(
   'the same seed gives the same story, and none uses time or chance of the platform',
   () => {
     const [first, second] = [simulate('--seed', '4'), simulate('--seed', '4')]
-    expect(first.told.length).toBeGreaterThan(50)
-    expect(second.told).toEqual(first.told)
+    expect(first.lines.length).toBeGreaterThan(50)
+    expect(second.lines).toEqual(first.lines)
     const hashes = /^story (\w+), played again (\w+)$/.exec(
-      first.told.find((line) => line.startsWith('story')) ?? '',
+      first.lines.find((line) => line.startsWith('story')) ?? '',
     )
     expect(hashes?.[2]).toBe(hashes?.[1])
-    expect(first.told.filter((line) => line.startsWith('asked the platform'))).toEqual([])
-    expect(simulate('--seed', '6').told).not.toEqual(first.told)
+    expect(first.lines.filter((line) => line.startsWith('asked the platform'))).toEqual([])
+    expect(simulate('--seed', '6').lines).not.toEqual(first.lines)
   },
   2 * minute,
 )
@@ -52,8 +52,8 @@ const [which, found] = runsAll
 test(
   'planted defects are found',
   () => {
-    const { status, told } = simulate('--planted', 'known', ...which)
-    expect(told.at(-1)).toMatch(found)
+    const { status, lines } = simulate('--planted', 'known', ...which)
+    expect(lines.at(-1)).toMatch(found)
     expect(status).toBe(0)
   },
   5 * minute,
@@ -65,7 +65,7 @@ longTest(
     const folder = mkdtempSync(join(tmpdir(), 'simulation-'))
     const into = join(folder, 'kept.json')
     writeFileSync(into, '[]')
-    const { status, told } = simulate(
+    const { status, lines } = simulate(
       '--seed',
       '2',
       '--defect',
@@ -75,17 +75,17 @@ longTest(
       '--into',
       into,
     )
-    const [kept] = JSON.parse(readFileSync(into, 'utf8')) as {
+    const [regression] = JSON.parse(readFileSync(into, 'utf8')) as {
       seed: number
       why: string
       plan: { faults: object[] }
     }[]
     rmSync(folder, { recursive: true })
     expect(status).toBe(1)
-    expect(told.find((line) => line.includes('BROKEN'))).toMatch(/takes effect 2 times/)
-    expect(kept).toMatchObject({ seed: 2, why: 'A call was made twice.' })
+    expect(lines.find((line) => line.includes('BROKEN'))).toMatch(/takes effect 2 times/)
+    expect(regression).toMatchObject({ seed: 2, why: 'A call was made twice.' })
     // Only the process's death is needed. The shrinker removes all other faults.
-    expect(kept?.plan.faults).toHaveLength(1)
+    expect(regression?.plan.faults).toHaveLength(1)
   },
   5 * minute,
 )

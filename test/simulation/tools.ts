@@ -111,9 +111,9 @@ export function createTools(
       name,
       description: `The tool ${name}.`,
       input: { type: 'object' },
-      execute: (given, execution) => {
+      execute: (fields, execution) => {
         if (!life.isAlive) return new Promise(() => undefined)
-        const input = JSON.stringify(given)
+        const input = JSON.stringify(fields)
         const strikes = faults.strike('effect', life)
         strikes('before')
         if (!life.isAlive) return new Promise(() => undefined)

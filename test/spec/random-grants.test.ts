@@ -35,13 +35,18 @@ const move = fc.record({
 type Move = typeof move extends fc.Arbitrary<infer Value> ? Value : never
 
 /** The calls, grants and revocations of a person and a model, at any time. */
-function listEvents(snapshot: Snapshot, { of, calls, limits: given, by, ms }: Move, now: number, id: string) {
+function listEvents(
+  snapshot: Snapshot,
+  { of, calls, limits: bounds, by, ms }: Move,
+  now: number,
+  id: string,
+) {
   const { context } = snapshot
   const { grants = [] } = context
   const pick = <Item>(items: readonly Item[]): Item | undefined => items[of % items.length]
   const callId = pick(context.calls)?.id ?? 'none'
   const sent = by === undefined ? {} : { by: { id: by } }
-  const { until, ...others } = given
+  const { until, ...others } = bounds
   const grant = { id, ...others, ...(until !== undefined && { until: now + until - ms }) }
   const approve = { type: 'APPROVE', callId, ...sent }
   const known = listAgentEvents(snapshot)
@@ -51,7 +56,7 @@ function listEvents(snapshot: Snapshot, { of, calls, limits: given, by, ms }: Mo
     ...(answer ? [withCalls(answer, calls, context.steps)] : []),
     approve,
     { ...approve, grant },
-    { type: 'GRANT', tool: 'lend', grant: { ...grant, when: given.when ?? {} }, ...sent },
+    { type: 'GRANT', tool: 'lend', grant: { ...grant, when: bounds.when ?? {} }, ...sent },
     { type: 'REVOKE', grant: pick(grants)?.id ?? 'none', ...sent },
     { type: 'REVOKE', callId, ...sent },
   ] as AnyEventObject[]

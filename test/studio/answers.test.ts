@@ -323,17 +323,17 @@ test('a run of this process shows its text as it arrives, without secrets, and c
   const feed = visitor.live('s')
   const run = agent.run('Tell me.', { session: 's' })
   visitor.studio.attach(run)
-  await feed.heard('session', ({ row }) => row.id === 's' && row.isAttached && row.status === 'running')
+  await feed.receive('session', ({ row }) => row.id === 's' && row.isAttached && row.status === 'running')
   expect((await visitor.get<MomentView>(paths.moment('s', 2))).actions).toEqual(
     expect.arrayContaining(['pause', 'steer', 'cancel']),
   )
   await run.result
-  await feed.heard('rows', ({ rows }) => rows.some(({ state }) => state === 'COMPLETED'))
+  await feed.receive('rows', ({ rows }) => rows.some(({ state }) => state === 'COMPLETED'))
   const text = feed.messages.flatMap((message) => (message.type === 'text' ? [message.text] : [])).join('')
   expect(text).toBe('The key is [redacted], and that is all.')
   const rows = feed.messages.flatMap((message) => (message.type === 'rows' ? message.rows : []))
   expect(rows.map(({ seq }) => seq)).toEqual([1, 2, 3])
-  await feed.heard('session', ({ row }) => row.status === 'ended' && !row.isAttached)
+  await feed.receive('session', ({ row }) => row.status === 'ended' && !row.isAttached)
   await close()
 })
 
@@ -377,15 +377,15 @@ longTest('a session of another process is followed record by record', async () =
   const visitor = await visit({ store })
   const head = store.get('s')?.head ?? 0
   const feed = visitor.live('s', head)
-  await feed.heard('session', ({ row }) => row.id === 's' && row.status === 'waiting')
+  await feed.receive('session', ({ row }) => row.id === 's' && row.status === 'waiting')
   const run = await agent.resume('s')
   run.approve('call_pay')
   await run.result
-  const { rows, bars } = await feed.heard('rows')
+  const { rows, bars } = await feed.receive('rows')
   expect(rows[0]).toMatchObject({ seq: head + 1, label: 'approved pay' })
   expect(bars.find(({ label }) => label === 'pay (approval)')).toMatchObject({ toSeq: head + 1 })
   await agent.deleteSession('s')
-  await feed.heard('gone', ({ sessionId }) => sessionId === 's')
+  await feed.receive('gone', ({ sessionId }) => sessionId === 's')
   await close()
 })
 
@@ -407,16 +407,16 @@ test('an unavailable store is reported, and its sessions return when it is back'
   }
   const visitor = await visit({ store })
   const feed = visitor.live()
-  await feed.heard('session')
+  await feed.receive('session')
   isGone = true
-  expect((await feed.heard('store')).problem).toContain('cannot be reached')
+  expect((await feed.receive('store')).problem).toContain('cannot be reached')
   const refused = await visitor.raw(paths.sessions)
   expect([refused.status, JSON.parse(refused.body)]).toMatchObject([
     503,
     { error: { code: 'store_unavailable' } },
   ])
   isGone = false
-  await feed.heard('store', ({ problem }) => problem === null)
+  await feed.receive('store', ({ problem }) => problem === null)
   expect((await visitor.get<SessionsView>(paths.sessions)).sessions).toHaveLength(1)
   await close()
 })

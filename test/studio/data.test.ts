@@ -300,10 +300,10 @@ test('a damaged, a newer and a deleted session are shown as such, and others wor
   expect(newer.session.problem).toContain('newer Statewright')
   expect((await visitor.raw(paths.session('nobody'))).status).toBe(404)
   const feed = visitor.live('newer')
-  await feed.heard('session', ({ row }) => row.id === 'newer')
+  await feed.receive('session', ({ row }) => row.id === 'newer')
   // Repeated reads return the same result.
   await agent.run('Once more?', { session: 'another' }).result
-  await feed.heard('session', ({ row }) => row.id === 'another' && row.steps === 1)
+  await feed.receive('session', ({ row }) => row.id === 'another' && row.steps === 1)
   expect(feed.messages.filter(({ type }) => type === 'rows' || type === 'store')).toEqual([])
   await close()
   store.delete('short')
@@ -331,13 +331,13 @@ test('a reader that follows a log only restarts if it is a different log', async
   for (const round of sampledRows(['first', 'second', 'third'])) {
     await Promise.all(others.map((id) => visitor.raw(paths.session(id))))
     copy(round)
-    await Promise.all(feeds.map((feed) => feed.heard('session', ({ row }) => row.id === round)))
+    await Promise.all(feeds.map((feed) => feed.receive('session', ({ row }) => row.id === round)))
   }
   expect(feeds.flatMap(({ messages }) => messages.filter(({ type }) => type === 'rows'))).toEqual([])
   store.delete('short')
-  await feeds[1]?.heard('gone')
+  await feeds[1]?.receive('gone')
   await agent.run('Which colour?', { session: 'short' }).result
-  expect(await feeds[1]?.heard('rows')).toMatchObject({
+  expect(await feeds[1]?.receive('rows')).toMatchObject({
     reset: true,
     rows: [{ seq: 1 }, { seq: 2 }, { seq: 3 }],
   })
@@ -478,8 +478,8 @@ test('thousands of sessions are listed, waiting ones first, and read in idle tim
   expect(unread).toBeDefined()
   release?.()
   // A busy machine reads it together with the list. There are too many changes to send individually, so the page requests them.
-  const changed = feed.heard('session', ({ row }) => row.id === unread?.id && row.steps === 0)
-  const refreshed = feed.heard('list').then(async () => {
+  const changed = feed.receive('session', ({ row }) => row.id === unread?.id && row.steps === 0)
+  const refreshed = feed.receive('list').then(async () => {
     const { sessions: now } = await visitor.get<SessionsView>(paths.sessions)
     return now.some(({ id, steps }) => id === unread?.id && steps === 0) || changed
   })

@@ -46,7 +46,7 @@ test('attaching starts nothing, and the page shows each transition, the transcri
   visitor.studio.attach(actor)
   const { id = '' } = (await only(visitor)) ?? {}
   const feed = visitor.live(id)
-  await feed.heard('text', ({ text }) => text.includes('look'))
+  await feed.receive('text', ({ text }) => text.includes('look'))
   await waits()
   const { rows, session, verdict } = await view(visitor)
   expect(session).toMatchObject({
@@ -61,7 +61,7 @@ test('attaching starts nothing, and the page shows each transition, the transcri
   const { transcript, actions } = await last(visitor)
   expect(transcript.map(({ text }) => text)).toContain('First I look it up.')
   expect(actions).toEqual(['approve', 'reject', 'cancel'])
-  await feed.heard('rows', ({ rows: reported }) => reported.at(-1)?.seq === rows.length)
+  await feed.receive('rows', ({ rows: reported }) => reported.at(-1)?.seq === rows.length)
   actor.stop()
   await close()
 })

@@ -122,7 +122,7 @@ export class Feed {
   }
 
   /** The first matching message, including earlier ones. */
-  heard<Type extends LiveMessage['type']>(
+  receive<Type extends LiveMessage['type']>(
     type: Type,
     matches: (message: Extract<LiveMessage, { type: Type }>) => boolean = () => true,
   ): Promise<Extract<LiveMessage, { type: Type }>> {

@@ -10,7 +10,7 @@ const look = (id: string, what: string) => ({ id, name: 'look_up', arguments: { 
 
 async function untilItRests(visitor: Visitor, id: string): Promise<void> {
   const rests = new Set(['COMPLETED', 'WAITING_FOR_INPUT'])
-  await visitor.live(id).heard('session', ({ row }) => row.id === id && rests.has(row.state ?? ''))
+  await visitor.live(id).receive('session', ({ row }) => row.id === id && rests.has(row.state ?? ''))
 }
 
 /** Two concurrent calls, one with an approval, and a repeated call id. */

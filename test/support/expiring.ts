@@ -92,7 +92,7 @@ export function world({
     const warnings = listWarnings(run)
     await hosts.settleUntil(async () => (await store.get('s'))?.summary?.state === 'WAITING_FOR_INPUT')
     const { pending = [] } = await run.result
-    return { ...process, run, warnings, pending, asked: pending[0]! }
+    return { ...process, run, warnings, pending, question: pending[0]! }
   }
   return { hosts, store, paid, open, ask }
 }
@@ -119,24 +119,24 @@ export function testUnheldQuestions(makePlace: () => Place): void {
 
   it('a late answer is refused before it is stored', async () => {
     const { hosts, paid, ask, open, store } = world({ openStore })
-    const { host, asked } = await ask()
+    const { host, question } = await ask()
     host.kill()
     const { agent } = open()
     await hosts.pass(15 * minute)
     const before = (await store.read('s')).length
     for (const type of ['approve', 'reject'] as const) {
       // oxlint-disable-next-line no-await-in-loop -- one answer at a time
-      await expect(agent.send('s', { type, ...asked })).rejects.toThrow(fault('approval_expired'))
+      await expect(agent.send('s', { type, ...question })).rejects.toThrow(fault('approval_expired'))
     }
     expect([(await store.read('s')).length, await store.inbox?.read('s'), paid]).toEqual([before, [], []])
   })
 
   it('an answer that is unread at the deadline is too late', async () => {
     const { hosts, paid, ask, open } = world({ openStore })
-    const { host, asked } = await ask()
+    const { host, question } = await ask()
     host.kill()
     const { agent, agents } = open()
-    expect((await agent.send('s', { type: 'approve', ...asked })).status).toBe('waiting')
+    expect((await agent.send('s', { type: 'approve', ...question })).status).toBe('waiting')
     await hosts.pass(15 * minute)
     const rest = await hosts.until(runSession(agents, { session: 's' }))
     expect([rest.state, rest.output, paid]).toEqual(['COMPLETED', refused, []])
@@ -161,13 +161,13 @@ export function testUnheldQuestions(makePlace: () => Place): void {
 
   it('runSession also ends the question if its timer has not fired yet', async () => {
     const { hosts, paid, ask, open } = world({ openStore })
-    const { host, asked } = await ask()
+    const { host, question } = await ask()
     host.kill()
     const { host: other, agents } = open()
     const setTimer = other.clock.setTimeout.bind(other.clock)
     other.clock.setTimeout = (fn, ms) => (ms === 0 ? 0 : setTimer(fn, ms))
     await hosts.pass(15 * minute)
-    const { callId, fingerprint } = asked
+    const { callId, fingerprint } = question
     const answers = [{ type: 'approve' as const, callId, fingerprint }]
     const late = await hosts.until(runSession(agents, { session: 's', answers }))
     expect([late.state, late.output, paid]).toEqual(['COMPLETED', refused, []])
@@ -182,13 +182,13 @@ export function testUnheldQuestions(makePlace: () => Place): void {
     'the time is that of the process that asked, for a process whose clock is %s: %s',
     async (_, __, skew, waits, n) => {
       const { hosts, paid, ask, open } = world({ openStore })
-      const { host, asked } = await ask()
+      const { host, question } = await ask()
       host.kill()
       const { agent } = open(skew)
       await hosts.pass(waits)
       const run = await hosts.until(agent.resume('s'))
-      if (n === 1) run.approve(asked)
-      else expect(() => run.approve(asked)).toThrow(fault('approval_expired'))
+      if (n === 1) run.approve(question)
+      else expect(() => run.approve(question)).toThrow(fault('approval_expired'))
       await hosts.pass(second)
       expect([(await run.result).state, paid.length]).toEqual(['COMPLETED', n])
     },
@@ -231,10 +231,10 @@ export function testUnheldQuestions(makePlace: () => Place): void {
 
   it('a process leaves the question to the process that has acquired the session', async () => {
     const { hosts, ask, open, paid } = world({ openStore })
-    const { run, asked } = await ask()
+    const { run, question } = await ask()
     const { agent } = open()
     const other = await hosts.until(agent.resume('s'))
-    other.approve(asked)
+    other.approve(question)
     await hosts.settleUntil(() => other.state === 'COMPLETED')
     await hosts.pass(16 * minute)
     expect([run.state, other.state, paid.length]).toEqual(['WAITING_FOR_INPUT', 'COMPLETED', 1])

@@ -16,7 +16,7 @@ export class SlowPlace {
   /** Simulated time that passed while no timers ran. A killed process never sees it. */
   #ahead = 1_000_000
   readonly #delays: readonly number[]
-  #asked = 0
+  #callCount = 0
 
   constructor(delays: readonly number[]) {
     this.#delays = delays
@@ -65,7 +65,7 @@ export class SlowPlace {
 
   /** Waits for the latency of one trip to the store. */
   way(): Promise<void> {
-    const ms = this.#delays[this.#asked++ % this.#delays.length] ?? 0
+    const ms = this.#delays[this.#callCount++ % this.#delays.length] ?? 0
     return new Promise((resolve) => {
       if (ms === 0) resolve()
       else void this.clock.setTimeout(() => resolve(), ms)

@@ -401,8 +401,8 @@ test.each(rows)('%s: %s has its row: %s', (_table, _name, row) => {
 
 test('every kind of event has a row', () => {
   const source = readFileSync('machines/agent/announcements.ts', 'utf8')
-  const told = [...source.matchAll(/\btype: '(\w+)'/g)].map(([, type]) => type)
-  expect(new Set(Object.keys(rowOfEvent))).toEqual(new Set(told))
+  const types = [...source.matchAll(/\btype: '(\w+)'/g)].map(([, type]) => type)
+  expect(new Set(Object.keys(rowOfEvent))).toEqual(new Set(types))
 })
 
 test('every option of a tool has a row', () => {

@@ -108,7 +108,7 @@ class World {
   readonly #inspected: unknown[] = []
   readonly #recorded = new Recorded()
   readonly #printed: string[] = []
-  readonly #asked: string[] = []
+  readonly #requestTexts: string[] = []
   readonly #watched: unknown[] = []
   readonly #unwatch = new AbortController()
   /** They read the store, which is closed after they end. */
@@ -134,7 +134,7 @@ class World {
   /** Whether a shield received it or a provider sent it. Otherwise the cell is not evidence. */
   get isPlanted(): boolean {
     const { points, isUnseen = false } = entrances[this.#cell.entrance] ?? { points: [] }
-    return points.length === 0 || isUnseen || this.#asked.some((text) => text.includes(searched))
+    return points.length === 0 || isUnseen || this.#requestTexts.some((text) => text.includes(searched))
   }
 
   get #scene() {
@@ -514,7 +514,7 @@ class World {
     return {
       ...shield,
       check: (content, question) => {
-        this.#asked.push(content)
+        this.#requestTexts.push(content)
         return shield.check(content, question)
       },
     }

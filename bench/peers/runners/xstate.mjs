@@ -6,12 +6,12 @@ import { minimalMachine } from '../../minimal-machine.mjs'
 
 export default function ({ baseURL, model, stream, read }) {
   const ask = byClient(new OpenAI({ baseURL, apiKey: 'bench', maxRetries: 0 }), stream)
-  const asked = {
+  const modelInput = {
     async request({ messages }) {
       const { message, tokens } = await ask(model, messages)
       return { text: message.content, toolCalls: message.tool_calls ?? [], usage: { totalTokens: tokens } }
     },
   }
-  const run = minimalMachine(asked, read)
+  const run = minimalMachine(modelInput, read)
   return async () => (await run()).text
 }

@@ -47,7 +47,7 @@ export interface OpenChat {
   /** Aborted when the chat is read again or a message is queued, because earlier data is then outdated. */
   read: AbortController
   /** The calls that this page has received. A resumed stream sends them again. */
-  asked: Set<string>
+  askedIds: Set<string>
 }
 
 const opened = new Map<string, Promise<OpenChat>>()
@@ -67,7 +67,7 @@ async function createChat(id: string): Promise<OpenChat> {
       lastAssistantMessageIsCompleteWithApprovalResponses(options) ||
       lastAssistantMessageIsCompleteWithToolCalls(options),
     onToolCall: ({ toolCall: { toolName, toolCallId } }) => {
-      open.asked.add(toolCallId)
+      open.askedIds.add(toolCallId)
       if (toolName !== 'local_time') return
       const { timeZone } = Intl.DateTimeFormat().resolvedOptions()
       // Not awaited, because it is sent after the step has been read.
@@ -82,7 +82,7 @@ async function createChat(id: string): Promise<OpenChat> {
       if (!isAbort && (!isError || hasEnded(chat.messages.at(-1)))) void refresh(open)
     },
   })
-  const open: OpenChat = { chat, queue: new Queue(), read: new AbortController(), asked: new Set() }
+  const open: OpenChat = { chat, queue: new Queue(), read: new AbortController(), askedIds: new Set() }
   await readChat(open)
   void follow(open)
   return open
@@ -105,12 +105,12 @@ async function readChat(open: OpenChat, branch?: number): Promise<boolean> {
 
 /** Follows the answer to the last message. If there is none, waits until the next queued message is processed. */
 async function follow(open: OpenChat): Promise<void> {
-  const { chat, queue, asked } = open
+  const { chat, queue, askedIds } = open
   if (isAtWork(chat)) return
   const last = chat.messages.at(-1)
   const waiting = listWaiting(last)
-  if (last?.role === 'user' || waiting.some((id) => !asked.has(id))) {
-    for (const id of waiting) asked.add(id)
+  if (last?.role === 'user' || waiting.some((id) => !askedIds.has(id))) {
+    for (const id of waiting) askedIds.add(id)
     return chat.resumeStream()
   }
   const [next] = queue.messages

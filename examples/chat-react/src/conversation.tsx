@@ -45,21 +45,21 @@ export function Conversation({ id, onChange }: { id: string; onChange: () => voi
     return branch === undefined ? {} : { body: { branch } }
   }
 
-  async function say(said: string): Promise<void> {
-    if (said.trim() === '' && !files) return
+  async function say(text: string): Promise<void> {
+    if (text.trim() === '' && !files) return
     isFollowing.current = true
     setText('')
     setFiles(undefined)
     setEditing(undefined)
     setFault(undefined)
-    if (!isBusy) return sendMessage({ text: said, files, messageId: editing }, takeBranch())
+    if (!isBusy) return sendMessage({ text, files, messageId: editing }, takeBranch())
     try {
       const parts: ChatMessage['parts'] = await convertFileListToFileUIParts(files)
-      await queueMessage(open, [...parts, { type: 'text', text: said }])
+      await queueMessage(open, [...parts, { type: 'text', text }])
     } catch (failure) {
       // The person can send it again.
       setFault((failure as Error).message)
-      setText((now) => (now === '' ? said : now))
+      setText((now) => (now === '' ? text : now))
     }
   }
 

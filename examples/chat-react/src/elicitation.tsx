@@ -2,7 +2,7 @@ import { useState } from 'react'
 import type { Elicitation, ElicitationAnswer, ElicitationField } from 'statewright'
 
 interface ElicitationProps {
-  asked: Elicitation
+  elicitation: Elicitation
   /** The answer, or undefined while it is pending. */
   answer: ElicitationAnswer | undefined
   onAnswer: (answer: ElicitationAnswer) => void
@@ -11,21 +11,21 @@ interface ElicitationProps {
 const words: Record<string, string> = { accept: 'answered', decline: 'declined', cancel: 'not answered' }
 
 /** A question from a tool's server, shown in a separate frame. */
-export function ElicitationView({ asked, answer, onAnswer }: ElicitationProps) {
+export function ElicitationView({ elicitation, answer, onAnswer }: ElicitationProps) {
   const isOpen = answer === undefined
   return (
     <section className="call" data-asks={isOpen || undefined}>
       <h2>
-        {asked.server} asks <small>{isOpen ? '' : (words[answer.action] ?? 'closed')}</small>
+        {elicitation.server} asks <small>{isOpen ? '' : (words[answer.action] ?? 'closed')}</small>
       </h2>
-      <blockquote>{asked.message}</blockquote>
-      {isOpen && <AnswerForm asked={asked} onAnswer={onAnswer} />}
+      <blockquote>{elicitation.message}</blockquote>
+      {isOpen && <AnswerForm elicitation={elicitation} onAnswer={onAnswer} />}
     </section>
   )
 }
 
-function AnswerForm({ asked, onAnswer }: Pick<ElicitationProps, 'asked' | 'onAnswer'>) {
-  const fields = Object.entries(asked.schema?.properties ?? {})
+function AnswerForm({ elicitation, onAnswer }: Pick<ElicitationProps, 'asked' | 'onAnswer'>) {
+  const fields = Object.entries(elicitation.schema?.properties ?? {})
   const [content, setContent] = useState<NonNullable<ElicitationAnswer['content']>>(() =>
     Object.fromEntries(
       fields.flatMap(([key, { default: usual }]) => (usual === undefined ? [] : [[key, usual]])),
@@ -39,7 +39,7 @@ function AnswerForm({ asked, onAnswer }: Pick<ElicitationProps, 'asked' | 'onAns
     <form
       onSubmit={(event) => {
         event.preventDefault()
-        onAnswer({ action: 'accept', ...(asked.mode === 'form' && { content }) })
+        onAnswer({ action: 'accept', ...(elicitation.mode === 'form' && { content }) })
       }}
     >
       {fields.map(([key, field]) => (
@@ -48,22 +48,22 @@ function AnswerForm({ asked, onAnswer }: Pick<ElicitationProps, 'asked' | 'onAns
           {field.description && <small>{field.description}</small>}
           <FieldInput
             field={field}
-            isRequired={asked.schema?.required?.includes(key) === true}
+            isRequired={elicitation.schema?.required?.includes(key) === true}
             value={content[key]}
             onValue={(value) => set(key, value)}
           />
         </label>
       ))}
       <p className="row">
-        {asked.mode === 'form' && <button className="primary">Answer</button>}
-        {asked.mode === 'url' && (
+        {elicitation.mode === 'form' && <button className="primary">Answer</button>}
+        {elicitation.mode === 'url' && (
           <a
-            href={/^https?:/.test(asked.url) ? asked.url : undefined}
+            href={/^https?:/.test(elicitation.url) ? elicitation.url : undefined}
             target="_blank"
             rel="noopener noreferrer"
             onClick={() => onAnswer({ action: 'accept' })}
           >
-            Open {asked.url}
+            Open {elicitation.url}
           </a>
         )}
         <button type="button" onClick={() => onAnswer({ action: 'decline' })}>

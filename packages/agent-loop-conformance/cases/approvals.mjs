@@ -67,13 +67,13 @@ export default [
     'neverAsks',
     async (world) => {
       const { check } = world
-      const asked = await untilAsked(world, 'a')
-      const ended = await decide(world, asked, true)
-      const ran = await executed(asked)
+      const scene = await untilAsked(world, 'a')
+      const ended = await decide(world, scene, true)
+      const ran = await executed(scene)
       check(ran === 'a', `executed: ${ran || 'nothing'} (${ended})`)
-      const results = resultsOf(asked.lane.requests[1]?.messages ?? [])
+      const results = resultsOf(scene.lane.requests[1]?.messages ?? [])
       check(results.length === 1, `the next request has ${results.length} results (${ended})`)
-      checkHistory(world, asked.lane)
+      checkHistory(world, scene.lane)
     },
   ),
   approvals(
@@ -82,11 +82,11 @@ export default [
     'runsRefused',
     async (world) => {
       const { check } = world
-      const asked = await untilAsked(world, 'a')
-      const ended = await decide(world, asked, false)
-      const ran = await executed(asked)
+      const scene = await untilAsked(world, 'a')
+      const ended = await decide(world, scene, false)
+      const ran = await executed(scene)
       check(ran === '', `executed: ${ran} (${ended})`)
-      checkHistory(world, asked.lane)
+      checkHistory(world, scene.lane)
       return ended
     },
   ),
@@ -96,20 +96,20 @@ export default [
     'runsRefused',
     async (world) => {
       const { check, settles } = world
-      const asked = await untilAsked(world, 'a', 'b')
-      let { pending } = asked
+      const scene = await untilAsked(world, 'a', 'b')
+      let { pending } = scene
       let ended
       const seen = new Set()
       while (pending?.length > 0) {
         for (const { id } of pending) seen.add(id)
-        const said = Object.fromEntries(pending.map(({ id }) => [id, id === 'c0']))
+        const decisions = Object.fromEntries(pending.map(({ id }) => [id, id === 'c0']))
         // oxlint-disable-next-line no-await-in-loop -- one question at a time
-        ;({ pending, ended } = await settles(asked.conversation.answer(said), 20_000))
+        ;({ pending, ended } = await settles(scene.conversation.answer(decisions), 20_000))
       }
       check(seen.size === 2, `a person was asked only about ${[...seen].join()} (${ended})`)
-      const ran = await executed(asked)
+      const ran = await executed(scene)
       check(ran === 'a', `executed: ${ran || 'nothing'} (${ended})`)
-      checkHistory(world, asked.lane)
+      checkHistory(world, scene.lane)
     },
   ),
   approvals(
@@ -118,9 +118,9 @@ export default [
     'answersTwice',
     async (world) => {
       const { check } = world
-      const asked = await untilAsked(world, 'a')
-      const ends = await Promise.all([decide(world, asked, true), decide(world, asked, true)])
-      const ran = await executed(asked)
+      const scene = await untilAsked(world, 'a')
+      const ends = await Promise.all([decide(world, scene, true), decide(world, scene, true)])
+      const ran = await executed(scene)
       check(ran === 'a', `executed: ${ran || 'nothing'} (${ends.join('; ')})`)
       return ends.join('; ')
     },
@@ -134,9 +134,9 @@ export default [
       const lane = serve([calls([remove('c0', 'a')]), calls([remove('c1', 'a')]), say(done)])
       const removing = { ...tool('remove', { path: 'string' }, ({ path }) => `removed ${path}`), asks: true }
       const conversation = open({ lane, tools: [removing] })
-      const asked = await settles(conversation.say('Go.'), 20_000)
-      check(asked.pending?.length > 0, `no person was asked (${asked.ended})`)
-      const again = await settles(conversation.answer(all(asked.pending, true)), 20_000)
+      const rest = await settles(conversation.say('Go.'), 20_000)
+      check(rest.pending?.length > 0, `no person was asked (${rest.ended})`)
+      const again = await settles(conversation.answer(all(rest.pending, true)), 20_000)
       check(
         removing.runs.length === 1,
         `executed ${removing.runs.length} times by one approval (${again.ended})`,
@@ -155,10 +155,10 @@ export default [
     'answersTwice',
     async (world) => {
       const { check } = world
-      const asked = await untilAsked(world, 'a')
-      const first = await decide(world, asked, false)
-      const second = await decide(world, asked, true)
-      const ran = await executed(asked)
+      const scene = await untilAsked(world, 'a')
+      const first = await decide(world, scene, false)
+      const second = await decide(world, scene, true)
+      const ran = await executed(scene)
       check(ran === '', `executed: ${ran} (${first}; ${second})`)
       return second
     },
@@ -169,13 +169,13 @@ export default [
     'forgetsState',
     async (world) => {
       const { check, open } = world
-      const asked = await untilAsked(world, 'a')
-      const saved = await asked.conversation.save()
-      const next = open({ lane: asked.lane, tools: asked.tools, saved })
-      const ended = await decide(world, asked, true, next)
-      const ran = await executed(asked)
+      const scene = await untilAsked(world, 'a')
+      const saved = await scene.conversation.save()
+      const next = open({ lane: scene.lane, tools: scene.tools, saved })
+      const ended = await decide(world, scene, true, next)
+      const ran = await executed(scene)
       check(ran === 'a', `executed: ${ran || 'nothing'} (${ended})`)
-      checkHistory(world, asked.lane)
+      checkHistory(world, scene.lane)
     },
     ['savedApprovals'],
   ),
@@ -185,18 +185,18 @@ export default [
     'sharesDecisions',
     async (world) => {
       const { check, open } = world
-      const asked = await untilAsked(world, 'a')
-      const saved = await asked.conversation.save()
-      const before = asked.lane.requests.length
+      const scene = await untilAsked(world, 'a')
+      const saved = await scene.conversation.save()
+      const before = scene.lane.requests.length
       const decideOn = (approved) =>
-        decide(world, asked, approved, open({ lane: asked.lane, tools: asked.tools, saved }))
+        decide(world, scene, approved, open({ lane: scene.lane, tools: scene.tools, saved }))
       const ends = [await decideOn(false)]
-      check((await executed(asked)) === '', `executed though it was refused (${ends[0]})`)
+      check((await executed(scene)) === '', `executed though it was refused (${ends[0]})`)
       ends.push(await decideOn(true))
-      const ran = await executed(asked)
+      const ran = await executed(scene)
       check(ran === 'a', `executed: ${ran || 'nothing'} (${ends.join('; ')})`)
-      checkHistory(world, asked.lane)
-      const [refused, approved] = asked.lane.requests.slice(before).map(({ messages }) => messages)
+      checkHistory(world, scene.lane)
+      const [refused, approved] = scene.lane.requests.slice(before).map(({ messages }) => messages)
       const isSame = JSON.stringify(refused?.slice(0, -1)) === JSON.stringify(approved?.slice(0, -1))
       check(isSame, `what both had before the decision differs: ${JSON.stringify([refused, approved])}`)
     },
@@ -208,18 +208,18 @@ export default [
     'trustsState',
     async (world) => {
       const { check, settles, open, certify } = world
-      const asked = await untilAsked(world, 'seen-by-the-person')
-      const saved = await asked.conversation.save()
+      const scene = await untilAsked(world, 'seen-by-the-person')
+      const saved = await scene.conversation.save()
       const altered = saved.replaceAll('seen-by-the-person', 'seen-by-no-person!')
-      if (altered !== saved) asked.lane.faults.push('altered')
-      certify(asked.lane, 'altered')
+      if (altered !== saved) scene.lane.faults.push('altered')
+      certify(scene.lane, 'altered')
       const ended = await settles(
         ending(() =>
-          open({ lane: asked.lane, tools: asked.tools, saved: altered }).answer(all(asked.pending, true)),
+          open({ lane: scene.lane, tools: scene.tools, saved: altered }).answer(all(scene.pending, true)),
         ),
         20_000,
       )
-      const ran = await executed(asked)
+      const ran = await executed(scene)
       check(!ran.includes('no-person'), `executed: ${ran} (${ended})`)
       return ended
     },

@@ -7,9 +7,9 @@ const concurrency = (rest) => ({ class: 'concurrency', ...rest })
 
 /** A model that reads the file named in the user's last message, and then answers with that message. */
 function echo({ messages }) {
-  const asked = usersOf(messages).at(-1)
+  const text = usersOf(messages).at(-1)
   const last = messages.at(-1)
-  return last.role === 'tool' ? say(`About ${asked}`) : calls([[`c-${asked}`, 'read', { path: asked }]])
+  return last.role === 'tool' ? say(`About ${text}`) : calls([[`c-${text}`, 'read', { path: text }]])
 }
 
 const echoing = Object.assign([], { otherwise: echo })
@@ -61,9 +61,9 @@ export default [
       const before = lane.requests.length
       const again = await conversation.say('eve')
       check(lane.refused.length === 0, `a strict provider refuses the next request: ${lane.refused[0]}`)
-      const said = usersOf(lane.requests[before]?.messages ?? [])
+      const userTexts = usersOf(lane.requests[before]?.messages ?? [])
       for (const [at, { ok }] of ends.entries())
-        check(!ok || said.includes(texts[at]), `${texts[at]} was answered, and is lost (${again.ended})`)
+        check(!ok || userTexts.includes(texts[at]), `${texts[at]} was answered, and is lost (${again.ended})`)
       return ends.map(({ ended }) => ended).join('; ')
     },
   }),

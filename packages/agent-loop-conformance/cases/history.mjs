@@ -4,7 +4,7 @@ import { callsOf, resultsOf, usersOf } from '../strict-history.mjs'
 import { NotCertified } from '../verdict.mjs'
 
 /** One stop, and then "Again.". The server rejects the same requests as a strict provider. */
-const after = (name, title, mistake, stop, { needs, kept } = {}) => ({
+const after = (name, title, mistake, stop, { needs, checkHistory } = {}) => ({
   class: 'history',
   name,
   title,
@@ -23,7 +23,7 @@ const after = (name, title, mistake, stop, { needs, kept } = {}) => ({
       usersOf(request.messages).some((text) => text.includes('Go.')),
       'the first message is lost',
     )
-    if (kept) kept({ ...world, messages: request.messages })
+    if (checkHistory) checkHistory({ ...world, messages: request.messages })
     return ended
   },
 })
@@ -84,7 +84,7 @@ export default [
       return { lane, conversation, ended }
     },
     {
-      kept: ({ check, messages }) =>
+      checkHistory: ({ check, messages }) =>
         check(
           resultsOf(messages).some(({ text }) => text.includes('the text')),
           'the result of the call is lost',
@@ -183,8 +183,8 @@ export default [
       const conversation = open({ lane, tools: [remove] })
       const { pending, ended } = await conversation.say('Go.')
       check(pending?.length === 1, `${pending?.length ?? 0} questions for one call (${ended})`)
-      const { ended: told } = await settles(conversation.answer({ [pending[0].id]: false }), 20_000)
-      return { lane, conversation, ended: told }
+      const { ended: end } = await settles(conversation.answer({ [pending[0].id]: false }), 20_000)
+      return { lane, conversation, ended: end }
     },
     { needs: ['approvals'] },
   ),
@@ -208,7 +208,8 @@ export default [
       return { lane, conversation, ended }
     },
     {
-      kept: ({ check, messages }) => check(callsOf(messages).length === 1, 'the completed call is lost'),
+      checkHistory: ({ check, messages }) =>
+        check(callsOf(messages).length === 1, 'the completed call is lost'),
     },
   ),
   after(

@@ -21,16 +21,19 @@ function answer({ messages }) {
 }
 
 /** Runs one process to its end. Returns its messages, or the signal that killed it. */
-async function runProcess(given) {
-  const started = fork(child, [JSON.stringify(given)], {
+async function runProcess(options) {
+  const started = fork(child, [JSON.stringify(options)], {
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
-  let told
+  let outcome
   let printed = ''
   started.stderr.on('data', (data) => (printed = (printed + data).slice(-300)))
-  started.on('message', (message) => (told = message))
+  started.on('message', (message) => (outcome = message))
   const signal = await new Promise((resolve) => started.once('close', (_, by) => resolve(by)))
-  return { signal, told: told ?? { text: '', ok: false, ended: `the process ended: ${printed.trim()}` } }
+  return {
+    signal,
+    outcome: outcome ?? { text: '', ok: false, ended: `the process ended: ${printed.trim()}` },
+  }
 }
 
 /**
@@ -41,7 +44,7 @@ async function runProcess(given) {
 async function dieAt({ serve, stored, check }, killAt, asks) {
   const folder = mkdtempSync(join(tmpdir(), 'conformance-'))
   const lane = serve(Object.assign([], { otherwise: answer }))
-  const given = {
+  const options = {
     ...stored,
     baseURL: lane.baseURL,
     folder,
@@ -53,16 +56,16 @@ async function dieAt({ serve, stored, check }, killAt, asks) {
   }
   try {
     if (asks) {
-      const { told } = await runProcess({ ...given, goesOn: false, approves: false })
-      check(told.asked > 0, `no person was asked (${told.ended})`)
+      const { outcome } = await runProcess({ ...options, goesOn: false, approves: false })
+      check(outcome.asked > 0, `no person was asked (${outcome.ended})`)
       check(readEffects().length === 0, 'executed before a person was asked')
     }
-    const { signal, told: whole } = await runProcess({ ...given, killAt })
-    if (killAt === 'never') return { told: whole }
+    const { signal, outcome: whole } = await runProcess({ ...options, killAt })
+    if (killAt === 'never') return { outcome: whole }
     if (signal !== 'SIGKILL') return null
     const before = lane.requests.length
-    const { told } = await runProcess({ ...given, goesOn: true })
-    return { killAt, effects: readEffects(), told, before, requests: lane.requests, refused: lane.refused }
+    const { outcome } = await runProcess({ ...options, goesOn: true })
+    return { killAt, effects: readEffects(), outcome, before, requests: lane.requests, refused: lane.refused }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -80,7 +83,10 @@ function sweep(world, asks = false) {
 
 async function playDeaths(world, asks) {
   const whole = await dieAt(world, 'never', asks)
-  world.check(whole.told.ok && whole.told.text === end, `without a death it ended ${whole.told.ended}`)
+  world.check(
+    whole.outcome.ok && whole.outcome.text === end,
+    `without a death it ended ${whole.outcome.ended}`,
+  )
   const deaths = []
   for (let write = 1; write <= mostWrites; write++) {
     // oxlint-disable-next-line no-await-in-loop -- one write at a time
@@ -118,13 +124,13 @@ const continues = (earlier, later) =>
   earlier.messages.every((message, at) => message.role === later.messages[at]?.role) &&
   later.messages.length >= earlier.messages.length
 
-function findTwice({ effects, told }) {
+function findTwice({ effects, outcome }) {
   const twice = effects.find((to, at) => effects.indexOf(to) !== at)
-  return twice && `sent to ${twice} ${effects.filter((to) => to === twice).length} times (${told.ended})`
+  return twice && `sent to ${twice} ${effects.filter((to) => to === twice).length} times (${outcome.ended})`
 }
 
-const findOtherEnd = ({ told }) =>
-  told.ok && told.text === end ? undefined : `${JSON.stringify(told.text)} (${told.ended})`
+const findOtherEnd = ({ outcome }) =>
+  outcome.ok && outcome.text === end ? undefined : `${JSON.stringify(outcome.text)} (${outcome.ended})`
 
 /** A model that reads a file, and answers with the last user message. */
 function echo({ messages }) {
@@ -164,8 +170,11 @@ export default [
         [conversation, 'On?'],
       ]) {
         // oxlint-disable-next-line no-await-in-loop -- each message continues the conversation
-        const told = await settles(fork.say(text), 20_000)
-        check(told.text === text, `${text} was answered by ${JSON.stringify(told.text)} (${told.ended})`)
+        const outcome = await settles(fork.say(text), 20_000)
+        check(
+          outcome.text === text,
+          `${text} was answered by ${JSON.stringify(outcome.text)} (${outcome.ended})`,
+        )
       }
       const [one, other, own] = lane.requests.slice(before).map(({ messages }) => messages)
       check(
@@ -184,10 +193,10 @@ export default [
     'prefix',
     'After a kill at each write, no later request has less history than an earlier one',
     'startsAnew',
-    ({ requests, before, told }) => {
+    ({ requests, before, outcome }) => {
       const last = requests[before - 1]
       const shorter = last && requests.slice(before).find((later) => !continues(last, later))
-      return shorter && `${shorter.messages.length} messages after ${last.messages.length} (${told.ended})`
+      return shorter && `${shorter.messages.length} messages after ${last.messages.length} (${outcome.ended})`
     },
   ),
   resume(

@@ -5,9 +5,9 @@ const usage = (rest) => ({ class: 'usage', needs: ['usage'], ...rest })
 const read = (id) => [id, 'read', { path: id }]
 const notAsked = 'the request does not ask for usage'
 const asksForUsage = (lane) => lane.requests[0].body.stream_options?.include_usage === true
-const total = (told) => (told ? told.input + told.output : Number.NaN)
+const total = (report) => (report ? report.input + report.output : Number.NaN)
 /** Not a number, or flagged. Either way the library reports that it does not know the usage. */
-const isUnknown = (told) => !told || told.unknown === true || Number.isNaN(total(told))
+const isUnknown = (report) => !report || report.unknown === true || Number.isNaN(total(report))
 
 /** A call of the only tool, under any name that the library uses for it and for its input. */
 function callOfFirstTool({ tools }) {

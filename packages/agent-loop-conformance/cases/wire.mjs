@@ -125,13 +125,13 @@ export default [
     needs: ['usage'],
     async run({ serve, open, check, claims }) {
       const lane = serve([say('Hello.', { tokens: [37, 5] })])
-      const { usage: told, text, ended } = await open({ lane }).say('Go.')
+      const { usage, text, ended } = await open({ lane }).say('Go.')
       check(text === 'Hello.', `the text ${JSON.stringify(text)} (${ended})`)
       claims(
         lane.requests[0].body.stream_options?.include_usage === true,
         'the request does not ask for usage',
       )
-      return check(told?.input === 37 && told.output === 5, `usage ${JSON.stringify(told)}, not 37 and 5`)
+      return check(usage?.input === 37 && usage.output === 5, `usage ${JSON.stringify(usage)}, not 37 and 5`)
     },
   }),
   executes(

@@ -67,7 +67,7 @@ class Conversation {
   #ids = 0
   #last = Promise.resolve()
   /** The answer with the waiting calls, and its run. */
-  #asked
+  #waiting
   #isApproved = false
 
   constructor(options) {
@@ -80,16 +80,16 @@ class Conversation {
   /** Runs are sequential, because each run reads the messages of the previous run. */
   say(text, options) {
     if (this.#mistake === 'runsBeside') return this.#say(text, options)
-    const said = this.#last.then(() => this.#say(text, options))
-    this.#last = said.catch(() => undefined)
-    return said
+    const turn = this.#last.then(() => this.#say(text, options))
+    this.#last = turn.catch(() => undefined)
+    return turn
   }
 
   async #say(text, { signal = new AbortController().signal } = {}) {
     const { limits = {} } = this.#options
-    const given = limits.deadlineMs ? withDeadline(signal, limits.deadlineMs) : signal
+    const limited = limits.deadlineMs ? withDeadline(signal, limits.deadlineMs) : signal
     const run = {
-      signal: this.#mistake === 'ignoresSignal' ? new AbortController().signal : given,
+      signal: this.#mistake === 'ignoresSignal' ? new AbortController().signal : limited,
       usage: { input: 0, output: 0 },
       steps: 0,
       text: '',
@@ -99,19 +99,19 @@ class Conversation {
   }
 
   /** The person's decisions on the waiting calls: `{ id: boolean }`. */
-  async answer(said) {
-    if (!this.#asked) return { text: '', ok: false, ended: 'nothing is asked' }
-    const { answer, run } = this.#asked
-    if (this.#mistake !== 'answersTwice') this.#asked = undefined
+  async answer(chosen) {
+    if (!this.#waiting) return { text: '', ok: false, ended: 'nothing is asked' }
+    const { answer, run } = this.#waiting
+    if (this.#mistake !== 'answersTwice') this.#waiting = undefined
     this.#isApproved = true
-    if (this.#mistake === 'sharesDecisions') said = decisions.get(this.#options.baseURL) ?? said
-    decisions.set(this.#options.baseURL, said)
-    await this.#execute(answer, run, said)
+    if (this.#mistake === 'sharesDecisions') chosen = decisions.get(this.#options.baseURL) ?? chosen
+    decisions.set(this.#options.baseURL, chosen)
+    await this.#execute(answer, run, chosen)
     return this.#go(run)
   }
 
   save() {
-    const state = JSON.stringify({ messages: this.#messages, asked: this.#asked?.answer })
+    const state = JSON.stringify({ messages: this.#messages, asked: this.#waiting?.answer })
     return JSON.stringify({ state, check: checkOf(state) })
   }
 
@@ -123,10 +123,10 @@ class Conversation {
   #restore(saved) {
     const { state, check } = JSON.parse(saved)
     if (check !== checkOf(state) && this.#mistake !== 'trustsState') throw new Error('the state was changed')
-    const { messages, asked } = JSON.parse(state)
+    const { messages, asked: waiting } = JSON.parse(state)
     this.#messages = messages
     const run = { signal: new AbortController().signal, usage: { input: 0, output: 0 }, steps: 1, text: '' }
-    if (asked && this.#mistake !== 'forgetsState') this.#asked = { answer: asked, run }
+    if (waiting && this.#mistake !== 'forgetsState') this.#waiting = { answer: waiting, run }
   }
 
   async #go(run) {
@@ -166,7 +166,7 @@ class Conversation {
         const asking = answer.calls.filter(({ name }) => tools.find((tool) => tool.name === name)?.asks)
         const isDecided = mistake === 'keepsDecisions' && this.#isApproved
         if (asking.length > 0 && mistake !== 'neverAsks' && !isDecided) {
-          this.#asked = { answer, run }
+          this.#waiting = { answer, run }
           const pending = asking.map(({ id, name, input }) => ({ id, name, input }))
           return { ...ends('a person is asked'), pending }
         }
@@ -202,8 +202,8 @@ class Conversation {
         const status = error.response?.status
         const isFatal = status && status !== 429 && status < 500
         if (mistake === 'neverRetries' || (isFatal && mistake !== 'retriesAll') || attempt === 3) throw error
-        const told = error.response?.headers.get('retry-after')
-        const seconds = told && (Number(told) || (Date.parse(told) - Date.now()) / 1000)
+        const header = error.response?.headers.get('retry-after')
+        const seconds = header && (Number(header) || (Date.parse(header) - Date.now()) / 1000)
         // oxlint-disable-next-line no-await-in-loop -- the wait of a retry
         await sleep(mistake === 'retriesAtOnce' ? 0 : seconds ? seconds * 1000 + 5 : 300, undefined, {
           signal: run.signal,
@@ -276,7 +276,7 @@ class Conversation {
         return keepsInput ? input : '{}'
       }
     }
-    const asked = calls.map(({ id, name, input }) => ({
+    const toolCalls = calls.map(({ id, name, input }) => ({
       id,
       type: 'function',
       function: { name, arguments: sent(input) },
@@ -284,11 +284,11 @@ class Conversation {
     return {
       role: 'assistant',
       content: this.#mistake === 'dropsWordsOrCalls' ? null : text || null,
-      tool_calls: asked,
+      tool_calls: toolCalls,
     }
   }
 
-  async #execute({ text, calls }, run, said = {}) {
+  async #execute({ text, calls }, run, answers = {}) {
     const mistake = this.#mistake
     const seen = new Set()
     for (const call of calls) {
@@ -299,7 +299,7 @@ class Conversation {
     this.#messages.push(this.#answerOf(text, calls))
     const results = new Map()
     const all = Promise.all(
-      calls.map(async (call) => results.set(call, await this.#runTool(call, run, said[call.id]))),
+      calls.map(async (call) => results.set(call, await this.#runTool(call, run, answers[call.id]))),
     )
     try {
       await (mistake === 'awaitsTools' ? all : orAborted(all, run.signal, mistake))
@@ -317,10 +317,10 @@ class Conversation {
     run.signal.throwIfAborted()
   }
 
-  async #runTool(call, run, said) {
+  async #runTool(call, run, isAllowed) {
     const mistake = this.#mistake
     const { signal } = run
-    if (said === false && mistake !== 'runsRefused') return 'Refused.'
+    if (isAllowed === false && mistake !== 'runsRefused') return 'Refused.'
     const tool = this.#options.tools.find(({ name }) => name === call.name)
     if (!tool) {
       if (mistake === 'throwsAtUnknownTool') throw new Error(`there is no tool ${call.name}`)

@@ -46,7 +46,7 @@ export function openStored({ baseURL, folder, tools, writing, mistake }) {
       for (const call of open) execute(call)
       // oxlint-disable-next-line no-await-in-loop -- one step at a time
       const { text, calls } = await ask()
-      const asked = calls.map(({ id, name, input }) => ({
+      const toolCalls = calls.map(({ id, name, input }) => ({
         id,
         type: 'function',
         function: { name, arguments: input },
@@ -54,10 +54,10 @@ export function openStored({ baseURL, folder, tools, writing, mistake }) {
       state.messages.push({
         role: 'assistant',
         content: text || null,
-        ...(asked.length > 0 && { tool_calls: asked }),
+        ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
       })
       save()
-      if (asked.length === 0) return { text, ok: true, ended: 'stop' }
+      if (toolCalls.length === 0) return { text, ok: true, ended: 'stop' }
     }
   }
   const start = (text) => {

@@ -12,15 +12,15 @@ const nameIn = ({ process: { kind } }: Place): string => (kind === 'other agent'
 
 /** All events of a watch, until it ends or stays silent. */
 async function watched({ process, world }: Place): Promise<unknown[]> {
-  const told: unknown[] = []
+  const events: unknown[] = []
   const gone = new AbortController()
   const watching = (async () => {
-    for await (const event of process.agent.watch(session, { signal: gone.signal })) told.push(event)
+    for await (const event of process.agent.watch(session, { signal: gone.signal })) events.push(event)
   })()
   await world.passing(watching)
   gone.abort()
   await watching
-  return told
+  return events
 }
 
 /**

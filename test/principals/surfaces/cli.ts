@@ -5,7 +5,7 @@ import type { Deed, Place, Surface, Told } from '../surface.js'
 import { sender, session } from '../world.js'
 
 /** A session folder for a command's cell, and its store. */
-export async function kept() {
+export async function createFolderStore() {
   const cwd = await folder({
     'end.json': { turns: [{ text: 'Done.' }], onExhausted: 'repeatLast' },
     'agents.mjs': 'export default 0',

@@ -35,7 +35,7 @@ function dbos(
   })
 }
 
-type Handler = (context: RestateContext, given?: object) => Promise<unknown>
+type Handler = (context: RestateContext, input?: object) => Promise<unknown>
 
 /** The handlers of the object. */
 export function restateHandlers(agents: Agents): Record<string, Handler> {
@@ -53,7 +53,7 @@ export function restateHandlers(agents: Agents): Record<string, Handler> {
 }
 
 /** A handler call. It is abandoned where it waits for people or sleeps. */
-function callOf(handler: string, place: Place, given: object): Promise<unknown> {
+function callOf(handler: string, place: Place, input: object): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const never = new Promise(() => undefined)
     const leave = (word: string) => {
@@ -73,12 +73,17 @@ function callOf(handler: string, place: Place, given: object): Promise<unknown> 
     } as unknown as RestateContext
     const work = restateHandlers(listOf(place))[handler]
     if (!work) throw new Error(`The object has no handler ${handler}.`)
-    work(context, given).then(resolve, reject)
+    work(context, input).then(resolve, reject)
   })
 }
 
-const restated = (of: string, does: Surface['does'], given: (place: Place) => object, as?: string): Surface =>
-  operator(`restateSessions.${of}`, does, (place) => callOf(of, place, given(place)), {
+const restated = (
+  of: string,
+  does: Surface['does'],
+  inputOf: (place: Place) => object,
+  as?: string,
+): Surface =>
+  operator(`restateSessions.${of}`, does, (place) => callOf(of, place, inputOf(place)), {
     ...listed,
     ...(as !== undefined && { as }),
   })

@@ -59,14 +59,19 @@ function refusalOf(shown: string): string | null {
   return /^The session '[^']*' (?:is still working|belongs|has started)/.test(text) ? 'session_in_use' : null
 }
 
-const surface = (as: string, does: Surface['does'], asked: Asked, more: Partial<Surface> = {}): Surface => ({
+const surface = (
+  as: string,
+  does: Surface['does'],
+  request: Asked,
+  more: Partial<Surface> = {},
+): Surface => ({
   of: 'mcpServer',
   as,
   does,
   knows: 'people',
   agents: 'listed',
   ...more,
-  use: (place) => askedOf(place, asked),
+  use: (place) => askedOf(place, request),
 })
 
 const called = (message: string, more: object = {}): Asked => ({

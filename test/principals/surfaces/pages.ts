@@ -28,14 +28,14 @@ async function textOf(response: Response, { world }: Place): Promise<string> {
   if (!response.headers.get('content-type')?.startsWith('text/event-stream')) return response.text()
   world.holderLeaves()
   const reader = (response.body as ReadableStream<Uint8Array>).getReader()
-  const told: Uint8Array[] = []
+  const chunks: Uint8Array[] = []
   const reading = (async () => {
-    for (let read = await reader.read(); !read.done; read = await reader.read()) told.push(read.value)
+    for (let read = await reader.read(); !read.done; read = await reader.read()) chunks.push(read.value)
   })()
   await world.passing(reading)
   await reader.cancel()
   await reading.catch(() => undefined)
-  return Buffer.concat(told).toString('utf8')
+  return Buffer.concat(chunks).toString('utf8')
 }
 
 const make = { chatHandler, aguiHandler }
@@ -75,7 +75,7 @@ const both = (route: string, does: Surface['does'], path: string, body?: object)
 const stepStart = { type: 'step-start' }
 
 /** A page message in the format of both protocols. */
-const said = (id: string, text: string): object => ({
+const createBody = (id: string, text: string): object => ({
   id: chatId,
   threadId: chatId,
   runId: 'r2',
@@ -154,15 +154,15 @@ export const pageSurfaces: Surface[] = [
     'aguiHandler',
     'branch',
     'send',
-    () => ({ body: { ...said('m1', 'Other words.'), forwardedProps: { regenerateFrom: 'm1' } } }),
+    () => ({ body: { ...createBody('m1', 'Other words.'), forwardedProps: { regenerateFrom: 'm1' } } }),
     { as: 'an edit' },
   ),
   ...ofBoth.flatMap((of) => [
-    surface(of, 'begin', 'send', () => ({ body: said('m2', 'Again.') }), {
+    surface(of, 'begin', 'send', () => ({ body: createBody('m2', 'Again.') }), {
       as: 'steering',
       whenBusy: 'steer',
     }),
-    surface(of, 'begin', 'send', () => ({ body: said('m2', 'Again.') }), {
+    surface(of, 'begin', 'send', () => ({ body: createBody('m2', 'Again.') }), {
       as: 'refusing',
       whenBusy: 'refuse',
     }),
@@ -170,7 +170,7 @@ export const pageSurfaces: Surface[] = [
       of,
       'turn back',
       'send',
-      () => ({ body: { ...said('m2', 'Again.'), branch: 2, forwardedProps: { branch: 2 } } }),
+      () => ({ body: { ...createBody('m2', 'Again.'), branch: 2, forwardedProps: { branch: 2 } } }),
       { as: 'on another branch' },
     ),
     surface(of, 'look', 'read', () => ({ path: `/${chatId}?branch=1` }), { as: 'a branch' }),

@@ -9,7 +9,7 @@ import { sender, session } from '../world.js'
 function surface(
   of: string,
   does: Surface['does'],
-  asked: (place: Place) => { path: string; body?: unknown },
+  requestOf: (place: Place) => { path: string; body?: unknown },
   more: Partial<Pick<Surface, 'as' | 'isSilent'>> = {},
 ): Surface {
   return {
@@ -28,7 +28,7 @@ function surface(
       try {
         const address = studio.url
         const { headers } = await ask(address)
-        return await answered(new Visitor(studio, { address, headers }), asked(place))
+        return await answered(new Visitor(studio, { address, headers }), requestOf(place))
       } finally {
         await studio.close()
       }

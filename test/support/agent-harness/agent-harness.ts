@@ -54,7 +54,7 @@ export class AgentHarness implements ReplayHarness {
   /** The rehearsal's answers, by request number. */
   readonly #answers: Cue<Turn>[] = []
   /** The request that waits for its answer. */
-  #asked: Cue<Turn> | undefined
+  #waitingTurn: Cue<Turn> | undefined
   /** Holds back the effects of the last event, where the path makes them fail. */
   #durable: Cue<void> | undefined
   /** Holds back the shared budget's answer that refuses the next request. */
@@ -75,8 +75,8 @@ export class AgentHarness implements ReplayHarness {
     this.#telemetry = telemetry
   }
 
-  start = async (given: unknown): Promise<void> => {
-    const input = given as AgentInput
+  start = async (runInput: unknown): Promise<void> => {
+    const input = runInput as AgentInput
     this.#runsByHand = Object.values(input.tools).some(({ deferred }) => deferred) || this.#leavesBatchIdle()
     this.#clock.lag(input.now)
     this.#pathTime = input.now
@@ -157,9 +157,9 @@ export class AgentHarness implements ReplayHarness {
 
   settled = async (): Promise<void> => {
     await new Promise((resolve) => setImmediate(resolve))
-    const heard = this.#journal.map((entry) => (entry.type === 'event' ? entry.event.type : 'xstate.init'))
-    const told = this.#steps.slice(0, this.#step + 1).map(({ event }) => event.type)
-    if (heard.join() !== told.join()) throw new Error(`the journal holds ${heard.join(', ')}`)
+    const received = this.#journal.map((entry) => (entry.type === 'event' ? entry.event.type : 'xstate.init'))
+    const expected = this.#steps.slice(0, this.#step + 1).map(({ event }) => event.type)
+    if (received.join() !== expected.join()) throw new Error(`the journal holds ${received.join(', ')}`)
     const differs = agreement(this.#steps[this.#step]?.state, this.#live.getSnapshot())
     if (differs !== null) throw new Error(differs)
   }
@@ -233,7 +233,7 @@ export class AgentHarness implements ReplayHarness {
         await this.#arrived(event)
         return this.#live.send({ type: 'CANCEL' })
       case 'RESUMED':
-        this.#asked = undefined
+        this.#waitingTurn = undefined
         this.#bench.clear()
     }
     const { now: _, ...plain } = this.#postpone(event)
@@ -264,8 +264,8 @@ export class AgentHarness implements ReplayHarness {
       await this.#until(() => this.#refusing !== undefined)
       return this.#refusing?.resolve()
     }
-    const asked = await this.#request()
-    asked.resolve(output ? turnOfAnswer(output) : turnOfFailure(error as ModelActorError))
+    const turn = await this.#request()
+    turn.resolve(output ? turnOfAnswer(output) : turnOfFailure(error as ModelActorError))
   }
 
   /** Whether an event reaches a batch without open calls before the batch reports its end, as a real batch does at once. */
@@ -301,9 +301,9 @@ export class AgentHarness implements ReplayHarness {
   /** Some stops arrive after a part of the answer. */
   async #arrived({ partial }: { type: string; partial?: { text: string } }): Promise<void> {
     if (!partial) return
-    const asked = await this.#request()
+    const turn = await this.#request()
     const arrived = new Promise((resolve) => this.#live.on('stream_chunk', resolve))
-    asked.resolve({ text: partial.text, hang: 1 })
+    turn.resolve({ text: partial.text, hang: 1 })
     await arrived
   }
 
@@ -328,10 +328,10 @@ export class AgentHarness implements ReplayHarness {
   }
 
   async #request(): Promise<Cue<Turn>> {
-    await this.#until(() => this.#asked !== undefined)
-    const asked = this.#asked as Cue<Turn>
-    this.#asked = undefined
-    return asked
+    await this.#until(() => this.#waitingTurn !== undefined)
+    const turn = this.#waitingTurn as Cue<Turn>
+    this.#waitingTurn = undefined
+    return turn
   }
 
   /** Each request carries its number, so that its answer finds it. */
@@ -340,8 +340,8 @@ export class AgentHarness implements ReplayHarness {
       provider: model.provider,
       model: model.model,
       request: (request, options) => {
-        this.#asked = new Cue<Turn>()
-        const number = this.#answers.push(this.#asked) - 1
+        this.#waitingTurn = new Cue<Turn>()
+        const number = this.#answers.push(this.#waitingTurn) - 1
         return model.request({ ...request, extraBody: { user: `${number}` } }, options)
       },
     }

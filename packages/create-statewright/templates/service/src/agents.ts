@@ -49,9 +49,9 @@ export async function openModel(): Promise<ModelProvider> {
       onExhausted: 'loop',
       turns: [
         ({ body }) => {
-          const said = JSON.stringify(body.messages.at(-1))
-          if (said.includes('reference')) return { text: 'Invoice 17 is paid.' }
-          if (said.includes('supplier')) return { toolCalls: [{ name: 'pay', arguments: { id: 17 } }] }
+          const lastMessage = JSON.stringify(body.messages.at(-1))
+          if (lastMessage.includes('reference')) return { text: 'Invoice 17 is paid.' }
+          if (lastMessage.includes('supplier')) return { toolCalls: [{ name: 'pay', arguments: { id: 17 } }] }
           if (body.messages.at(-1)?.role === 'tool') return { text: 'I did not pay anything.' }
           return { toolCalls: [{ name: 'find_invoice', arguments: { id: 17 } }] }
         },

@@ -24,8 +24,9 @@ export function createApp({ agent, sessions, token }: AppParts): Hono {
   const app = new Hono()
   app.get('/health', (context) => context.text('ok'))
   app.use('/sessions/*', async (context, next) => {
-    const given = context.req.header('authorization')?.replace(/^Bearer /, '') ?? ''
-    if (!isSame(given, token)) return context.json({ error: 'Send the token: Authorization: Bearer …' }, 401)
+    const candidate = context.req.header('authorization')?.replace(/^Bearer /, '') ?? ''
+    if (!isSame(candidate, token))
+      return context.json({ error: 'Send the token: Authorization: Bearer …' }, 401)
     await next()
   })
   app.onError((error, context) => {
@@ -69,7 +70,7 @@ export function createApp({ agent, sessions, token }: AppParts): Hono {
   return app
 }
 
-function isSame(given: string, token: string): boolean {
-  const [a, b] = [Buffer.from(given), Buffer.from(token)]
+function isSame(candidate: string, token: string): boolean {
+  const [a, b] = [Buffer.from(candidate), Buffer.from(token)]
   return a.length === b.length && timingSafeEqual(a, b)
 }

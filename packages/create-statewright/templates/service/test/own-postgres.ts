@@ -21,12 +21,12 @@ export async function openPostgres(): Promise<OwnPostgres | null> {
   const folder = mkdtempSync(join(tmpdir(), 'service-postgres-'))
   if ('uid' in user) chownSync(folder, user.uid, user.gid)
   const data = join(folder, 'data')
-  const made = spawnSync(
+  const outcome = spawnSync(
     join(programs, 'initdb'),
     ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'],
     { ...user, cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] },
   )
-  if (made.status !== 0) throw new Error('initdb failed.')
+  if (outcome.status !== 0) throw new Error('initdb failed.')
   const port = await findPort()
   const settings = [
     `port=${port}`,

@@ -18,19 +18,19 @@ after(async () => {
   await postgres?.stop()
 })
 
-async function send(path: string, body?: unknown, bearer = token): Promise<{ status: number; said: any }> {
+async function send(path: string, body?: unknown, bearer = token): Promise<{ status: number; reply: any }> {
   const response = await fetch(`${service.url}${path}`, {
     headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
     ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
   })
-  return { status: response.status, said: await response.json() }
+  return { status: response.status, reply: await response.json() }
 }
 
 /** Polls a session until it reaches a state. */
 async function rest(session: string, state: string): Promise<any> {
   for (let looks = 0; looks < 300; looks += 1) {
-    const { said } = await send(`/sessions/${session}`)
-    if (said.state === state) return said
+    const { reply } = await send(`/sessions/${session}`)
+    if (reply.state === state) return reply
     await sleep(100)
   }
   throw new Error(`${session} did not come to ${state}.`)
