@@ -86,8 +86,8 @@ function splitsPair(text: string, at: number): boolean {
   return isBetween(text.charCodeAt(at - 1), 0xd800, 0xdbff) && isBetween(text.charCodeAt(at), 0xdc00, 0xdfff)
 }
 
-function isBetween(code: number, low: number, high: number): boolean {
-  return code >= low && code <= high
+export function isBetween(value: number, low: number, high: number): boolean {
+  return value >= low && value <= high
 }
 
 /** The candidate that a misspelled name most likely means, or undefined if none is close. */

@@ -1,3 +1,5 @@
+import { isBetween } from '../base/text.js'
+
 /**
  * A validator for configuration values. zod is not used, because importing zod (which loads messages in fifty
  * languages) takes longer than importing the whole core.
@@ -235,7 +237,7 @@ export const callable = <Callable>(phrase = 'a function') =>
   predicate<Callable>((value) => typeof value === 'function', phrase)
 
 export const wholeNumber = (from: number, to: number, phrase: string) =>
-  predicate<number>((value) => Number.isSafeInteger(value) && isWithin(value as number, from, to), phrase)
+  predicate<number>((value) => Number.isSafeInteger(value) && isBetween(value as number, from, to), phrase)
 
 export const count = (from: number, note = '') =>
   wholeNumber(from, Infinity, `a whole number of at least ${from}${note}`)
@@ -247,7 +249,7 @@ export const countOrOff = () =>
   zeroWhenNull(wholeNumber(0, Infinity, 'a whole number (0 or null turns it off)'))
 
 export const number = (from: number, to: number, phrase: string) =>
-  predicate<number>((value) => Number.isFinite(value) && isWithin(value as number, from, to), phrase)
+  predicate<number>((value) => Number.isFinite(value) && isBetween(value as number, from, to), phrase)
 
 export const amount = (unit: string) => number(0, Infinity, `a number of ${unit} from 0`)
 
@@ -276,8 +278,4 @@ export const record = <const Of extends Shape>(shape: Of) =>
 
 function zeroWhenNull(kind: Kind<number>): Kind<number, number | null> {
   return transform(nullable(kind), (value) => value ?? 0)
-}
-
-function isWithin(value: number, from: number, to: number): boolean {
-  return value >= from && value <= to
 }
