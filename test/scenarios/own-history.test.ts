@@ -175,7 +175,7 @@ const wrong: [what: string, messages: unknown[], at: string, sentence: RegExp][]
     'a result without a call',
     [user('a'), result('c1'), user('b')],
     'input[1]',
-    /result of the call 'c1', but no such call/,
+    /result for call 'c1', but no such call/,
   ],
   ['a result of another call', [callMessage('c1'), result('c2'), user('b')], 'input[1]', /'c2'/],
   [
@@ -255,7 +255,7 @@ const wrong: [what: string, messages: unknown[], at: string, sentence: RegExp][]
     'a result without an id',
     [callMessage('c1'), { role: 'tool', content: 'x' }, user('b')],
     'input[1].tool_call_id',
-    /id of a call/,
+    /a call's id/,
   ],
   [
     'a result without content',
