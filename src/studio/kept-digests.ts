@@ -1,3 +1,4 @@
+import { parseJsonOr } from '../core/base/json.js'
 import { z } from 'zod'
 import type { DigestTable, LogDigest } from '../core/sessions/store/log-digests.js'
 import type { ListedSession } from '../core/sessions/store/store.js'
@@ -145,9 +146,5 @@ async function readDigests(table: DigestTable | null, ids: readonly string[]): P
 }
 
 function parseDigest(data: string): ReadLog | null {
-  try {
-    return digestSchema.safeParse(JSON.parse(data)).data ?? null
-  } catch {
-    return null
-  }
+  return digestSchema.safeParse(parseJsonOr(data, null)).data ?? null
 }
