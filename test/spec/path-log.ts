@@ -26,6 +26,7 @@ export function writePathLog(
   }
   let current = initialTransition(machine, input)[0] as AnyMachineSnapshot
   let now = input.now
+  let isLater = false
   const snap = (): void => {
     const { status, value, context } = current
     write('snapshot', now, { version: 1, runs: 1, state: { status, value, context: context as object } })
@@ -39,8 +40,9 @@ export function writePathLog(
     // The events of a path are simultaneous. A wait takes its time.
     now = Math.max(now, bare.type === 'xstate.done.actor.backOff' ? backOffUntil : (bare['now'] as number))
     const event = { ...mark(bare, input.features), now }
-    // Time never goes backwards in a log. An agent stores no answer to a question that has expired since.
-    if (now > bare['now'] && /^(APPROVE|REJECT)$/.test(bare.type) && !current.can(event)) continue
+    // Time never goes backwards in a log. After a late event, questions and grants have expired that the path still has.
+    isLater ||= now > bare['now']
+    if (isLater && !current.can(event)) continue
     write('event', now, { event })
     current = transition(machine, current, event)[0] as AnyMachineSnapshot
   }

@@ -121,7 +121,7 @@ describe('tools of the AI SDK', () => {
     ],
     [
       { type: 'execution-denied', reason: 'Not here.' },
-      { content: expect.stringMatching(/by policy: Not here\.$/), data: { status: 'denied' } },
+      { content: expect.stringMatching(/because of its policy: Not here\.$/), data: { status: 'denied' } },
     ],
     [
       {
