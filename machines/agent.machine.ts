@@ -1,6 +1,6 @@
 import { setup } from 'xstate'
 import * as actions from './agent/actions.js'
-import * as actors from './agent/actors.js'
+import * as actors from './agent/missing-actors.js'
 import * as conditions from './agent/conditions.js'
 import { type AgentContext, type AgentInput, createContext } from './agent/context.js'
 import type { EmittedEvent } from './agent/announcements.js'

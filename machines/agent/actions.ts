@@ -1,3 +1,13 @@
+export { askForRepair, continueAnswer, reprompt, retryEmptyAnswer } from './actions/answer-recovery.js'
+export { announceHalt, forgetHalt } from './actions/apply-findings.js'
+export {
+  applyCallScreening,
+  applyInputScreening,
+  applyResultScreening,
+  emitOutputFindings,
+  keepShieldMessage,
+  releaseAnswer,
+} from './actions/apply-screening.js'
 export {
   acceptOutput,
   approve,
@@ -18,31 +28,33 @@ export {
   settleBatch,
   takeGrant,
 } from './actions/call-results.js'
-export { loadTools } from './actions/prepare-step.js'
-export { addChildUsage, noteChildRest, resumeChildren } from './actions/spend-usage.js'
-export { applyUserGuards } from './actions/judge-batch.js'
 export { holdDeadline, releaseDeadline, startDeadline } from './actions/deadline.js'
+export { applyUserGuards, judgeCalls, judgeResults } from './actions/judge-batch.js'
+export { applyFit, loadTools, notePlan, noteRetrieved } from './actions/prepare-step.js'
+export { recordResponse, takeResult } from './actions/record-response.js'
 export {
-  setReason,
+  keepPartial,
+  leaveOutRefused,
+  noteFailure,
+  scheduleRetry,
+  setFailureReason,
+  warnOfConclusion,
+} from './actions/request-failure.js'
+export { forgetSleep, noteSleep, noteWakeTime, postpone, sleepForBudget } from './actions/sleep.js'
+export { addChildUsage, noteChildRest, resumeChildren } from './actions/spend-usage.js'
+export {
+  enter,
+  finish,
+  noteRelease,
+  noteStoreFailure,
   setAnswerReason,
   setBudgetReason,
   setCancelReason,
   setCapReason,
   setNearReason,
   setPauseReason,
-  enter,
-  finish,
+  setReason,
 } from './actions/state-entry.js'
-export {
-  setFailureReason,
-  keepPartial,
-  leaveOutRefused,
-  noteFailure,
-  scheduleRetry,
-  warnOfConclusion,
-} from './actions/request-failure.js'
-export { applyFit } from './actions/prepare-step.js'
-export { announceHalt, forgetHalt } from './actions/apply-findings.js'
 export {
   deliverSteering,
   notePause,
@@ -51,19 +63,3 @@ export {
   takeReply,
   withdrawPause,
 } from './actions/user-input.js'
-export { forgetSleep, noteSleep, noteWakeTime, postpone, sleepForBudget } from './actions/sleep.js'
-export { judgeCalls, judgeResults } from './actions/judge-batch.js'
-export { retryEmptyAnswer, askForRepair, continueAnswer, reprompt } from './actions/answer-recovery.js'
-export { takeResult } from './actions/record-response.js'
-export { recordResponse } from './actions/record-response.js'
-export { notePlan } from './actions/prepare-step.js'
-export { noteRetrieved } from './actions/prepare-step.js'
-export {
-  applyCallScreening,
-  applyInputScreening,
-  applyResultScreening,
-  keepShieldMessage,
-  releaseAnswer,
-  emitOutputFindings,
-} from './actions/apply-screening.js'
-export { noteRelease, noteStoreFailure } from './actions/state-entry.js'

@@ -83,7 +83,7 @@ interface ExecutableAction {
  * The transitions of a machine as functions of stored states. Each step starts from plain JSON, so that steps behave
  * the same after a restart.
  */
-export class Chart {
+export class DurableChart {
   readonly machine: AnyStateMachine
   readonly #stubbed: AnyStateMachine
 

@@ -58,7 +58,7 @@ import {
   type SettledState,
   type WorkerOptions,
 } from './durable-options.js'
-import { Chart, checkChart, type StartedActor } from './chart.js'
+import { DurableChart, checkChart, type StartedActor } from './chart.js'
 import { emptyLogEnd, formatStateValue, MachineLog, readLogEnd } from './machine-log.js'
 import {
   type ActorReport,
@@ -163,7 +163,7 @@ const storeTimeoutMs = 60_000
 
 class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine<Machine> {
   readonly machine: Machine
-  readonly #chart: Chart
+  readonly #chart: DurableChart
   readonly #options: DurableOptions<Machine>
   readonly #store: SessionStore
   readonly #clock: typeof systemClock
@@ -182,7 +182,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     this.#options = options
     this.#clock = toWholeClock(options.clock ?? systemClock)
     this.#store = limitStoreTime(options.store, storeTimeoutMs, this.#clock, '. Check that it is reachable.')
-    this.#chart = new Chart(machine)
+    this.#chart = new DurableChart(machine)
     this.#label = createMachineLabel(machine.id)
     this.#once = new Set(options.once)
     // Throws for a store without timers.

@@ -5,7 +5,7 @@ import { getPlatform, warnProcess } from '../core/base/platform.js'
 import type { MachineEvent, MachineRecord, StoredMachineState } from '../core/sessions/log/machine-record.js'
 import { maxKeys } from '../core/sessions/inbox/queued-message.js'
 import { leaseMs } from '../core/sessions/log/lease.js'
-import type { Chart, StartedActor, Step } from './chart.js'
+import type { DurableChart, StartedActor, Step } from './chart.js'
 import type { MachineLog } from './machine-log.js'
 import { copyJson, toPlainFailure } from './plain-json.js'
 
@@ -30,7 +30,7 @@ export interface ActorReport {
 }
 
 export interface HoldParts {
-  chart: Chart
+  chart: DurableChart
   log: MachineLog
   clock: Clock
   /** Whether the actor must not run again after a crash. */

@@ -13,7 +13,7 @@ import { isOfCall, toApprovalId, getCallTitle } from '../web/approval-id.js'
 import { getShownContent, type Turn } from '../web/chat-turn.js'
 import { toAnswerId, isSteering } from '../core/sessions/find-turn.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
-import type { AnswerEncoder } from '../web/sse.js'
+import type { AnswerEncoder, AnswerProtocol } from '../web/sse.js'
 import type { Protocol, UIMessageChunk } from './ui-message-types.js'
 import {
   invalidArguments,
@@ -542,5 +542,15 @@ function isAnswerEvent(event: AgentEvent): boolean {
       return true
     default:
       return false
+  }
+}
+
+/** How answers are streamed to `useChat`. */
+export function createUIProtocol(protocol: Protocol): AnswerProtocol<UIMessageChunk> {
+  return {
+    createEncoder: (answer) => new AnswerFold({ protocol, ...answer }),
+    toErrorChunk: (errorText) => ({ type: 'error', errorText }),
+    headers: { 'x-vercel-ai-ui-message-stream': 'v1' },
+    last: 'data: [DONE]\n\n',
   }
 }

@@ -31,7 +31,7 @@ import {
   type PostRequest,
 } from '../web/request-handler.js'
 import { createAnswerResponse } from '../web/sse.js'
-import { createUIProtocol } from './run-streams.js'
+import { createUIProtocol } from './answer-fold.js'
 import type { Protocol } from './ui-message-types.js'
 import { toUIMessages } from './ui-messages.js'
 

@@ -2,14 +2,8 @@ import type { AgentEvent } from '../../machines/agent/announcements.js'
 import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
 import { type AnyRun, subscribeToRun } from '../web/subscription.js'
 import { ReplayBuffer, type ReplayReader } from '../web/replay-buffer.js'
-import {
-  type AnswerProtocol,
-  createAnswerResponse,
-  createSseResponse,
-  encodeAnswer,
-  formatSseFrame,
-} from '../web/sse.js'
-import { AnswerFold } from './answer-fold.js'
+import { createAnswerResponse, createSseResponse, encodeAnswer, formatSseFrame } from '../web/sse.js'
+import { AnswerFold, createUIProtocol } from './answer-fold.js'
 import type { Protocol, UIMessageChunk } from './ui-message-types.js'
 
 export interface UIStreamOptions {
@@ -64,16 +58,6 @@ function expectRun(name: string, run: AnyRun, options: UIStreamOptions): Require
   expectArgument(`${name}(run)`, run, rule)
   expectArgument(`${name}(run, options)`, options, optionsRule)
   return { protocol: options.protocol ?? 'v7' }
-}
-
-/** How answers are streamed to `useChat`. */
-export function createUIProtocol(protocol: Protocol): AnswerProtocol<UIMessageChunk> {
-  return {
-    createEncoder: (answer) => new AnswerFold({ protocol, ...answer }),
-    toErrorChunk: (errorText) => ({ type: 'error', errorText }),
-    headers: { 'x-vercel-ai-ui-message-stream': 'v1' },
-    last: 'data: [DONE]\n\n',
-  }
 }
 
 export interface EventStreamOptions {

@@ -24,7 +24,7 @@ function doorsIn(answer: string): { name: string; file: string; isLinked: boolea
 
 /** Whether a file declares this name at its top level, exported or not. */
 function declares(source: string, name: string): boolean {
-  return new RegExp(`^(export )?(async )?(function|const|class) ${name}\\b`, 'm').test(source)
+  return new RegExp(`^(export )?(async )?(function|const|class|interface|type) ${name}\\b`, 'm').test(source)
 }
 
 const sources = new Map(
@@ -52,6 +52,18 @@ test.each(answers)('$question', ({ doors }) => {
     // Only in this place.
     expect([name, filesWith(name)]).toEqual([name, [file]])
   }
+})
+
+test('each step of the paths has a file that declares its symbol', () => {
+  const [, paths = ''] = document.split('\n## Four paths\n')
+  const steps = Array.from(
+    (paths.split('\n## ')[0] ?? '').matchAll(/^1\. (.+)$/gm),
+    ([, step = '']) => doorsIn(step)[0],
+  )
+  expect(steps.length).toBeGreaterThanOrEqual(30)
+  const isFound = (step: (typeof steps)[number]): boolean =>
+    step?.isLinked === true && declares(sources.get(step.file) ?? '', step.name)
+  expect(steps.filter((step) => !isFound(step))).toEqual([])
 })
 
 test('a name that a file only mentions is not declared there', () => {

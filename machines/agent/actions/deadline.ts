@@ -1,5 +1,5 @@
 import { enqueueActions } from 'xstate'
-import type { deadline } from '../actors.js'
+import type { deadline } from '../missing-actors.js'
 import type { AgentContext } from '../context.js'
 import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
 

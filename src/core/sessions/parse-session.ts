@@ -8,7 +8,7 @@ import { checkInput } from '../config/check-input.js'
 import type { KindValue } from '../config/kind.js'
 import { ConfigError, UsageError } from '../base/errors.js'
 import { Session, sessionVersion } from './session.js'
-import { storedSession } from './stored-session.js'
+import { storedSession } from './session-schema.js'
 
 export function parseSession(stored: unknown): Session {
   const copy = copyStored(stored)

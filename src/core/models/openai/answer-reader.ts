@@ -24,7 +24,7 @@ export interface ReadAnswerOptions {
 export class AnswerReader {
   readonly #url: string
   readonly #options: ReadAnswerOptions
-  readonly #fold: AnswerFold
+  readonly #fold: ResponseFold
   #body: BodyReader | null = null
   #ended = false
   #text = ''
@@ -210,7 +210,7 @@ function invalidResponseError(url: string, what: string): ModelError {
   })
 }
 
-function addPartial(error: unknown, fold: AnswerFold): ModelError {
+function addPartial(error: unknown, fold: ResponseFold): ModelError {
   const { text, usage } = fold.getPartial()
   const failure: ModelFailure = toModelFailure(error)
   return new ModelError({ ...failure, partialText: text, usage: failure.usage ?? usage }, { cause: error })
@@ -222,10 +222,10 @@ export interface AnswerFormat {
   /** Whether a JSON document is a complete response. */
   isWhole(value: unknown): boolean
   /** `reportsCalls` sets whether deltas include parts of tool calls. */
-  createFold(reportsCalls?: boolean): AnswerFold
+  createFold(reportsCalls?: boolean): ResponseFold
 }
 
-export interface AnswerFold {
+export interface ResponseFold {
   /** Increases with each chunk that has content: text, reasoning, a call or a finish reason. */
   readonly progress: number
   /** Whether the response has announced its end. Later data is ignored. */

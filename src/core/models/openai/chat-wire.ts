@@ -28,7 +28,7 @@ import { hasError } from '../error-body.js'
 import { toBodyFailure } from '../to-model-failure.js'
 import { getOrCreate, asList, asObject, asText } from '../../base/values.js'
 import { listTopLevelCitations, readCitations } from '../citations.js'
-import { type AnswerFormat, type AnswerFold, type Delta, noDelta, refuseTooLarge } from './answer-reader.js'
+import { type AnswerFormat, type ResponseFold, type Delta, noDelta, refuseTooLarge } from './answer-reader.js'
 import { isThought } from './response-items.js'
 import { ThinkSplitter } from './think-tags.js'
 import { ToolCallFold } from './tool-call-fold.js'
@@ -156,7 +156,7 @@ export const chatFormat: AnswerFormat = {
   createFold: (reportsCalls = false) => new ChatFold(reportsCalls),
 }
 
-class ChatFold implements AnswerFold {
+class ChatFold implements ResponseFold {
   readonly #reportsCalls: boolean
   #text = ''
   #reasoning = ''

@@ -7,7 +7,7 @@ import { toBodyFailure } from '../to-model-failure.js'
 import { ModelError, type HostedCall } from '../provider.js'
 import {
   type AnswerFormat,
-  type AnswerFold,
+  type ResponseFold,
   type Delta,
   noDelta,
   type Warning,
@@ -49,7 +49,7 @@ const silentEvents = new Set(['response.created', 'response.queued', 'response.i
 
 const endEvents = new Set(['response.completed', 'response.incomplete', 'response.done', 'response.failed'])
 
-class ResponsesFold implements AnswerFold {
+class ResponsesFold implements ResponseFold {
   readonly #from: string
   readonly #items: ReturnType<typeof createOutputItems>
   readonly #hosted = createHostedItemTracker()

@@ -27,7 +27,7 @@ import {
   storedRefusals,
   storedTerms,
   storedUsage,
-} from '../stored-session.js'
+} from '../session-schema.js'
 import { createSessionState } from '../session-state.js'
 import { isRecord } from '../../../../guards/lib/stored.js'
 
