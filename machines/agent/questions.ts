@@ -185,7 +185,7 @@ export function findOwnApproval(context: AgentContext, event: AgentMachineEvent)
   return others.length < approvals.length ? { ...asked, others } : undefined
 }
 
-/** The calls without the sender's approval. Only people decide such a call: an older grant does not start it. */
+/** The calls without the sender's approval. Only people decide such a call. No grant starts it. */
 export function withoutApproval(
   calls: readonly BatchCall[],
   { call, question, others }: OwnApproval,

@@ -781,9 +781,10 @@ const createTimeRule = (least: number, most: number): ArgumentRule => ({
 const changeRule: ArgumentRule = {
   is: (value) => {
     if (!isRecord(value)) return false
-    const { type, actor, output, error, ...others } = value
-    const isOutcome = typeof actor === 'string' && (output === undefined || error === undefined)
-    return typeof type === 'string' || (isOutcome && Object.keys(others).length === 0)
+    const { actor, output, error, ...others } = value
+    if ('type' in value) return typeof value['type'] === 'string'
+    const isWhole = typeof actor === 'string' && (output === undefined || error === undefined)
+    return isWhole && Object.keys(others).length === 0
   },
   phrase: "an event, or an actor's outcome: { actor: 'pay', output } or { actor: 'pay', error }",
 }

@@ -46,23 +46,18 @@ const getTranscript = ({ fold }: ComparedSession): ShownMessage[] =>
   createTranscript(fold.now, fold.notes).transcript
 
 /** Counts the records before a fork, or the equal records at the start of other sessions. */
-function countCommonRecords({ view: a }: ComparedSession, { view: b }: ComparedSession): number {
+function countCommonRecords(
+  { view: a, view: { rows } }: ComparedSession,
+  { view: b, view: { rows: others } }: ComparedSession,
+): number {
   if (b.session.forkedFrom?.sessionId === a.session.id) return b.session.forkedFrom.seq
   if (a.session.forkedFrom?.sessionId === b.session.id) return a.session.forkedFrom.seq
-  return countCommon(a.rows, b.rows, ({ type, label, to, transitionIds }: RecordRow) => [
-    type,
-    label,
-    to,
-    transitionIds,
-  ])
-}
-
-function countCommon<Item>(a: readonly Item[], b: readonly Item[], key: (item: Item) => unknown): number {
-  const at = a.findIndex((item, i) => {
-    const other = b[i]
-    return other === undefined || !isEqual(key(item), key(other))
+  const toKey = ({ type, label, to, transitionIds }: RecordRow) => [type, label, to, transitionIds]
+  const at = rows.findIndex((row, i) => {
+    const other = others[i]
+    return other === undefined || !isEqual(toKey(row), toKey(other))
   })
-  return at < 0 ? a.length : at
+  return at < 0 ? rows.length : at
 }
 
 const isEqual = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)

@@ -509,7 +509,15 @@ test('an invalid option is refused and named, and nothing is written', async () 
   }
   const both = { actor: 'pay', output: 'p', error: new Error('closed') }
   // oxlint-disable-next-line no-await-in-loop -- as above
-  for (const change of [5, null, {}, { actor: 5 }, both, { actor: 'pay', outptu: 'p' }])
+  for (const change of [
+    5,
+    null,
+    {},
+    { actor: 5 },
+    both,
+    { actor: 'pay', outptu: 'p' },
+    { type: 7, actor: 'pay' },
+  ])
     expect(await refused(() => claims.fork('c', { with: change } as never))).toEqual([
       'invalid_option',
       'with',

@@ -56,7 +56,9 @@ export function readParts(input: AgentOptions | null | undefined): AgentParts {
   const { model, models, instructions, prepareStep, tools, skills } = options
   const { stopWhen, tokenizer, policy, approvals, output } = options
   const sections: AgentConfigInput = Object.fromEntries(
-    Object.entries(options).filter(([key]) => !optionNames.includes(key)),
+    Object.keys(options)
+      .filter((key) => !optionNames.includes(key))
+      .map((key) => [key, options[key as keyof AgentOptions]]),
   )
   expectModel(model, 'model')
   for (const [name, one] of Object.entries(models ?? {})) expectModel(one, `models.${name}`)

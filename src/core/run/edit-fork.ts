@@ -236,6 +236,7 @@ async function editCall(
     edited: _e,
     decisions: _d,
     undecided: _n,
+    ungranted: _g,
     ...fresh
   } = call
   const [prepared] = await prepareCalls(

@@ -155,7 +155,7 @@ async function hasEnded(parts: StoreParts, child: string): Promise<boolean> {
   try {
     // The session may not have any records.
     const { state } = (await store.get(child))?.summary ?? {}
-    if (state === undefined || isFinalState(state)) return true
+    if (state === undefined || state === null || isFinalState(state)) return true
     const session = await openSession(store, child, { clock, holder: 'a process that ends it' })
     try {
       const why = 'The run that called it has ended.'

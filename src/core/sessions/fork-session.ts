@@ -87,7 +87,7 @@ function withoutVotes(call: BatchCall): BatchCall {
     const { approvals: _approvals, expiresAt: _time, onExpiry: _end, ...question } = one
     return question
   })
-  const { approvals, expiresAt: _time, ...open } = call
+  const { approvals, expiresAt: _time, ungranted: _mark, ...open } = call
   const isDecided = approvals !== undefined && call.needs !== 'approval'
   return { ...open, ...(isDecided && { approvals }), ...(questions && { questions }) }
 }

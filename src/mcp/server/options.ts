@@ -88,6 +88,7 @@ const optionRules: OptionRules<McpServerOptions> = {
 export function checkServerOptions(by: string, options: McpServerOptions) {
   const given = checkOptions(`${by}(options)`, options, optionRules, (message, key) => refuse(key, message))
   const { agents, authorize, name = 'statewright', version = '1.0.0', onError = warnOfError } = given
+  const { instructions, answerUrl, maxBodyBytes, drainMs } = given
   const store = getCommonStore(agents)
   if (!store.inbox)
     throw refuse('store', `${by} needs a store with an inbox, because any process may answer any request.`)
@@ -98,7 +99,11 @@ export function checkServerOptions(by: string, options: McpServerOptions) {
         `'${agent}' is interactive, but an agent that serves as a tool must end its run with its answer.`,
       )
   return {
-    ...given,
+    agents,
+    instructions,
+    answerUrl,
+    maxBodyBytes,
+    drainMs,
     pollMs: given.pollMs ?? 1000,
     authorize: authorize as Authorize,
     store,

@@ -54,11 +54,14 @@ export function expectTold(result: RunResult, after = ''): void {
   expectTrue(!isNormal(result), `reported as a normal end${after} (${describeEnd(result)})`)
 }
 
-/** @throws CheckFailure for more requests than allowed. Returns the number of requests. */
-export function expectRequests({ requests }: AgentScene, most: number, result: RunResult): string {
-  const count = formatCount(requests.length, 'request')
-  expectTrue(requests.length <= most, `${count} (${describeEnd(result)})`)
-  return count
+/** @throws CheckFailure for fewer or more requests than allowed */
+export function expectRequests(
+  { requests: { length } }: AgentScene,
+  most: number,
+  result: RunResult,
+  least = 0,
+): void {
+  expectTrue(length >= least && length <= most, `${formatCount(length, 'request')} (${describeEnd(result)})`)
 }
 
 export function toolOf({ facts }: AgentScene): SampledTool {

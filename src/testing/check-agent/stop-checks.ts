@@ -55,7 +55,7 @@ const inCall = (name: string, title: string, then: Behavior): AgentCheckSpec =>
       scene.executions.length === 1,
       `${formatCount(scene.executions.length, 'call was', 'calls were')} executed`,
     )
-    expectRequests(scene, 1, result)
+    expectRequests(scene, 1, result, 1)
     return result
   })
 
@@ -128,7 +128,7 @@ export const cancelChecks: readonly AgentCheckSpec[] = [
       error: () => undefined,
     })
     const result = await run.result
-    expectRequests(scene, 1, result)
+    expectRequests(scene, 1, result, 1)
     return result
   }),
   cancel(

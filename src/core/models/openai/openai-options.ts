@@ -184,7 +184,7 @@ const noUserPhrase = 'must not contain a user or password. Use apiKey or headers
  * part. `with_calls` sends `reasoning_content` only on messages with tool calls, empty if there was none.
  */
 export type ReasoningEcho = 'none' | 'with_calls' | ReasoningForm
-export type ReasoningForm = (typeof reasoningForms)[number]
+type ReasoningForm = (typeof reasoningForms)[number]
 
 export const reasoningForms = ['reasoning_content', 'reasoning', 'thinking'] as const
 
