@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { LiveMessage, MomentView, RecordRow } from '../protocol.js'
 import type { Source } from './data-source.js'
-import type { MomentCache } from './session-data.js'
+import type { MomentCache } from './moment-cache.js'
 import { findPlayDelay } from './timeline-layout.js'
 
 /** The breakpoint of the single-column layout, as in client.css. */
