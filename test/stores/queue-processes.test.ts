@@ -8,7 +8,7 @@ import { makeFolder, removeFolder } from './folder.js'
 const built = buildAgents()
 afterAll(built.remove)
 
-const size = Number(process.env['STATEWRIGHT_QUEUE'] ?? 400)
+const size = Number(process.env['STATEWRIGHT_QUEUE'] ?? 200)
 
 const ms = (time: number): Promise<void> =>
   new Promise((resolve) => {
