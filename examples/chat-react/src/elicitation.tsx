@@ -24,7 +24,7 @@ export function ElicitationView({ elicitation, answer, onAnswer }: ElicitationPr
   )
 }
 
-function AnswerForm({ elicitation, onAnswer }: Pick<ElicitationProps, 'asked' | 'onAnswer'>) {
+function AnswerForm({ elicitation, onAnswer }: Pick<ElicitationProps, 'elicitation' | 'onAnswer'>) {
   const fields = Object.entries(elicitation.schema?.properties ?? {})
   const [content, setContent] = useState<NonNullable<ElicitationAnswer['content']>>(() =>
     Object.fromEntries(

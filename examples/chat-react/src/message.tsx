@@ -84,7 +84,7 @@ function PartView({ part, ...props }: { part: Part } & MessageProps) {
       if (part.toolName !== 'elicitation') return <CallView part={part} onApprove={props.onApprove} />
       return (
         <ElicitationView
-          asked={part.input as Elicitation}
+          elicitation={part.input as Elicitation}
           answer={part.state === 'output-available' ? (part.output as ElicitationAnswer) : undefined}
           onAnswer={(answer) => props.onAnswer(part.toolCallId, answer)}
         />
