@@ -17,7 +17,6 @@ const sample = [
   'interactive',
   'asking about interrupted calls',
   'with sleep',
-  'with grants',
 ]
 /** A deadline remains set from one step to the next. */
 const spaces = runsAll
