@@ -222,10 +222,7 @@ export function listOpenQuestions(call: BatchCall): ChildQuestion[] {
 }
 
 /** Finds a question by `callId`: the call's id, a slash, and the id within the sub-agent's run. */
-function findQuestion(
-  calls: readonly BatchCall[],
-  callId: string,
-): { call: BatchCall; question: ChildQuestion } | undefined {
+function findQuestion(calls: readonly BatchCall[], callId: string): Required<AskedCall> | undefined {
   // Most ids belong to the run's own calls, and there can be thousands of calls.
   if (!callId.includes('/')) return undefined
   for (const call of calls) {

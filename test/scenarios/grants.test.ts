@@ -343,7 +343,7 @@ describe('revoking an approval', () => {
   })
 
   it('leaves the call to people, although an older grant covers it', async () => {
-    const { order, rest, paid, hosts, store } = grantWorld()
+    const { order, rest, paid, hosts, store, agent } = grantWorld()
     const run = order([pay(1), pay(2)])
     await rest(run)
     const [one] = (await run.result).pending ?? []
@@ -354,6 +354,9 @@ describe('revoking an approval', () => {
     run.grant({ tool: 'pay', when: { n: 2 } }, { by: 'bob' })
     expect(await rest(run)).toBe('WAITING_FOR_INPUT')
     expect([listAsked(await run.result), paid]).toEqual([['c0'], [pay(2)[1]]])
+    const fork = await hosts.until(agent.fork('s'))
+    await agent.send(fork, { type: 'grant', tool: 'pay', when: {}, by: 'bob' })
+    expect(await rest((await hosts.until(agent.resume(fork))) as Run)).toBe('COMPLETED')
     run.approve(one!, undefined, { by: 'cyd' })
     expect(await rest(run)).toBe('COMPLETED')
     expect(checkSessionLog(await store.read('s'))).toBeNull()

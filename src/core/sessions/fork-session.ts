@@ -77,8 +77,8 @@ export async function writeFork(
 }
 
 /**
- * Removes the votes for an open question, because the votes were sent to the original session. The question's time
- * limit starts again with an approval in the fork.
+ * Removes the votes for an open question and the mark of a revoked vote, because they belong to the original session. The
+ * question's time limit starts again with an approval in the fork.
  */
 function withoutVotes(call: BatchCall): BatchCall {
   if (call.result !== undefined) return call
