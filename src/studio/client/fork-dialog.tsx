@@ -181,7 +181,7 @@ function ForkForm(props: FormProps) {
           <button type="button" onClick={() => dialog.current?.close()}>
             Cancel
           </button>
-          {isSame && <span>Edit the text before you can run it.</span>}
+          {isSame && <span>To run it, edit the text.</span>}
         </div>
       </form>
     </dialog>

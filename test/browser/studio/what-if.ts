@@ -130,7 +130,7 @@ export function describeWhatIf(): void {
       )
       const submit = dialog.locator('[type=submit]')
       await soon(() => submit.isDisabled()).toBe(true)
-      await dialog.getByText('Edit the text before you can run it.').waitFor()
+      await dialog.getByText('To run it, edit the text.').waitFor()
       await dialog.locator('textarea').fill('About coffee: nothing.')
       await soon(() => submit.textContent()).toBe('Run and compare')
       await submit.click()
