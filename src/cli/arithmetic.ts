@@ -28,16 +28,13 @@ export function evaluateExpression(expression: string): number {
   if (expression.length > maxLength) {
     throw new ArithmeticError(`The expression is longer than ${maxLength} characters. Split it.`)
   }
-  const value = new Parser(tokenize(expression)).parse()
+  const value = parseTokens(tokenize(expression))
   if (!Number.isFinite(value)) throw new ArithmeticError('The result is not a finite number.')
   return Number(value.toPrecision(12))
 }
 
-interface Token {
-  text: string
-  /** Position in the text. 1 is the first character. */
-  at: number
-}
+/** `at` is the position in the text. 1 is the first character. */
+type Token = { text: string; at: number }
 
 function tokenize(expression: string): Token[] {
   const tokens: Token[] = []
@@ -60,97 +57,73 @@ function tokenize(expression: string): Token[] {
 }
 
 /** A recursive descent parser. Its depth is limited by the length of the expression. */
-class Parser {
-  readonly #tokens: readonly Token[]
-  #next = 0
+function parseTokens(tokens: readonly Token[]): number {
+  let next = 0
 
-  constructor(tokens: readonly Token[]) {
-    this.#tokens = tokens
+  /** Takes the next token if it is one of these. */
+  function take(...texts: readonly string[]): string | undefined {
+    const text = tokens[next]?.text
+    if (text === undefined || !texts.includes(text)) return undefined
+    next += 1
+    return text
   }
 
-  parse(): number {
-    const value = this.#parseSum()
-    if (this.#peekToken() !== undefined) throw this.#unexpectedError('an operator or the end')
-    return value
-  }
-
-  #parseSum(): number {
-    let value = this.#parseProduct()
-    for (;;) {
-      if (this.#takeToken('+')) value += this.#parseProduct()
-      else if (this.#takeToken('-')) value -= this.#parseProduct()
-      else return value
-    }
-  }
-
-  #parseProduct(): number {
-    let value = this.#parseSigned()
-    for (;;) {
-      if (this.#takeToken('*')) value *= this.#parseSigned()
-      else if (this.#takeToken('/')) value /= checkNonZero(this.#parseSigned())
-      else if (this.#takeToken('%')) value %= checkNonZero(this.#parseSigned())
-      else return value
-    }
-  }
-
-  #parseSigned(): number {
-    if (this.#takeToken('-')) return -this.#parseSigned()
-    if (this.#takeToken('+')) return this.#parseSigned()
-    return this.#parsePower()
-  }
-
-  #parsePower(): number {
-    const base = this.#parsePrimary()
-    return this.#takeToken('^') || this.#takeToken('**') ? base ** this.#parseSigned() : base
-  }
-
-  #parsePrimary(): number {
-    if (this.#takeToken('(')) {
-      const value = this.#parseSum()
-      this.#expectToken(')')
-      return value
-    }
-    const text = this.#peekToken()
-    if (text !== undefined && /^[\d.]/.test(text)) {
-      this.#next++
-      return Number(text)
-    }
-    if (text !== undefined && Object.hasOwn(functions, text.toLowerCase()))
-      return this.#parseCall(text.toLowerCase())
-    throw this.#unexpectedError(`a number, '(' or one of ${Object.keys(functions).join(', ')}`)
-  }
-
-  #parseCall(name: string): number {
-    this.#next++
-    this.#expectToken('(')
-    const values = [this.#parseSum()]
-    while (this.#takeToken(',')) values.push(this.#parseSum())
-    this.#expectToken(')')
-    return functions[name]?.(...values) ?? Number.NaN
-  }
-
-  #peekToken(): string | undefined {
-    return this.#tokens[this.#next]?.text
-  }
-
-  #takeToken(text: string): boolean {
-    if (this.#peekToken() !== text) return false
-    this.#next++
-    return true
-  }
-
-  #expectToken(text: string): void {
-    if (!this.#takeToken(text)) throw this.#unexpectedError(`'${text}'`)
-  }
-
-  #unexpectedError(expected: string): ArithmeticError {
-    const token = this.#tokens[this.#next]
+  function unexpectedError(expected: string): ArithmeticError {
+    const token = tokens[next]
     const found = token ? `'${token.text}' at character ${token.at}` : 'the end of the expression'
     return new ArithmeticError(`Expected ${expected}, found ${found}.`)
   }
-}
 
-function checkNonZero(value: number): number {
-  if (value === 0) throw new ArithmeticError('Division by zero.')
+  function expectToken(text: string): void {
+    if (!take(text)) throw unexpectedError(`'${text}'`)
+  }
+
+  function parseSum(): number {
+    let value = parseProduct()
+    for (let sign = take('+', '-'); sign; sign = take('+', '-'))
+      value += sign === '+' ? parseProduct() : -parseProduct()
+    return value
+  }
+
+  function parseProduct(): number {
+    let value = parseSigned()
+    for (let sign = take('*', '/', '%'); sign; sign = take('*', '/', '%')) {
+      const other = parseSigned()
+      if (sign === '*') value *= other
+      else if (other === 0) throw new ArithmeticError('Division by zero.')
+      else value = sign === '/' ? value / other : value % other
+    }
+    return value
+  }
+
+  function parseSigned(): number {
+    const sign = take('-', '+')
+    if (sign) return sign === '-' ? -parseSigned() : parseSigned()
+    const base = parsePrimary()
+    return take('^', '**') ? base ** parseSigned() : base
+  }
+
+  function parsePrimary(): number {
+    if (take('(')) {
+      const value = parseSum()
+      expectToken(')')
+      return value
+    }
+    const text = tokens[next]?.text ?? ''
+    const name = text.toLowerCase()
+    const isNumber = /^[\d.]/.test(text)
+    if (!isNumber && !Object.hasOwn(functions, name))
+      throw unexpectedError(`a number, '(' or one of ${Object.keys(functions).join(', ')}`)
+    next += 1
+    if (isNumber) return Number(text)
+    expectToken('(')
+    const values = [parseSum()]
+    while (take(',')) values.push(parseSum())
+    expectToken(')')
+    return functions[name]?.(...values) ?? Number.NaN
+  }
+
+  const value = parseSum()
+  if (next < tokens.length) throw unexpectedError('an operator or the end')
   return value
 }

@@ -11,7 +11,6 @@ export interface CliIO {
   stdout: Writable & { isTTY?: boolean; columns?: number }
   stderr: Writable & { isTTY?: boolean; columns?: number }
   env: Readonly<Record<string, string | undefined>>
-  /** The folder against which relative paths are resolved. */
   cwd: string
   /** The user's data folder, or null. */
   dataFolder: () => Promise<string | null>
@@ -26,11 +25,7 @@ export interface CliIO {
  */
 export class SigtermHandler {
   #listener: (() => void) | undefined
-  #hasArrived = false
-
-  get hasArrived(): boolean {
-    return this.#hasArrived
-  }
+  hasArrived = false
 
   /** Returns a function that removes the listener. */
   setListener(listener: () => void): () => void {
@@ -40,10 +35,10 @@ export class SigtermHandler {
     }
   }
 
-  /** Calls the listener. Returns false if there is no listener. */
+  /** Returns false if there is no listener. */
   raise(): boolean {
     if (this.#listener === undefined) return false
-    this.#hasArrived = true
+    this.hasArrived = true
     this.#listener()
     return true
   }
@@ -74,7 +69,6 @@ export interface OptionSpec {
   nextWord?: RegExp
   short?: string
   about: string
-  /** The allowed values. */
   choices?: readonly string[]
   /** The value is a whole number from `min` to `max`. */
   min?: number
@@ -91,21 +85,19 @@ export interface ParsedOptions<Specs extends OptionSpecs = OptionSpecs> {
   /** The value of an option. Undefined for a flag. */
   text: <Name extends keyof Specs & string>(name: Name) => OptionValue<Specs[Name]> | undefined
   number: (name: keyof Specs & string) => number | undefined
-  /** All values of a repeated option, in order. */
+  /** All values of a repeated option. */
   all: (name: keyof Specs & string) => readonly string[]
   positionals: readonly string[]
 }
 
 export interface Command {
   name: string
-  /** One line for the list of commands. */
   about: string
   /** The arguments in the usage line, such as `ID [MESSAGE…]`. */
   positional: string
   options: OptionSpecs
   /** Paragraphs below the options in `--help`. Indented lines are not wrapped. */
   notes: readonly string[]
-  /** @throws {CliError} `bad_usage`, and the errors of the command */
   execute(args: readonly string[], io: CliIO): Promise<ExitCode>
 }
 
@@ -124,13 +116,13 @@ interface CommandSpec<Specs extends OptionSpecs> extends Omit<Command, 'options'
   /** Completes the error for a missing argument. */
   missing?: string
   options: Specs
-  /** Executes the command. Returns no exit code if the command completed. */
+  /** Returns no exit code if the command completed. */
   execute(parsed: ParsedOptions<Specs>, io: CliIO): Promise<ExitCode | void>
 }
 
 /** Declares a command. Its options and arguments are checked before it is executed. */
 export function defineCommand<const Specs extends OptionSpecs>(spec: CommandSpec<Specs>): Command {
-  const { name, about, notes, positional = '', options } = spec
+  const { name, about, notes, positional = '', missing, options } = spec
   return {
     name,
     about,
@@ -139,22 +131,18 @@ export function defineCommand<const Specs extends OptionSpecs>(spec: CommandSpec
     options: { ...options, ...helpOption },
     execute: async (args, io) => {
       const parsed = parseOptions(args, options)
-      checkPositionals(parsed.positionals, { ...spec, positional })
+      checkPositionals(parsed.positionals, name, positional, missing)
       return (await spec.execute(parsed, io)) ?? exitCodes.completed
     },
   }
 }
 
-function checkPositionals(
-  words: readonly string[],
-  { name, positional, missing }: { name: string; positional: string; missing?: string },
-): void {
+function checkPositionals(words: readonly string[], name: string, positional: string, hint = ''): void {
   const names = positional.split(' ').filter(Boolean)
-  const required = names.filter((word) => !word.startsWith('['))
   const usage = `Usage: statewright ${name} ${positional}`.trimEnd()
-  const absent = required[words.length]
+  const absent = names.filter((word) => !word.startsWith('['))[words.length]
   if (absent !== undefined)
-    throw badUsageError(`${absent} is missing. ${missing === undefined ? '' : `${missing} `}${usage}`, absent)
+    throw badUsageError(`${absent} is missing. ${hint === '' ? '' : `${hint} `}${usage}`, absent)
   const extra = positional.includes('…') ? undefined : words[names.length]
   if (extra !== undefined) throw badUsageError(`Unexpected argument '${extra}'. ${usage}`, extra)
 }
@@ -222,23 +210,17 @@ function readValue({ name, rawName, value, inlineValue }: OptionToken, spec: Opt
   if (spec.optional && value === undefined) return true
   if (value === undefined || value === '')
     throw badUsageError(`${rawName} needs a value: ${rawName} ${spec.value}.`, rawName)
-  if (!inlineValue && value.length > 1 && value.startsWith('-')) {
+  if (!inlineValue && value.length > 1 && value.startsWith('-'))
     throw badUsageError(
       `${rawName} needs a value, and '${value}' looks like an option. If it is the value, write ${rawName}=${value}.`,
       rawName,
     )
-  }
   if (spec.choices) checkChoice(`--${name}`, value, spec.choices)
   if (spec.min !== undefined) checkWholeNumber(`--${name}`, value, spec.min, spec.max)
   return value
 }
 
-function checkWholeNumber(
-  option: string,
-  text: string,
-  min: number,
-  max: number = Number.MAX_SAFE_INTEGER,
-): void {
+function checkWholeNumber(option: string, text: string, min: number, max = Number.MAX_SAFE_INTEGER): void {
   if (/^\d+$/.test(text) && Number(text) >= min && Number(text) <= max) return
   const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`
   throw badUsageError(`${option} must be a whole number ${range} (got '${text}').`, option)

@@ -1,4 +1,4 @@
-import type { RunResult } from '../../machines/agent/run-result.js'
+import type { AgentState, RunResult } from '../../machines/agent/run-result.js'
 import { GuardrailError, orThrow } from '../core/run/run-errors.js'
 
 export const exitCodes = {
@@ -17,22 +17,20 @@ export const exitCodes = {
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
+const codeByState: Partial<Record<AgentState, ExitCode>> = {
+  COMPLETED: exitCodes.completed,
+  CANCELLED: exitCodes.cancelled,
+  TIMED_OUT: exitCodes.stopped,
+  MAX_STEPS: exitCodes.stopped,
+  BUDGET_EXCEEDED: exitCodes.stopped,
+  BLOCKED: exitCodes.stopped,
+}
+
 export function toExitCode(result: RunResult): ExitCode {
-  switch (result.state) {
-    case 'COMPLETED':
-      return exitCodes.completed
-    case 'CANCELLED':
-      return exitCodes.cancelled
-    case 'TIMED_OUT':
-    case 'MAX_STEPS':
-    case 'BUDGET_EXCEEDED':
-    case 'BLOCKED':
-      return exitCodes.stopped
-    case 'ERROR':
-      return isGuardrail(result) ? exitCodes.stopped : exitCodes.error
-    default:
-      return isGuardrail(result) ? exitCodes.stopped : exitCodes.waiting
-  }
+  const known = codeByState[result.state]
+  if (known !== undefined) return known
+  if (isGuardrail(result)) return exitCodes.stopped
+  return result.state === 'ERROR' ? exitCodes.error : exitCodes.waiting
 }
 
 /**

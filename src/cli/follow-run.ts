@@ -28,10 +28,7 @@ export interface FollowOptions {
   opening?: string | undefined
   /** The options that a later command needs. Null if the session is not stored. */
   carried: string | null
-  /**
-   * Whether the studio also shows the run. The first answer applies, whether it comes from the page or from the
-   * terminal.
-   */
+  /** Whether the studio also shows the run. The first answer applies, from the page or the terminal. */
   isWatched?: boolean
   /** How long the run continues after SIGTERM if its session is stored. */
   drainMs: number
@@ -70,16 +67,14 @@ async function watchRun(
   const renderer = createRenderer(view.output, limits, io, answers.length > 0)
   const gone = new AbortController()
   // If the reader closes the pipe (`| head`), the run stops.
-  const onGone = () => {
-    gone.abort(new Error('The reader of stdout has closed it.'))
-  }
+  const onGone = (): void => gone.abort(new Error('The reader of stdout has closed it.'))
   io.stdout.on('error', onGone)
   // The terminal echoes ^C on the current line.
   const unfollow = whenAborted(io.signal, () => {
     if (canAsk(view, io)) io.stdout.write('\n')
   })
   let stop = (): void => undefined
-  const work = new RunInterrupts(io.signal)
+  const work = followInterrupts(io.signal)
   try {
     const signal = AbortSignal.any([isWatched ? work.signal : io.signal, gone.signal])
     const run = await start({ signal, ...(inspector && { inspect: inspector.inspect }) })
@@ -94,9 +89,7 @@ async function watchRun(
       // A refused run also rejects `result`.
       error: () => undefined,
     })
-    stop = () => {
-      events.unsubscribe()
-    }
+    stop = () => events.unsubscribe()
     const conversation = new Conversation(run, view.by, drain?.released)
     let result = await conversation.waitForRest()
     for (const answer of answers) {
@@ -126,11 +119,7 @@ class Conversation {
   readonly #released: Promise<never>
 
   /** `released` rejects if the run is released to another process, because the run then no longer rests here. */
-  constructor(
-    run: Run,
-    by: string | undefined,
-    released: Promise<never> = new Promise<never>(() => undefined),
-  ) {
+  constructor(run: Run, by: string | undefined, released: Promise<never> = new Promise(() => undefined)) {
     this.run = run
     this.#by = by
     this.#released = released
@@ -204,16 +193,15 @@ async function answerAtTerminal(
   }
 }
 
+interface RestView {
+  isHuman: boolean
+  isAsked?: boolean
+  carried: string | null
+  io: CliIO
+}
+
 /** Prints the session of a result, the pending calls, and the command that continues it. */
-export function showRest(
-  result: RunResult,
-  {
-    isHuman,
-    isAsked = false,
-    carried,
-    io,
-  }: { isHuman: boolean; isAsked?: boolean; carried: string | null; io: CliIO },
-): void {
+export function showRest(result: RunResult, { isHuman, isAsked = false, carried, io }: RestView): void {
   if (isHuman && carried !== null) io.stdout.write(`Session ${result.sessionId}\n`)
   if (isRestState(result.state)) writeNotice(io, describeWait(result, isAsked))
   const next = formatResumeHint(result, carried)
@@ -258,13 +246,14 @@ async function answerBesideStudio(
     drain,
     view,
     io,
-  }: { work: RunInterrupts; drain: RunDrain | null; view: Pick<CommonOptions, 'output'>; io: CliIO },
+  }: Pick<FollowOptions, 'view' | 'io'> & {
+    work: ReturnType<typeof followInterrupts>
+    drain: RunDrain | null
+  },
 ): Promise<RunResult> {
   const terminal = canAsk(view, io) ? openTerminalPrompt(io) : null
   const interrupted = new Promise<null>((resolve) => {
-    whenAborted(io.signal, () => {
-      resolve(null)
-    })
+    whenAborted(io.signal, () => resolve(null))
     void drain?.sigtermArrived.then(() => resolve(null))
   })
   let result: RunResult = rest
@@ -324,30 +313,17 @@ async function answerBesideStudio(
  * Handles Ctrl-C for a run with `--studio`. The first Ctrl-C cancels an active run. While the run rests, Ctrl-C ends
  * the command, so that the session can be resumed.
  */
-class RunInterrupts {
-  readonly #abort = new AbortController()
-  readonly #interrupt: AbortSignal
-  #unfollow: () => void = () => undefined
-
-  constructor(interrupt: AbortSignal) {
-    this.#interrupt = interrupt
-    this.enable()
-  }
-
-  get signal(): AbortSignal {
-    return this.#abort.signal
-  }
-
-  /** Makes Ctrl-C cancel the run. */
-  enable(): void {
-    this.#unfollow()
-    this.#unfollow = whenAborted(this.#interrupt, (why) => {
-      this.#abort.abort(new Error(why))
-    })
-  }
-
-  /** Stops Ctrl-C from cancelling the run. */
-  disable(): void {
-    this.#unfollow()
+function followInterrupts(interrupt: AbortSignal) {
+  const abort = new AbortController()
+  const follow = () => whenAborted(interrupt, (why) => abort.abort(new Error(why)))
+  let disable = follow()
+  return {
+    signal: abort.signal,
+    /** Makes Ctrl-C cancel the run. */
+    enable: (): void => {
+      disable()
+      disable = follow()
+    },
+    disable: (): void => disable(),
   }
 }

@@ -18,14 +18,7 @@ export function formatGlobalHelp(sections: readonly CommandSection[], options: O
     'Runs LLM agents as explicit statecharts, with guardrails built in.',
     '',
     'Usage: statewright <command> [options]',
-    ...sections.flatMap(({ title, commands }) => [
-      '',
-      `${title}:`,
-      ...formatColumns(
-        commands.map(({ name, about }) => [name, about]),
-        width,
-      ),
-    ]),
+    ...sections.flatMap(({ title, commands }) => ['', `${title}:`, ...formatCommands(commands, width)]),
     '',
     'Options:',
     ...formatOptions(options),
@@ -42,7 +35,7 @@ export function formatGroupHelp({ name, about, commands }: CommandGroup): string
     `Usage: statewright ${name} <command> [options]`,
     '',
     'Commands:',
-    ...formatColumns(commands.map((command) => [command.name, command.about])),
+    ...formatCommands(commands),
     '',
     `Run 'statewright ${name} <command> --help' for a command's options.`,
     '',
@@ -60,6 +53,13 @@ export function formatCommandHelp({ name, about, positional, options, notes }: C
     ...notes.flatMap((note) => ['', ...note.split('\n').flatMap((line) => wrap(line))]),
     '',
   ].join('\n')
+}
+
+function formatCommands(commands: CommandSection['commands'], width?: number): string[] {
+  return formatColumns(
+    commands.map(({ name, about }) => [name, about]),
+    width,
+  )
 }
 
 function formatOptions(options: OptionSpecs): string[] {

@@ -17,17 +17,24 @@ import { CliError } from './command.js'
 
 /** @throws {CliError} `unreadable_file` */
 export async function loadFile(path: string, cwd: string, option: string): Promise<string> {
-  try {
-    return await readFile(resolve(cwd, path), 'utf8')
-  } catch (cause) {
-    throw new CliError('unreadable_file', `${option}: ${describeFileError(cause, path, 'read')}`, option, {
-      cause,
-    })
-  }
+  return readFile(resolve(cwd, path), 'utf8').catch((cause: unknown) => {
+    throw fileError('unreadable_file', option, path, cause)
+  })
+}
+
+/** The error for a file that the user named with `option`. */
+export function fileError(
+  code: 'unreadable_file' | 'unwritable_file',
+  option: string,
+  path: string,
+  cause: unknown,
+  use: 'read' | 'written' = code === 'unreadable_file' ? 'read' : 'written',
+): CliError {
+  return new CliError(code, `${option}: ${describeFileError(cause, path, use)}`, option, { cause })
 }
 
 /** Explains a file error, as in `there is no file 'x'.` */
-export function describeFileError(error: unknown, path: string, use: 'read' | 'written'): string {
+function describeFileError(error: unknown, path: string, use: 'read' | 'written'): string {
   switch (getErrorCode(error)) {
     case 'EEXIST':
       return `'${path}' already exists. Choose another file, or replace it with --force.`
@@ -72,7 +79,6 @@ export function createRefusal(code: string, option: string | null, subject = opt
   return (message, cause) => new CliError(code, prefix + message, subject, { cause })
 }
 
-/** Imports a module that the user named. */
 export async function loadModule(
   path: string,
   cwd: string,
@@ -165,18 +171,14 @@ function describeUnsupported(error: unknown): string | null {
   }
 }
 
-interface DefaultExport {
-  /** The export itself. If the export is a function, this is the function and not its result. */
-  exported: unknown
-  value: unknown
-}
-
-/** Loads the default export of a module. If the export is a function, calls the function. */
+/**
+ * Loads the default export of a module. If the export is a function, `value` is its result.
+ */
 async function loadDefaultExport(
   path: string,
   { cwd, store }: { cwd: string; store: SessionStore },
   refuse: Refuse,
-): Promise<DefaultExport> {
+): Promise<{ exported: unknown; value: unknown }> {
   const { default: exported } = await loadModule(path, cwd, refuse)
   if (typeof exported !== 'function') return { exported, value: exported }
   try {

@@ -1,19 +1,20 @@
 import { relative, resolve } from 'node:path'
 import type { AnyStateMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
+import { omitUndefined } from '../core/base/values.js'
+import { formatCount } from '../core/format/format-words.js'
 import type { DiffMachinesOptions } from '../testing/diff/diff-machines.js'
 import type { ExploreOptions, NamedValues } from '../testing/explore-options.js'
-import type { PathStep } from '../testing/machine-path.js'
+import type { JestTestsOptions } from '../testing/generate-tests.js'
+import type { MachinePath, PathStep } from '../testing/machine-path.js'
 import type { CliIO } from './command.js'
 import { loadMachine, loadModule, refuseMachine } from './load.js'
 import { writeGenerated } from './output.js'
 
-/** Loads machines for commands that explore them, and writes the generated tests. */
-
 export interface MachineSpace {
   machine: AnyStateMachine
   options: ExploreOptions
-  /** Returns the statement that imports the machine as `machine`, for a file in this folder. */
+  /** The statement that imports the machine as `machine`, for a file in this folder. */
   importFor: (folder: string) => string
   /** Describes what replaces a missing alphabet. */
   note?: string
@@ -41,12 +42,8 @@ export async function loadMachineSpace(path: string, cwd: string): Promise<Machi
   return {
     machine,
     options: { ...exported, alphabet: exported.alphabet ?? createBareEvents(machine) },
-    importFor: (folder) => {
-      const specifier = toSpecifier(folder, resolve(cwd, path))
-      return name === 'default'
-        ? `import machine from ${specifier}`
-        : `import { ${name} as machine } from ${specifier}`
-    },
+    importFor: (folder) =>
+      `import ${name === 'default' ? 'machine' : `{ ${name} as machine }`} from ${toSpecifier(folder, resolve(cwd, path))}`,
     ...(exported.alphabet === undefined && {
       note:
         `'${path}' exports no alphabet, so each event of the machine is tried without a payload. Guards that read ` +
@@ -60,11 +57,7 @@ export function findSpaceExports(
   module: Record<string, unknown>,
 ): Partial<Pick<ExploreOptions, 'inputs' | 'alphabet' | 'serializeState'>> {
   const { inputs, alphabet, serializeState } = module as Partial<ExploreOptions>
-  return {
-    ...(alphabet !== undefined && { alphabet }),
-    ...(inputs !== undefined && { inputs }),
-    ...(serializeState !== undefined && { serializeState }),
-  }
+  return omitUndefined({ alphabet, inputs, serializeState })
 }
 
 /** The import path of a file, as a literal. */
@@ -77,35 +70,24 @@ export function toImportPath(folder: string, file: string): string {
   return path.startsWith('.') ? path : `./${path}`
 }
 
-export interface MachinePairSpace {
-  before: MachineSpace
-  after: MachineSpace
-  options: DiffMachinesOptions
-  notes: string[]
-}
-
 /**
  * Loads two machines, and merges the events and inputs that their modules export by name. Uses one `serializeState`,
  * preferably the second module's. A module without an alphabet uses the other module's.
  */
-export async function loadMachinePair(first: string, second: string, cwd: string): Promise<MachinePairSpace> {
+export async function loadMachinePair(first: string, second: string, cwd: string) {
   const [before, after] = [await loadMachineSpace(first, cwd), await loadMachineSpace(second, cwd)]
   const spaces = [before, after]
   const named = spaces.filter(({ note }) => note === undefined)
   const alphabets = (named.length > 0 ? named : spaces).map(({ options }) => options.alphabet)
   const inputs = spaces.flatMap(({ options }) => (options.inputs === undefined ? [] : [options.inputs]))
   const serializeState = after.options.serializeState ?? before.options.serializeState
-  return {
-    before,
-    after,
-    options: {
-      events: (snapshot) =>
-        joinNamed(alphabets.map((one) => (typeof one === 'function' ? one(snapshot) : one))),
-      ...(inputs.length > 0 && { inputs: joinNamed(inputs) }),
-      ...(serializeState !== undefined && { serializeState }),
-    },
-    notes: named.length > 0 ? [] : spaces.flatMap(({ note }) => note ?? []),
+  const options: DiffMachinesOptions = {
+    events: (snapshot) =>
+      joinNamed(alphabets.map((one) => (typeof one === 'function' ? one(snapshot) : one))),
+    ...(inputs.length > 0 && { inputs: joinNamed(inputs) }),
+    ...(serializeState !== undefined && { serializeState }),
   }
+  return { before, after, options, notes: named.length > 0 ? [] : spaces.flatMap(({ note }) => note ?? []) }
 }
 
 /** Merges values. Later values replace earlier ones with the same name. Items of lists have no names. */
@@ -131,8 +113,8 @@ export function toJsonSteps(steps: readonly PathStep[]): unknown[] {
 }
 
 interface EmittedTests {
-  /** The folder of `--emit`. */
-  dir: string
+  /** The folder of `--emit`. Without it, nothing is written. */
+  dir: string | undefined
   machine: AnyStateMachine
   /** The middle of the file's name, such as `paths` in `door.paths.test.js`. */
   kind: string
@@ -146,8 +128,31 @@ export async function emitTests(
   { dir, machine, kind, count, header, format }: EmittedTests,
   io: CliIO,
 ): Promise<void> {
+  if (dir === undefined) return
   const folder = resolve(io.cwd, dir)
   const file = resolve(folder, `${machine.id.replace(/[^\w-]+/g, '-') || 'machine'}.${kind}.test.js`)
   await writeGenerated(file, format(folder), `// ${header}`, io)
-  io.stderr.write(`Wrote ${count} ${count === 1 ? 'test' : 'tests'} to ${relative(io.cwd, file)}\n`)
+  io.stderr.write(`Wrote ${formatCount(count, 'test')} to ${relative(io.cwd, file)}\n`)
+}
+
+/** Writes paths as tests that replay them. */
+export async function emitPathTests(
+  { machine, importFor }: MachineSpace,
+  paths: readonly MachinePath[],
+  {
+    dir,
+    kind,
+    ...options
+  }: Pick<EmittedTests, 'dir' | 'kind' | 'header'> & Omit<JestTestsOptions, 'imports'>,
+  io: CliIO,
+): Promise<void> {
+  const { generateJestTests } = await import('../testing/generate-tests.js')
+  const replay = `import { createMachineHarness, replay } from 'statewright/testing'`
+  const format = (folder: string): string =>
+    generateJestTests(paths, {
+      ...options,
+      imports: [replay, importFor(folder)],
+      harness: 'createMachineHarness(machine)',
+    })
+  await emitTests({ dir, machine, kind, count: paths.length, header: options.header, format }, io)
 }

@@ -14,11 +14,6 @@ import {
 import { badUsageError, CliError, type CliIO } from './command.js'
 import { openPage } from './open-studio.js'
 
-export interface OpenMcp {
-  entries: ToolEntry[]
-  close: () => Promise<void>
-}
-
 /**
  * Opens the servers given by `--mcp`. Each is a command line (`KEY=secret npx -y some-server /srv`, with environment
  * variables before the command) or an http(s) URL, where the user signs in with `createAuth`. Servers with the same
@@ -29,7 +24,7 @@ export async function openMcp(
   cwd: string,
   onWarning: (warning: string) => void = () => undefined,
   createAuth?: () => Promise<McpAuth>,
-): Promise<OpenMcp> {
+): Promise<{ entries: ToolEntry[]; close: () => Promise<void> }> {
   const parsed = texts.map((text) => parseTarget(text, cwd))
   const auth = parsed.some((target) => 'url' in target) ? await createAuth?.() : undefined
   const servers: McpServer[] = []

@@ -15,7 +15,7 @@ import type { SessionStore } from '../core/sessions/store/store.js'
 import type { ToolEntry } from '../core/tools/tool-set.js'
 import { badUsageError, CliError, type CliIO, writeNotice } from './command.js'
 import { loadTools } from './load.js'
-import { createMcpAuth, openMcp, type OpenMcp } from './mcp-servers.js'
+import { createMcpAuth, openMcp } from './mcp-servers.js'
 import { checkURL, type CommonOptions } from './options.js'
 import { toTarget } from '../core/sessions/inbox/session-message.js'
 import type { Answer } from './prompt.js'
@@ -39,7 +39,7 @@ export interface ModelSetup {
   close(): Promise<void>
 }
 
-export interface AgentSpec {
+interface AgentSpec {
   options: CommonOptions
   file: ConfigFile
   store: SessionStore
@@ -47,10 +47,7 @@ export interface AgentSpec {
   overrides?: Partial<Pick<AgentOptions, 'limits' | 'stream'>>
 }
 
-/**
- * Creates the agent for the options, with its model, tools and MCP servers. Closes the model and the servers
- * afterwards.
- */
+/** Creates the agent for the options. Closes its model and its MCP servers afterwards. */
 export async function withAgent<Value>(
   { options, file, store, overrides = {} }: AgentSpec,
   io: CliIO,
@@ -58,14 +55,10 @@ export async function withAgent<Value>(
 ): Promise<Value> {
   const tools = options.tools === undefined ? undefined : await loadTools(options.tools, io.cwd)
   const setup = await openModelSetup(options, file, io)
-  let mcp: OpenMcp | undefined
+  let mcp: Awaited<ReturnType<typeof openMcp>> | undefined
   try {
-    mcp = await openMcp(
-      options.mcp,
-      io.cwd,
-      (warning) => writeNotice(io, warning),
-      () => createMcpAuth(io),
-    )
+    const warn = (warning: string): void => writeNotice(io, warning)
+    mcp = await openMcp(options.mcp, io.cwd, warn, () => createMcpAuth(io))
     const { $schema: _schema, model: _model, ...settings } = file
     const agent = createAgent({
       ...setup.settings,
@@ -109,7 +102,6 @@ export function expectModelOptions(options: CommonOptions, file: ConfigFile, { e
   )
 }
 
-/** Suggests the next step after the demo. */
 const realModelHint = `To ask a real model:
   OPENAI_API_KEY=… statewright run "Your question"
 or a local one:
@@ -154,20 +146,13 @@ export function resolveModelOptions(
 ): ModelOptions | null {
   const { api: _api, apiKeyEnv, model: fileModel, baseURL: fileURL, ...rest } = file.model ?? {}
   const baseURL = options.baseURL ?? fileURL ?? readBaseUrl(env)
-  const isFromFile = options.baseURL === undefined && fileURL !== undefined
-  const apiKey =
-    apiKeyEnv !== undefined
-      ? readKey(apiKeyEnv, env)
-      : isFromFile
-        ? undefined
-        : trimToUndefined(env.OPENAI_API_KEY)
+  const usesEnv = options.baseURL !== undefined || fileURL === undefined
+  const ownKey = usesEnv ? trimToUndefined(env.OPENAI_API_KEY) : undefined
+  const apiKey = apiKeyEnv === undefined ? ownKey : readKey(apiKeyEnv, env)
   if (apiKey === undefined && baseURL === undefined) return null
 
-  const model =
-    options.model ??
-    fileModel ??
-    trimToUndefined(env.OPENAI_MODEL) ??
-    (baseURL === undefined ? defaultModel : undefined)
+  const fallback = baseURL === undefined ? defaultModel : undefined
+  const model = options.model ?? fileModel ?? trimToUndefined(env.OPENAI_MODEL) ?? fallback
   if (model === undefined)
     throw badUsageError(`No model is named for ${baseURL}. Use --model NAME, or set OPENAI_MODEL.`, '--model')
   return { ...rest, model, baseURL, apiKey: apiKey ?? noKey }

@@ -12,7 +12,6 @@ const maxFileBytes = 100_000
 /** The only folder that the demo's tools read. */
 const notesRoot = join(packageRoot, 'examples', 'notes')
 
-/** The demo tools that read notes and calculate. */
 export function createNoteTools(root: string = notesRoot) {
   return [
     defineTool({
@@ -42,10 +41,8 @@ export function createNoteTools(root: string = notesRoot) {
 /** Reads a file below the root. Links are resolved first. */
 async function readConfined(root: string, path: string): Promise<string> {
   const base = await realpath(root)
-  const refusal = new ToolError(
-    'policy_denied',
-    `'${path}' is outside the notes folder. Use a path inside it.`,
-  )
+  const message = `'${path}' is outside the notes folder. Use a path inside it.`
+  const refusal = new ToolError('policy_denied', message)
   const named = resolve(base, path)
   if (!isInside(base, named)) throw refusal
   let file: string
@@ -64,14 +61,10 @@ async function readConfined(root: string, path: string): Promise<string> {
   return readFile(file, 'utf8')
 }
 
-function isInside(base: string, file: string): boolean {
-  return file.startsWith(base + sep)
-}
+const isInside = (base: string, file: string): boolean => file.startsWith(base + sep)
 
 async function listNames(root: string): Promise<string[]> {
   const entries = await readdir(root, { withFileTypes: true })
-  return entries
-    .filter((entry) => entry.isFile())
-    .map((entry) => entry.name)
-    .sort()
+  const files = entries.filter((entry) => entry.isFile())
+  return files.map(({ name }) => name).sort()
 }

@@ -29,14 +29,8 @@ export async function waitForInterrupt(
   // The terminal keeps its own line editing, and Ctrl-C remains a signal.
   const lines = stdin.isTTY === true ? createInterface({ input: stdin, terminal: false }) : null
   if (lines) stderr.write('Press Enter to get an address for another browser.\n')
-  lines?.on('line', () => {
-    stderr.write(`Studio: ${studio.url}${toPlace(session)}\n`)
-  })
-  await new Promise<void>((resolve) => {
-    whenAborted(signal, () => {
-      resolve()
-    })
-  })
+  lines?.on('line', () => void stderr.write(`Studio: ${studio.url}${toPlace(session)}\n`))
+  await new Promise<void>((resolve) => void whenAborted(signal, () => resolve()))
   lines?.close()
 }
 

@@ -8,8 +8,6 @@ import { testRunners } from '../testing/generate-tests.js'
 import { badUsageError, type OptionSpec, type OptionSpecs, type ParsedOptions } from './command.js'
 import { drainSeconds } from './drain.js'
 
-/** Options that several commands share. */
-
 export const storeOption = {
   store: {
     value: 'URL',
@@ -19,10 +17,7 @@ export const storeOption = {
 } satisfies OptionSpecs
 
 export const byOption = {
-  by: {
-    value: 'NAME',
-    about: 'the sender of messages and answers, for the log and the approval rules',
-  },
+  by: { value: 'NAME', about: 'the sender of messages and answers, for the log and the approval rules' },
 } satisfies OptionSpecs
 
 export const agentModuleOption = {
@@ -43,7 +38,6 @@ export const outOption = {
   out: { short: 'o', value: 'FILE', about: 'write to a file instead of stdout' },
 } satisfies OptionSpecs
 
-/** Options that select sessions. */
 export const selectionOptions = {
   prefix: { value: 'TEXT', about: 'only sessions whose ids start with TEXT and a colon' },
   tag: { value: 'NAME=VALUE', about: 'only sessions with this tag; can be repeated' },
@@ -132,6 +126,22 @@ export function readDrainMs({ number }: { number: (name: 'drain') => number | un
   return 1000 * (number('drain') ?? drainSeconds)
 }
 
+/** @throws {CliError} `bad_usage` without the option */
+export function expectAgentModule(agent: string | undefined): string {
+  if (agent !== undefined) return agent
+  throw badUsageError('Pass the module that exports the agent: --agent ./agent.mjs.', '--agent')
+}
+
+/** @throws {CliError} `bad_usage` for an option that is only for use with another one, such as `--all` */
+export function refuseStray<Name extends string>(
+  { has }: { has: (name: Name) => boolean },
+  names: readonly Name[],
+  needed: string,
+): void {
+  const stray = names.find((name) => has(name))
+  if (stray !== undefined) throw badUsageError(`--${stray} needs ${needed}.`, `--${stray}`)
+}
+
 /** @throws {CliError} `bad_usage` if both options are present */
 export function excludeBoth<Name extends string>(
   { has }: { has: (name: Name) => boolean },
@@ -148,25 +158,24 @@ export function excludeBoth<Name extends string>(
  */
 export function formatCarriedOptions(options: Partial<CommonOptions>): string {
   const { store, config, preset, tools, mcp = [], model, baseURL, api, instructions, rehearsal } = options
-  const entries: [string, string | undefined][] = [
+  const entries: (readonly [string, string | undefined])[] = [
     ['store', store],
     ['config', config],
     ['preset', preset],
     ['tools', tools],
-    ...mcp.map((server): [string, string] => ['mcp', server]),
+    ...mcp.map((server) => ['mcp', server] as const),
     ['model', model],
     ['base-url', baseURL],
     ['api', api],
     ['instructions', instructions],
     ['rehearsal', rehearsal === true ? '' : rehearsal || undefined],
   ]
-  return entries
-    .map(([name, value]) => {
-      if (value === undefined) return ''
-      if (value === '') return ` --${name}`
-      return mayHoldSecret(value) ? ` --${name} …` : ` --${name}=${quoteShellWord(value)}`
-    })
-    .join('')
+  const formatOne = ([name, value]: readonly [string, string | undefined]): string => {
+    if (value === undefined) return ''
+    if (value === '') return ` --${name}`
+    return mayHoldSecret(value) ? ` --${name} …` : ` --${name}=${quoteShellWord(value)}`
+  }
+  return entries.map(formatOne).join('')
 }
 
 /** Whether a value is a URL with a password or a query, or starts with an environment variable. */
@@ -178,8 +187,6 @@ function mayHoldSecret(value: string): boolean {
 export function checkURL(url: string, origin: string): string {
   const isUsable: boolean = isHttpUrl(url)
   if (isUsable) return url
-  throw badUsageError(
-    `${origin} must be an http(s) URL, such as http://localhost:11434/v1 (got '${url}').`,
-    origin,
-  )
+  const problem = `must be an http(s) URL, such as http://localhost:11434/v1 (got '${url}')`
+  throw badUsageError(`${origin} ${problem}.`, origin)
 }

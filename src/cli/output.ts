@@ -2,12 +2,9 @@ import { mkdir, open, readFile, rm } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { type Clock, readElapsed, unrefTimer } from '../core/base/clock.js'
-import type { Paint } from '../core/format/format-words.js'
+import { createPaint, type Paint } from '../core/format/format-words.js'
 import { CliError, type CliIO } from './command.js'
-import { describeFileError, getErrorCode } from './load.js'
-
-/** The output of commands, such as JSON lines, tables, times, progress and files. */
-
+import { fileError, getErrorCode } from './load.js'
 export function formatJsonLine(value: unknown): string {
   return `${escapeJson(JSON.stringify(value))}\n`
 }
@@ -29,6 +26,30 @@ export function wantsColor(stream: { isTTY?: boolean }, env: CliIO['env']): bool
   if (forced !== undefined) return forced !== '0' && forced !== 'false'
   if (env.NO_COLOR) return false
   return stream.isTTY === true && env.TERM !== 'dumb'
+}
+
+/** The colors of stdout. */
+export function createOutputPaint({ stdout, env }: Pick<CliIO, 'stdout' | 'env'>): Paint {
+  return createPaint(wantsColor(stdout, env))
+}
+
+interface RowsView<Row> {
+  isJson: boolean
+  /** The sentence for an empty list. */
+  empty: string
+  heads: readonly string[]
+  toCells: (row: Row) => string[]
+}
+
+/** Writes rows as JSON lines or as a table. */
+export function writeRows<Row>(
+  rows: readonly Row[],
+  { isJson, empty, heads, toCells }: RowsView<Row>,
+  io: CliIO,
+): void {
+  if (isJson) for (const row of rows) io.stdout.write(formatJsonLine(row))
+  else if (rows.length === 0) io.stdout.write(`${empty}\n`)
+  else io.stdout.write(formatTable(heads, rows.map(toCells), { paint: createOutputPaint(io) }))
 }
 
 interface TableLook {
@@ -134,10 +155,7 @@ export class ProgressLine {
   #draw(): void {
     if (this.#text === null) return
     this.#lastAt = readElapsed(this.#clock)
-    if (!this.#isTerminal) {
-      this.#stderr.write(`statewright: ${this.#text}\n`)
-      return
-    }
+    if (!this.#isTerminal) return void this.#stderr.write(`statewright: ${this.#text}\n`)
     const width = Math.max(1, (this.#stderr.columns ?? 80) - 1)
     const text = Array.from(this.#text).slice(0, width).join('')
     if (text === this.#shown) return
@@ -186,7 +204,7 @@ interface WriteFileOptions {
   option?: string
   /** Whether to replace an existing file. Defaults to true. */
   replace?: boolean
-  /** Mode of a new file. Defaults to the usual mode. */
+  /** Mode of a new file. */
   mode?: number
   makeFolder?: boolean
 }
@@ -198,10 +216,7 @@ export async function writeOutput(
   { cwd, stdout }: Pick<CliIO, 'cwd' | 'stdout'>,
   { option = '--out', replace = true, mode, makeFolder = false }: WriteFileOptions = {},
 ): Promise<void> {
-  if (file === undefined) {
-    stdout.write(text)
-    return
-  }
+  if (file === undefined) return void stdout.write(text)
   const path = resolve(cwd, file)
   if (makeFolder) await createFolder(dirname(path), option)
   let isNew = false
@@ -216,9 +231,7 @@ export async function writeOutput(
   } catch (cause) {
     // A partial copy must not remain.
     if (isNew) await rm(path, { force: true }).catch(() => undefined)
-    throw new CliError('unwritable_file', `${option}: ${describeFileError(cause, file, 'written')}`, option, {
-      cause,
-    })
+    throw fileError('unwritable_file', option, file, cause)
   }
 }
 
@@ -227,8 +240,8 @@ async function createFolder(folder: string, option: string): Promise<void> {
     await mkdir(folder, { recursive: true })
   } catch (cause) {
     const isFile = ['EEXIST', 'ENOTDIR'].includes(String(getErrorCode(cause)))
-    const why = isFile ? `'${folder}' is not a folder.` : describeFileError(cause, folder, 'written')
-    throw new CliError('unwritable_file', `${option}: ${why}`, option, { cause })
+    if (!isFile) throw fileError('unwritable_file', option, folder, cause)
+    throw new CliError('unwritable_file', `${option}: '${folder}' is not a folder.`, option, { cause })
   }
 }
 
@@ -245,9 +258,7 @@ export async function writeGenerated(
 ): Promise<void> {
   const before = await readFile(path, 'utf8').catch((cause: unknown) => {
     if (['ENOENT', 'ENOTDIR'].includes(String(getErrorCode(cause)))) return undefined
-    throw new CliError('unwritable_file', `--emit: ${describeFileError(cause, path, 'read')}`, '--emit', {
-      cause,
-    })
+    throw fileError('unwritable_file', '--emit', path, cause, 'read')
   })
   if (before !== undefined && !before.startsWith(firstLine))
     throw new CliError(

@@ -4,8 +4,6 @@ import { SigtermHandler } from './command.js'
 import { exitCodes } from './exit-codes.js'
 import { waitForWrites } from './output.js'
 
-/** Connects the process's streams, signals and exit code to `runCli`. */
-
 const interrupt = new AbortController()
 const sigterm = new SigtermHandler()
 

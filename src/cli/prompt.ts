@@ -1,11 +1,6 @@
 import { createInterface } from 'node:readline'
-import type {
-  Elicitation,
-  ElicitationField,
-  ElicitationValue,
-  PendingCall,
-  RunResult,
-} from '../../machines/agent/run-result.js'
+import type { Elicitation, ElicitationField, ElicitationValue } from '../../machines/agent/run-result.js'
+import type { PendingCall, RunResult } from '../../machines/agent/run-result.js'
 import { formatWakeTime } from '../core/base/clock.js'
 import { escapeInvisible, formatArgumentsJson, formatCallPath } from '../core/format/format-call.js'
 import { shorten } from '../core/format/format-words.js'
@@ -15,8 +10,6 @@ import { toTarget } from '../core/sessions/inbox/session-message.js'
 import { badUsageError, type CliIO } from './command.js'
 import type { CommonOptions } from './options.js'
 import { describeCall, formatElicitation } from './resume-hints.js'
-
-/** Reads prompts on stdin, and answers at the terminal. */
 
 /** Asks the user. Resolves with null if there is no answer (end of input, Ctrl-C, or `until` settled first). */
 export type Ask = (question: string, until?: Promise<unknown>) => Promise<string | null>
@@ -74,9 +67,7 @@ export function openTerminalPrompt({ stdin, stdout, signal }: CliIO): { ask: Ask
   // The terminal keeps its own line editing, and Ctrl-C remains a signal.
   const lines = createInterface({ input: stdin, terminal: false })
   const iterator = lines[Symbol.asyncIterator]()
-  const close = () => {
-    lines.close()
-  }
+  const close = (): void => lines.close()
   signal.addEventListener('abort', close, { once: true })
   if (signal.aborted) close()
   // If a question is abandoned, the next question receives the pending line.
@@ -115,14 +106,13 @@ export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer 
 async function askForApproval(call: PendingCall, ask: Ask): Promise<Answer | null> {
   const why = call.reason === undefined ? '' : `${escapeInvisible(call.reason)} `
   const doubt = call.interrupted ? 'It was interrupted and may already have taken effect. ' : ''
-  const warning = why + doubt
   for (;;) {
-    const choice = await askChoice(`${warning}Run ${describeCall(call)}? (y)es, (n)o, (e)dit: `, ask)
+    const choice = await askChoice(`${why}${doubt}Run ${describeCall(call)}? (y)es, (n)o, (e)dit: `, ask)
     if (choice === null) return null
     if (/^y(es)?$/.test(choice)) return { type: 'approve', ...toTarget(call) }
     if (/^n(o)?$/.test(choice)) {
-      const why = await ask('Reason for the model (Enter for none): ')
-      return { type: 'reject', ...toTarget(call), why: why ?? '' }
+      const reason = await ask('Reason for the model (Enter for none): ')
+      return { type: 'reject', ...toTarget(call), why: reason ?? '' }
     }
     if (!/^e(dit)?$/.test(choice)) continue
     const edited = await askForArguments(call.arguments, ask)
@@ -225,15 +215,8 @@ async function askField(
 }
 
 function parseField({ type }: ElicitationField, text: string): unknown {
-  switch (type) {
-    case 'number':
-    case 'integer':
-      return text.trim() === '' ? text : Number(text)
-    case 'boolean':
-      return /^(y|yes|true)$/i.test(text) ? true : /^(n|no|false)$/i.test(text) ? false : text
-    case 'array':
-      return text === '' ? [] : text.split(',').map((one) => one.trim())
-    default:
-      return text
-  }
+  if (type === 'number' || type === 'integer') return text.trim() === '' ? text : Number(text)
+  if (type === 'array') return text === '' ? [] : text.split(',').map((one) => one.trim())
+  if (type !== 'boolean' || !/^(y|yes|true|n|no|false)$/i.test(text)) return text
+  return /^[yt]/i.test(text)
 }

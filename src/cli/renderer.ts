@@ -4,6 +4,7 @@ import type { RunResult } from '../../machines/agent/run-result.js'
 import { createEventFormatter } from '../core/format/format-events.js'
 import { createPaint, type Paint, stripControls } from '../core/format/format-words.js'
 import { formatRunSummary } from '../core/format/run-summary.js'
+import { omitUndefined } from '../core/base/values.js'
 import type { CliIO } from './command.js'
 import type { CommonOptions } from './options.js'
 import { formatJsonLine, wantsColor } from './output.js'
@@ -11,7 +12,6 @@ import { formatJsonLine, wantsColor } from './output.js'
 /** Converts events to text for stdout, without I/O or a clock. */
 export interface Renderer {
   renderEvent(event: AgentEvent): string
-  /** Renders the result when the command ends. */
   renderResult(result: RunResult): string
 }
 
@@ -25,16 +25,11 @@ export function createRenderer(
   if (output === 'events') return { renderEvent: formatJsonLine, renderResult: () => '' }
   const color = wantsColor(stdout, env)
   const markdown = stdout.isTTY === true
-  return new HumanRenderer({
-    color,
-    markdown,
-    isAnswered,
-    limits,
-    ...(stdout.columns && { width: stdout.columns }),
-  })
+  const width = stdout.columns || undefined
+  return new HumanRenderer({ color, markdown, isAnswered, limits, ...omitUndefined({ width }) })
 }
 
-export interface HumanOptions {
+interface HumanOptions {
   color: boolean
   /** Whether to render Markdown and wrap text. Defaults to false. */
   markdown?: boolean

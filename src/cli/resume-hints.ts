@@ -11,7 +11,7 @@ import { escapeInvisible, formatArguments, formatCallId, formatCallPath } from '
 import { shorten } from '../core/format/format-words.js'
 import { formatShellOption } from '../core/format/shell-words.js'
 
-/** The number of digits to show, which is large enough that no other arguments have the same digits. */
+/** Large enough that no other arguments have the same digits. */
 const shownFingerprintLength = 16
 
 /**
@@ -83,23 +83,16 @@ export function formatElicitation({ server, message, mode, url }: Elicitation, w
   return `${escapeInvisible(server)} asks: ${words}${mode === 'url' ? ` ${escapeInvisible(url)}` : ''}`
 }
 
-/**
- * Formats the hint about how to continue a run, or the session of a cancelled run. Returns null if there is no hint.
- * `carried` contains the options that the command in the hint needs. `carried` is null if the session is not stored.
- */
+/** The hint about how to continue a run, if there is one. `carried` is null if the session is not stored. */
 export function formatResumeHint(
   { state, sessionId, pending = [], resumable }: RunResult,
   carried: string | null,
 ): string | null {
-  if (carried === null) {
-    return resumable
-      ? 'This session is not stored. To resume a run later, specify a store: --store file:DIR'
-      : null
-  }
+  if (carried === null && resumable)
+    return 'This session is not stored. To resume a run later, specify a store: --store file:DIR'
   if (resumable) return `Continue with: ${formatResumeCommand(sessionId, { state, pending })}${carried}`
-  if (state === 'CANCELLED')
-    return `Continue with: statewright run --session ${sessionId}${carried} 'Continue.'`
-  return null
+  if (carried === null || state !== 'CANCELLED') return null
+  return `Continue with: statewright run --session ${sessionId}${carried} 'Continue.'`
 }
 
 /** An example of a call's output. */
@@ -119,9 +112,8 @@ export function formatResumeCommand(
   if (state === 'WAITING_FOR_INPUT' && pending.length === 0) return `${command} 'Your message'`
   const answers = pending.map((call) => {
     const word = formatCallWord(call)
-    return call.needs === 'approval'
-      ? ` ${formatShellOption('approve', word)}`
-      : ` ${formatShellOption('output', `${word}=${formatExample(call)}`)}`
+    if (call.needs === 'approval') return ` ${formatShellOption('approve', word)}`
+    return ` ${formatShellOption('output', `${word}=${formatExample(call)}`)}`
   })
   return command + answers.join('')
 }

@@ -135,11 +135,10 @@ export async function findSession(store: SessionStore, sessionId: string): Promi
   throw new CliError('unknown_session', `There is no session '${id}' here. ${hint}`, id)
 }
 
-/** Returns the ids with this prefix. If there are none, returns the most similar id. */
+/** The ids with this prefix, otherwise the most similar id. */
 function findSimilarIds(id: string, ids: readonly string[]): string[] {
   const withPrefix = ids.filter((one) => one.toLowerCase().startsWith(id.toLowerCase()))
-  if (withPrefix.length > 0) return withPrefix.slice(0, 3)
-  return [findNearestName(id, ids) ?? []].flat()
+  return withPrefix.length > 0 ? withPrefix.slice(0, 3) : [findNearestName(id, ids) ?? []].flat()
 }
 
 export function checkRecordExists(at: number | undefined, { id, head }: ListedSession): void {

@@ -4,9 +4,9 @@ import { basename, resolve } from 'node:path'
 import { parseJsonOr } from '../../core/base/json.js'
 import { type BatchItem, findItemFault } from '../../fleet/batch.js'
 import { badUsageError, CliError } from '../command.js'
-import { describeFileError } from '../load.js'
+import { fileError } from '../load.js'
 
-export interface DamagedLine {
+interface DamagedLine {
   number: number
   /** The problem, phrased to complete a sentence. */
   fault: string
@@ -19,25 +19,38 @@ export interface InputSummary {
   damagedCount: number
 }
 
-/** A file with one item per line. It is streamed twice, first for the check and then for the run. */
-export class BatchInput {
-  readonly #path: string
-  readonly #name: string
-  readonly #batch: string
+export type BatchInput = ReturnType<typeof openBatchInput>
 
-  /** `batch` is the id of the batch. */
-  constructor(name: string, cwd: string, batch: string) {
-    this.#path = resolve(cwd, name)
-    this.#name = name
-    this.#batch = batch
+/**
+ * Opens a file with one item per line. It is streamed twice, first for the check and then for the run. `batch` is the
+ * id of the batch.
+ */
+export function openBatchInput(name: string, cwd: string, batch: string) {
+  const path = resolve(cwd, name)
+
+  async function* readItems(
+    onDamaged?: (line: DamagedLine) => void,
+  ): AsyncGenerator<{ item: BatchItem; number: number }> {
+    for await (const { text, number } of readLines(path)) {
+      if (text.trim() === '') continue
+      const item = parseJsonOr(text, undefined)
+      const fault = item === undefined ? 'is not valid JSON.' : findItemFault(batch, item)
+      if (fault === null) yield { item: item as BatchItem, number }
+      else onDamaged?.({ number, fault })
+    }
   }
 
   /** @throws {CliError} `unreadable_file`, `duplicate_id` */
-  async check(): Promise<InputSummary> {
-    await this.#expectFile()
+  async function check(): Promise<InputSummary> {
+    const info = await stat(path).catch((cause: unknown) => {
+      throw fileError('unreadable_file', 'INPUT', name, cause)
+    })
+    // A pipe can be read only once.
+    if (!info.isFile())
+      throw badUsageError(`INPUT is read twice, so it must be a file. '${name}' is not a file.`, 'INPUT')
     const numbers = new Map<string, number>()
     const summary: InputSummary = { count: 0, damaged: [], damagedCount: 0 }
-    const items = this.#readAll((line) => {
+    const items = readItems((line) => {
       summary.damagedCount += 1
       if (summary.damaged.length < 20) summary.damaged.push(line)
     })
@@ -46,7 +59,7 @@ export class BatchInput {
       if (before !== undefined)
         throw new CliError(
           'duplicate_id',
-          `Lines ${before} and ${number} of '${this.#name}' have the same id, '${item.id}'. Each line needs a unique id.`,
+          `Lines ${before} and ${number} of '${name}' have the same id, '${item.id}'. Each line needs a unique id.`,
           item.id,
         )
       numbers.set(item.id, number)
@@ -55,37 +68,7 @@ export class BatchInput {
     return summary
   }
 
-  async *readItems(): AsyncGenerator<BatchItem> {
-    for await (const { item } of this.#readAll(() => undefined)) yield item
-  }
-
-  async *#readAll(
-    onDamaged: (line: DamagedLine) => void,
-  ): AsyncGenerator<{ item: BatchItem; number: number }> {
-    for await (const { text, number } of readLines(this.#path)) {
-      if (text.trim() === '') continue
-      const item = parseJsonOr(text, undefined)
-      const fault = item === undefined ? 'is not valid JSON.' : findItemFault(this.#batch, item)
-      if (fault === null) yield { item: item as BatchItem, number }
-      else onDamaged({ number, fault })
-    }
-  }
-
-  /** Rejects pipes, because a pipe can be read only once. */
-  async #expectFile(): Promise<void> {
-    let isFile: boolean
-    try {
-      isFile = (await stat(this.#path)).isFile()
-    } catch (cause) {
-      const why = describeFileError(cause, this.#name, 'read')
-      throw new CliError('unreadable_file', `INPUT: ${why}`, 'INPUT', { cause })
-    }
-    if (!isFile)
-      throw badUsageError(
-        `INPUT is read twice, so it must be a file. '${this.#name}' is not a file.`,
-        'INPUT',
-      )
-  }
+  return { check, readItems }
 }
 
 /** The default id of a batch: the name of its input without invalid characters. */
@@ -99,11 +82,11 @@ export function toBatchId(path: string): string {
 
 export interface TextLine {
   text: string
-  /** The number of the line, from 1. */
+  /** From 1. */
   number: number
   /** The offset of the next line in bytes. */
   end: number
-  /** Whether the line is complete. False for a last line without a line break. */
+  /** False for a last line without a line break. */
   isWhole: boolean
 }
 

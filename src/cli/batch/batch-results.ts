@@ -1,4 +1,4 @@
-import { open, type FileHandle } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import type { AgentState, Reason, RunResult } from '../../../machines/agent/run-result.js'
@@ -8,7 +8,7 @@ import { asObject, asText } from '../../core/base/values.js'
 import { getBatchSessionId } from '../../fleet/batch.js'
 import type { BatchResult } from '../../fleet/batch-run.js'
 import { CliError } from '../command.js'
-import { describeFileError, getErrorCode } from '../load.js'
+import { fileError, getErrorCode } from '../load.js'
 import { waitForWrites } from '../output.js'
 import { readLines, type TextLine } from './batch-input.js'
 
@@ -29,23 +29,16 @@ export interface ResultLine {
 }
 
 export function toResultLine({ item: { id }, session, result, error }: BatchResult): ResultLine {
-  const { state, reason, output, usage, error: failure } = (result ?? noResult) as RunResult
-  const { cost, ...tokens } = usage ?? { cost: null }
-  const { code, message } = (result === null ? error : failure) ?? { code: 'internal', message: '' }
-  const hasError = result === null || failure !== undefined
-  return {
-    id,
-    session,
-    state,
-    reason,
-    output,
-    usage: result === null ? null : (tokens as Omit<Usage, 'cost'>),
-    cost,
-    ...(hasError && { error: { code, message } }),
+  if (result === null) {
+    const { code, message } = error ?? { code: 'internal', message: '' }
+    const none = { state: 'ERROR', reason: null, output: '', usage: null, cost: null } as const
+    return { id, session, ...none, error: { code, message } }
   }
+  const { state, reason, output, usage: all, error: failure } = result as RunResult
+  const { cost, ...usage } = all
+  const details = failure && { error: { code: failure.code, message: failure.message } }
+  return { id, session, state, reason, output, usage, cost, ...details }
 }
-
-const noResult = { state: 'ERROR', reason: null, output: '', usage: null }
 
 /** Receives the results in the order of the input. */
 export interface Results {
@@ -68,20 +61,13 @@ export function createResultStream(stdout: Writable): Results {
  * rewritten from the first line that differs, such as a torn line or the line of an item that was waiting.
  * @throws {CliError} `foreign_results` for a file with other content, `unwritable_file`
  */
-export async function openResultsFile(
-  name: string,
-  { cwd, batch }: { cwd: string; batch: string },
-): Promise<Results> {
+export async function openResultsFile(name: string, cwd: string, batch: string): Promise<Results> {
   const path = resolve(cwd, name)
-  const unwritable = (cause: unknown): CliError =>
-    new CliError('unwritable_file', `--out: ${describeFileError(cause, name, 'written')}`, '--out', { cause })
-  await refuseForeignFile(path, name, batch)
-  let file: FileHandle
-  try {
-    file = await open(path, 'a')
-  } catch (error) {
-    throw unwritable(error)
+  const fail = (cause: unknown): never => {
+    throw fileError('unwritable_file', '--out', name, cause)
   }
+  await refuseForeignFile(path, name, batch)
+  const file = await open(path, 'a').catch(fail)
   /** The lines from an earlier command, for as long as this command writes the same lines. */
   let before: AsyncGenerator<TextLine> | null = readLines(path)
   let end = 0
@@ -104,7 +90,7 @@ export async function openResultsFile(
         }
         await file.appendFile(`${text}\n`)
       } catch (error) {
-        throw unwritable(error)
+        fail(error)
       }
     },
     async close(isComplete) {
@@ -128,9 +114,7 @@ async function refuseForeignFile(path: string, name: string, batch: string): Pro
     }
   } catch (cause) {
     if (cause instanceof CliError) throw cause
-    if (getErrorCode(cause) === 'ENOENT') return
-    const why = describeFileError(cause, name, 'read')
-    throw new CliError('unwritable_file', `--out: ${why}`, '--out', { cause })
+    if (getErrorCode(cause) !== 'ENOENT') throw fileError('unwritable_file', '--out', name, cause, 'read')
   }
 }
 

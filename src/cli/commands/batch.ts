@@ -12,7 +12,7 @@ import { quoteShellWord } from '../../core/format/shell-words.js'
 import { type BatchItem, type BatchProgress, findBatchIdFault } from '../../fleet/batch.js'
 import { isUnpaid } from '../../fleet/batch-run.js'
 import { runAll } from '../../fleet/run-all.js'
-import { BatchInput, type InputSummary, toBatchId } from '../batch/batch-input.js'
+import { type BatchInput, openBatchInput, type InputSummary, toBatchId } from '../batch/batch-input.js'
 import { createResultStream, openResultsFile, type Results, toResultLine } from '../batch/batch-results.js'
 import {
   badUsageError,
@@ -25,7 +25,14 @@ import {
 } from '../command.js'
 import { exitCodes, type ExitCode, toExitCode, toWorstExitCode } from '../exit-codes.js'
 import { loadAgent } from '../load.js'
-import { agentModuleOption, formatCarriedOptions, readDrainMs, runOptions, storeOption } from '../options.js'
+import {
+  agentModuleOption,
+  expectAgentModule,
+  formatCarriedOptions,
+  readDrainMs,
+  runOptions,
+  storeOption,
+} from '../options.js'
 import { ProgressLine } from '../output.js'
 import { openStoreForRun } from '../session-store.js'
 
@@ -35,11 +42,7 @@ const optionSpecs = {
     value: 'NAME',
     about: "the batch's id; its sessions are named NAME.LINE-ID (default: the input's name)",
   },
-  out: {
-    short: 'o',
-    value: 'FILE',
-    about: 'write the results to this file, one per line (default: stdout)',
-  },
+  out: { short: 'o', value: 'FILE', about: 'write the results to this file, one per line (default: stdout)' },
   concurrency: { value: 'N', min: 1, about: 'the number of lines to run concurrently (default: 8)' },
   'cost-limit': { value: 'USD', about: 'start no new lines once the batch has cost this amount' },
   'retry-failed': { about: 'rerun failed lines, each as a new run in its session' },
@@ -49,13 +52,10 @@ const optionSpecs = {
 
 type BatchOptions = ReturnType<typeof readBatchOptions>
 
-/** @throws {CliError} for invalid options */
 function readBatchOptions(parsed: ParsedOptions<typeof optionSpecs>) {
   const { positionals, text, has, number } = parsed
   const [input = ''] = positionals
-  const agent = text('agent')
-  if (agent === undefined)
-    throw badUsageError('Pass the module that exports the agent: --agent ./agent.mjs.', '--agent')
+  const agent = expectAgentModule(text('agent'))
   const id = text('id') ?? toBatchId(input)
   const fault = findBatchIdFault(id)
   if (fault !== null) throw badUsageError(`--id ${fault}.`, '--id')
@@ -96,7 +96,7 @@ export const batchCommand = defineCommand({
   ],
   execute: async (parsed, io) => {
     const options = readBatchOptions(parsed)
-    const input = new BatchInput(options.input, io.cwd, options.id)
+    const input = openBatchInput(options.input, io.cwd, options.id)
     const summary = await input.check()
     reportDamaged(summary, options.input, io)
     const { store } = await openStoreForRun(options.store, io)
@@ -106,8 +106,8 @@ export const batchCommand = defineCommand({
       const results =
         options.out === undefined
           ? createResultStream(io.stdout)
-          : await openResultsFile(options.out, { cwd: io.cwd, batch: options.id })
-      return await new BatchCommand({ options, input, summary, agent, results, io }).run()
+          : await openResultsFile(options.out, io.cwd, options.id)
+      return await runBatch({ options, input, summary, agent, results }, io)
     } finally {
       await store.close()
     }
@@ -140,130 +140,96 @@ async function checkAgent(agent: Agent, { agent: module, costLimit }: BatchOptio
   }
 }
 
-interface BatchCommandParts {
+interface BatchParts {
   options: BatchOptions
   input: BatchInput
   summary: InputSummary
   agent: Agent
   results: Results
-  io: CliIO
 }
 
-class BatchCommand {
-  readonly #parts: BatchCommandParts
-  readonly #line: ProgressLine
-  readonly #park = new AbortController()
-  #progress: BatchProgress
-  #codes = new Set<ExitCode>()
-  #isDraining = false
-  #resultCount = 0
+async function runBatch(
+  { options, input, summary, agent, results }: BatchParts,
+  io: CliIO,
+): Promise<ExitCode> {
+  const { id, concurrency, retryFailed, costLimit, drainMs } = options
+  const line = new ProgressLine(io, systemClock, { hasData: options.out === undefined })
+  const codes = new Set<ExitCode>(summary.damagedCount > 0 ? [exitCodes.error] : [])
+  const parking = new AbortController()
+  const park = (): void => parking.abort()
+  const none = { done: 0, running: 0, waiting: 0, failed: 0, cost: 0, timeLeftMs: null }
+  let progress: BatchProgress = { total: summary.count, ...none }
+  let isDraining = false as boolean
+  let remaining = summary.count
   /** Number of lines that a shared budget could not pay for. */
-  #unpaid = 0
-
-  constructor(parts: BatchCommandParts) {
-    const { io, options, summary } = parts
-    this.#parts = parts
-    this.#line = new ProgressLine(io, systemClock, { hasData: options.out === undefined })
-    const none = { done: 0, running: 0, waiting: 0, failed: 0, cost: 0, timeLeftMs: null }
-    this.#progress = { total: summary.count, ...none }
-    if (summary.damagedCount > 0) this.#codes.add(exitCodes.error)
-  }
-
-  async run(): Promise<ExitCode> {
-    const { options, summary, agent, results, io, input } = this.#parts
-    const stopListening = this.#listen()
-    try {
-      const batch = runAll(agent, this.#untilStopped(input.readItems()), {
-        id: options.id,
-        concurrency: options.concurrency,
-        retryFailed: options.retryFailed,
-        total: summary.count,
-        signal: AbortSignal.any([this.#park.signal, io.signal]),
-        onProgress: (progress) => {
-          this.#progress = progress
-          this.#line.update(formatProgress(progress), formatBar(progress))
-        },
-      })
-      for await (const result of batch) {
-        this.#resultCount += 1
-        if (result.result && isUnpaid(result.result)) this.#unpaid += 1
-        this.#codes.add(result.result === null ? exitCodes.error : toExitCode(result.result as RunResult))
-        await results.write(toResultLine(result))
-      }
-    } finally {
-      stopListening()
-      this.#line.close()
-      await results.close(this.#remaining === 0)
-    }
-    return this.#finish()
-  }
-
-  /** Listens for SIGTERM, and for a reader that closes stdout (`| head`). */
-  #listen(): () => void {
-    const { options, io } = this.#parts
-    const park = (): void => this.#park.abort()
-    if (options.out === undefined) io.stdout.on('error', park)
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const removeListener = io.sigterm.setListener(() => {
-      this.#isDraining = true
-      const seconds = options.drainMs / 1000
-      this.#line.note(
-        `statewright: the process is shutting down: running lines continue for at most ${seconds} s.`,
-      )
-      timer = setTimeout(park, options.drainMs)
-    })
-    return () => {
-      io.stdout.off('error', park)
-      clearTimeout(timer)
-      removeListener()
-    }
-  }
-
-  async *#untilStopped(items: AsyncIterable<BatchItem>): AsyncGenerator<BatchItem> {
-    for await (const item of items) {
-      if (this.#isDraining || this.#isCostLimitReached) return
+  let unpaid = 0
+  const isCostLimitReached = (): boolean => costLimit !== undefined && (progress.cost ?? 0) >= costLimit
+  async function* readUntilStopped(): AsyncGenerator<BatchItem> {
+    for await (const { item } of input.readItems()) {
+      if (isDraining || isCostLimitReached()) return
       yield item
     }
   }
 
-  get #remaining(): number {
-    return this.#parts.summary.count - this.#resultCount
-  }
-
-  get #isCostLimitReached(): boolean {
-    const { costLimit } = this.#parts.options
-    return costLimit !== undefined && (this.#progress.cost ?? 0) >= costLimit
-  }
-
-  #finish(): ExitCode {
-    const { options, io } = this.#parts
-    const remaining = this.#remaining
-    const { failed, waiting } = this.#progress
-    const write = (text: string): void => writeNotice(io, text)
-    write(`batch '${options.id}': ${formatProgress({ ...this.#progress, running: 0, timeLeftMs: null })}.`)
-    if (this.#unpaid > 0)
-      write(`a shared budget cannot pay for ${this.#unpaid} lines. Start the batch again after it resets.`)
-    if (failed > 0 && !options.retryFailed)
-      write('to run failed lines again, add --retry-failed to the command.')
-    if (waiting > this.#unpaid) {
-      const session = quoteShellWord(`${options.id}.LINE-ID`)
-      const carried = formatCarriedOptions({ store: options.store })
-      write(`to answer a waiting line, run statewright resume ${session}${carried}, then rerun the batch.`)
+  // A reader may close stdout (`| head`).
+  if (options.out === undefined) io.stdout.on('error', park)
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const removeListener = io.sigterm.setListener(() => {
+    isDraining = true
+    line.note(
+      `statewright: the process is shutting down: running lines continue for at most ${drainMs / 1000} s.`,
+    )
+    timer = setTimeout(park, drainMs)
+  })
+  try {
+    const batch = runAll(agent, readUntilStopped(), {
+      id,
+      concurrency,
+      retryFailed,
+      total: summary.count,
+      signal: AbortSignal.any([parking.signal, io.signal]),
+      onProgress: (now) => {
+        progress = now
+        line.update(formatProgress(now), formatBar(now))
+      },
+    })
+    for await (const result of batch) {
+      remaining -= 1
+      if (result.result && isUnpaid(result.result)) unpaid += 1
+      codes.add(result.result === null ? exitCodes.error : toExitCode(result.result as RunResult))
+      await results.write(toResultLine(result))
     }
-    if (remaining > 0) write(`the results of ${remaining} lines are not written yet: ${this.#describeStop()}`)
-    if (remaining > 0 && io.signal.aborted) return exitCodes.cancelled
-    if (remaining > 0 && this.#isDraining) return exitCodes.released
-    if (remaining > 0 && this.#isCostLimitReached) this.#codes.add(exitCodes.stopped)
-    return toWorstExitCode(this.#codes)
+  } finally {
+    io.stdout.off('error', park)
+    clearTimeout(timer)
+    removeListener()
+    line.close()
+    await results.close(remaining === 0)
   }
 
-  #describeStop(): string {
-    const { costLimit } = this.#parts.options
-    const isLimit = this.#isCostLimitReached && !this.#parts.io.signal.aborted && !this.#isDraining
-    if (isLimit && costLimit !== undefined)
-      return `the batch has cost ${formatMoney(this.#progress.cost ?? 0)} of ${formatMoney(costLimit)}. Raise --cost-limit to continue.`
-    return 'run the same command to continue.'
+  const write = (text: string): void => writeNotice(io, text)
+  write(`batch '${id}': ${formatProgress({ ...progress, running: 0, timeLeftMs: null })}.`)
+  if (unpaid > 0)
+    write(`a shared budget cannot pay for ${unpaid} lines. Start the batch again after it resets.`)
+  if (progress.failed > 0 && !retryFailed)
+    write('to run failed lines again, add --retry-failed to the command.')
+  if (progress.waiting > unpaid) {
+    const session = quoteShellWord(`${id}.LINE-ID`)
+    const carried = formatCarriedOptions({ store: options.store })
+    write(`to answer a waiting line, run statewright resume ${session}${carried}, then rerun the batch.`)
   }
+  if (remaining > 0) {
+    const isLimit = isCostLimitReached() && !io.signal.aborted && !isDraining
+    const next =
+      isLimit && costLimit !== undefined
+        ? `the batch has cost ${formatMoney(progress.cost ?? 0)} of ${formatMoney(costLimit)}. Raise --cost-limit to continue.`
+        : 'run the same command to continue.'
+    write(`the results of ${remaining} lines are not written yet: ${next}`)
+    if (io.signal.aborted) return exitCodes.cancelled
+    if (isDraining) return exitCodes.released
+    if (isLimit) codes.add(exitCodes.stopped)
+  }
+  return toWorstExitCode(codes)
 }
 
 /** Formats `[====== ] `. */

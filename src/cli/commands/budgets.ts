@@ -1,9 +1,8 @@
-import { createPaint } from '../../core/format/format-words.js'
 import { type BudgetRow, listStoredBudgets } from '../../fleet/create-budget.js'
 import { defineCommand, writeNotice } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
 import { storeOption } from '../options.js'
-import { formatIsoTime, formatJsonLine, formatTable, wantsColor } from '../output.js'
+import { formatIsoTime, writeRows } from '../output.js'
 import { withSessionStore } from '../session-store.js'
 
 export const budgetsCommand = defineCommand({
@@ -15,15 +14,8 @@ export const budgetsCommand = defineCommand({
     withSessionStore(text('store'), io, async (store) => {
       const { rows, damaged } = await listStoredBudgets(store)
       for (const { message } of damaged) writeNotice(io, message)
-      if (has('json')) for (const row of rows) io.stdout.write(formatJsonLine(row))
-      else if (rows.length === 0)
-        io.stdout.write(
-          'There are no budgets in this store. createBudget() from statewright/fleet creates one.\n',
-        )
-      else {
-        const paint = createPaint(wantsColor(io.stdout, io.env))
-        io.stdout.write(formatTable(heads, rows.map(toCells), { paint }))
-      }
+      const empty = 'There are no budgets in this store. createBudget() from statewright/fleet creates one.'
+      writeRows(rows, { isJson: has('json'), empty, heads, toCells }, io)
       return damaged.length > 0 ? exitCodes.error : exitCodes.completed
     }),
 })

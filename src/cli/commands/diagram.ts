@@ -3,7 +3,7 @@ import { agentMachine } from '../../../machines/agent.machine.js'
 import { quoteShellWord } from '../../core/format/shell-words.js'
 import { badUsageError, CliError, defineCommand } from '../command.js'
 import { loadFile, loadMachine } from '../load.js'
-import { excludeBoth, outOption } from '../options.js'
+import { excludeBoth, outOption, refuseStray } from '../options.js'
 import { writeOutput } from '../output.js'
 
 const formats = ['svg', 'mermaid', 'json', 'stately', 'scxml'] as const
@@ -42,9 +42,7 @@ export const diagramCommand = defineCommand({
     const { text, has } = parsed
     const [module] = parsed.positionals
     const [format, state] = [text('format') ?? 'svg', text('state')]
-    const svgOnly = (['state', 'overview', 'coverage'] as const).find((name) => has(name))
-    if (svgOnly !== undefined && format !== 'svg')
-      throw badUsageError(`--${svgOnly} needs --format svg.`, `--${svgOnly}`)
+    if (format !== 'svg') refuseStray(parsed, ['state', 'overview', 'coverage'], '--format svg')
     excludeBoth(parsed, 'overview', 'coverage', 'An overview does not show individual transitions')
     const machine = module === undefined ? agentMachine : await loadMachine(module, io.cwd)
     const coverage = has('coverage') ? await readCoverage(module, text('coverage'), io.cwd) : undefined

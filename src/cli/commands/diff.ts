@@ -2,7 +2,7 @@ import { stripControls } from '../../core/format/format-words.js'
 import type { MachineDiff } from '../../testing/diff/diff-machines.js'
 import { defineCommand, writeNotice } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
-import { emitTests, loadMachinePair, toJsonSteps } from '../machine-space.js'
+import { emitPathTests, loadMachinePair, toJsonSteps } from '../machine-space.js'
 import { outOption } from '../options.js'
 import { writeOutput } from '../output.js'
 
@@ -39,7 +39,7 @@ export const diffCommand = defineCommand({
     const [format, limit] = [text('format') ?? 'text', number('limit')]
     const { before, after, options, notes } = await loadMachinePair(first, second, io.cwd)
     for (const note of notes) writeNotice(io, note)
-    const { diffMachines, generateJestTests } = await import('../../testing/index.js')
+    const { diffMachines } = await import('../../testing/index.js')
     const diff = diffMachines(before.machine, after.machine, {
       ...options,
       ...(limit !== undefined && { limit }),
@@ -47,19 +47,9 @@ export const diffCommand = defineCommand({
     await writeOutput(await formatDiff(diff, format), text('out'), io)
     if (format !== 'text' && diff.bounded !== null) writeNotice(io, diff.bounded)
     if (diff.differences.length === 0) return exitCodes.completed
-    const dir = text('emit')
-    if (dir !== undefined) {
-      const paths = diff.differences.map((difference) => difference.before)
-      const { machine, importFor } = after
-      const formatTests = (folder: string): string =>
-        generateJestTests(paths, {
-          title: `${machine.id} behaves as before`,
-          header,
-          imports: [`import { createMachineHarness, replay } from 'statewright/testing'`, importFor(folder)],
-          harness: 'createMachineHarness(machine)',
-        })
-      await emitTests({ dir, machine, kind: 'diff', count: paths.length, header, format: formatTests }, io)
-    }
+    const paths = diff.differences.map((difference) => difference.before)
+    const title = `${after.machine.id} behaves as before`
+    await emitPathTests(after, paths, { dir: text('emit'), kind: 'diff', title, header }, io)
     return exitCodes.error
   },
 })
@@ -72,7 +62,7 @@ async function formatDiff(diff: MachineDiff, format: (typeof formats)[number]): 
   return format === 'svg' ? toSvg(chart, { look }) : toMermaid(chart, look)
 }
 
-function toJson({ differences, pairs, bounded, declared }: MachineDiff): unknown {
+function toJson({ differences, ...rest }: MachineDiff): unknown {
   const brief = ({ input, steps }: MachineDiff['differences'][number]['before']): unknown => ({
     input,
     steps: toJsonSteps(steps),
@@ -83,8 +73,6 @@ function toJson({ differences, pairs, bounded, declared }: MachineDiff): unknown
       before: brief(before),
       after: brief(after),
     })),
-    pairs,
-    bounded,
-    declared,
+    ...rest,
   }
 }

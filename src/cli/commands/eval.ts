@@ -5,7 +5,6 @@ import { systemClock } from '../../core/base/clock.js'
 import type { AnyAgent } from '../../core/drive/define-agents.js'
 import { formatDuration, formatMoney } from '../../core/format/format-words.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
-import type { SessionStore } from '../../core/sessions/store/store.js'
 import type { EvaluationCase } from '../../testing/evaluate/evaluation-case.js'
 import type { EvaluationProgress } from '../../testing/evaluate/evaluate.js'
 import type { EvaluationReport } from '../../testing/evaluate/evaluation-report.js'
@@ -13,7 +12,6 @@ import type { Scorers } from '../../testing/evaluate/score-run.js'
 import type { ReportComparison } from '../../testing/evaluate/summarize-cases.js'
 import {
   badUsageError,
-  CliError,
   type CliIO,
   defineCommand,
   parseDecimal,
@@ -22,10 +20,17 @@ import {
   writeNotice,
 } from '../command.js'
 import { type ExitCode, exitCodes } from '../exit-codes.js'
-import { createRefusal, describeFileError, loadAgent, loadFile, loadModule } from '../load.js'
-import { agentModuleOption, formatCarriedOptions, storeOption } from '../options.js'
+import { createRefusal, fileError, loadAgent, loadFile, loadModule } from '../load.js'
+import {
+  agentModuleOption,
+  expectAgentModule,
+  formatCarriedOptions,
+  refuseStray,
+  storeOption,
+} from '../options.js'
+import { omitUndefined } from '../../core/base/values.js'
 import { ProgressLine, wantsColor, writeOutput } from '../output.js'
-import { describeStore, openStoreForRun, openStoreToShow } from '../session-store.js'
+import { describeStore, type OpenedStore, openStoreForRun, openStoreToShow } from '../session-store.js'
 
 const optionSpecs = {
   ...agentModuleOption,
@@ -53,10 +58,7 @@ const optionSpecs = {
     about: 'with --from-store: the number of recent sessions to replay (default: 100)',
   },
   tag: { value: 'NAME=VALUE', about: 'with --from-store: only sessions with this tag; can be repeated' },
-  prefix: {
-    value: 'TEXT',
-    about: 'with --from-store: only sessions whose ids start with TEXT and a colon',
-  },
+  prefix: { value: 'TEXT', about: 'with --from-store: only sessions whose ids start with TEXT and a colon' },
   marked: { about: 'with --from-store: only steps marked in the studio, one case per step' },
   id: {
     value: 'NAME',
@@ -67,7 +69,6 @@ const optionSpecs = {
 
 type EvalOptions = ReturnType<typeof readEvalOptions>
 
-/** @throws {CliError} for invalid or contradictory options */
 function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>) {
   const { positionals, text, has, all, number } = parsed
   const [cases] = positionals
@@ -79,13 +80,8 @@ function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>) {
     )
   if (cases !== undefined && isReplay)
     throw badUsageError(`--from-store and cases ('${cases}') cannot be combined. Choose one.`, '--from-store')
-  const stray = isReplay
-    ? undefined
-    : (['last', 'tag', 'prefix', 'marked'] as const).find((name) => has(name))
-  if (stray !== undefined) throw badUsageError(`--${stray} needs --from-store.`, `--${stray}`)
-  const agent = text('agent')
-  if (agent === undefined)
-    throw badUsageError('Pass the module that exports the agent: --agent ./agent.mjs.', '--agent')
+  if (!isReplay) refuseStray(parsed, ['last', 'tag', 'prefix', 'marked'], '--from-store')
+  const agent = expectAgentModule(text('agent'))
   const share = (name: 'fail-below' | 'max-regression' | 'pass-at'): number | undefined =>
     parseDecimal(`--${name}`, text(name), { is: (value) => value <= 1, phrase: 'a number from 0 to 1' })
   const [against, maxRegression] = [text('against'), share('max-regression')]
@@ -150,128 +146,112 @@ export const evalCommand = defineCommand({
       ? { store: memoryStore(), isKept: false }
       : await openStoreForRun(options.store, io)
     try {
-      return await new EvalCommand(options, io, isKept ? store : undefined).run(store)
+      return await runEvaluation(options, { store, isKept }, io)
     } finally {
       await store.close()
     }
   },
 })
 
-class EvalCommand {
-  readonly #options: EvalOptions
-  readonly #io: CliIO
-  /** The store for the evaluation's sessions. Undefined if the sessions are not stored. */
-  readonly #store: SessionStore | undefined
+async function runEvaluation(
+  options: EvalOptions,
+  { store, isKept }: OpenedStore,
+  io: CliIO,
+): Promise<ExitCode> {
+  const { score, against, repeat, concurrency, passAt, seed, id } = options
+  const { evaluate } = await import('../../testing/evaluate/evaluate.js')
+  const base = against === undefined ? undefined : await loadReport(against, io.cwd)
+  const cases = await readCases(options, io)
+  const scorers = score === undefined ? undefined : await loadScorers(score, io.cwd)
+  const agent = (await loadAgent(options.agent, io.cwd, store)) as unknown as AnyAgent
+  const line = new ProgressLine(io, systemClock)
+  const report = await evaluate({
+    agent,
+    cases,
+    repeat,
+    concurrency,
+    signal: io.signal,
+    onProgress: (progress) => line.update(formatProgress(progress)),
+    ...omitUndefined({ score: scorers, passAt, seed, id }),
+    store: isKept ? store : null,
+  }).finally(() => line.close())
 
-  constructor(options: EvalOptions, io: CliIO, store: SessionStore | undefined) {
-    this.#options = options
-    this.#io = io
-    this.#store = store
-  }
+  const { compareReports } = await import('../../testing/evaluate/summarize-cases.js')
+  const comparison = base ? compareReports(report, base) : null
+  await writeReport(report, comparison, options, io)
+  const crossed = listCrossed(report, comparison, options)
+  for (const what of crossed) writeNotice(io, what)
+  if (!report.interrupted) return crossed.length > 0 ? exitCodes.error : exitCodes.completed
+  const how = id === undefined ? `with --id ${report.id}` : 'again'
+  const next = isKept ? ` To continue, run the same command ${how}.` : ''
+  writeNotice(io, `stopped: the remaining cases have no score.${next}`)
+  return exitCodes.cancelled
+}
 
-  async run(store: SessionStore): Promise<ExitCode> {
-    const { agent: module, score, against, repeat, concurrency, passAt, seed, id } = this.#options
-    const io = this.#io
-    const { evaluate } = await import('../../testing/evaluate/evaluate.js')
-    const base = against === undefined ? undefined : await loadReport(against, io.cwd)
-    const cases = await this.#readCases()
-    const scorers = score === undefined ? undefined : await loadScorers(score, io.cwd)
-    const agent = (await loadAgent(module, io.cwd, store)) as unknown as AnyAgent
-    const line = new ProgressLine(io, systemClock)
-    const report = await evaluate({
-      agent,
-      cases,
-      repeat,
-      concurrency,
-      signal: io.signal,
-      onProgress: (progress) => line.update(formatProgress(progress)),
-      ...(scorers && { score: scorers }),
-      ...(passAt !== undefined && { passAt }),
-      ...(seed !== undefined && { seed }),
-      ...(id !== undefined && { id }),
-      store: this.#store ?? null,
-    }).finally(() => line.close())
-    return this.#finish(report, base)
+async function readCases({ cases, source, store: url }: EvalOptions, io: CliIO): Promise<EvaluationCase[]> {
+  const { parseCases, readSessionCases } = await import('../../testing/evaluate/evaluation-case.js')
+  if (cases !== undefined) return parseCases(await loadFile(cases, io.cwd, 'CASES'), cases)
+  const { last = 1, prefix, tags = {}, marked = false } = source ?? {}
+  const store = await openStoreToShow(url, io)
+  try {
+    const found = await readSessionCases(store, {
+      last,
+      marked,
+      ...(prefix !== undefined && { prefix }),
+      ...(Object.keys(tags).length > 0 && { tags }),
+    })
+    if (found.length > 0) return found
+    throw badUsageError(
+      `--from-store: ${await describeStore(url, io)} has no matching ${marked ? 'marked step' : 'session with a user message'}. Forks and ` +
+        'evaluation sessions are not replayed. Choose another store with --store.',
+      '--from-store',
+    )
+  } finally {
+    await store.close()
   }
+}
 
-  async #readCases(): Promise<EvaluationCase[]> {
-    const { cases, source, store: url } = this.#options
-    const io = this.#io
-    const { parseCases, readSessionCases } = await import('../../testing/evaluate/evaluation-case.js')
-    if (cases !== undefined) return parseCases(await loadFile(cases, io.cwd, 'CASES'), cases)
-    const { last = 1, prefix, tags = {}, marked = false } = source ?? {}
-    const store = await openStoreToShow(url, io)
-    try {
-      const found = await readSessionCases(store, {
-        last,
-        marked,
-        ...(prefix !== undefined && { prefix }),
-        ...(Object.keys(tags).length > 0 && { tags }),
-      })
-      if (found.length > 0) return found
-      throw badUsageError(
-        `--from-store: ${await describeStore(url, io)} has no matching ${marked ? 'marked step' : 'session with a user message'}. Forks and ` +
-          'evaluation sessions are not replayed. Choose another store with --store.',
-        '--from-store',
-      )
-    } finally {
-      await store.close()
-    }
+async function writeReport(
+  report: EvaluationReport,
+  comparison: ReportComparison | null,
+  { out, html, json, store }: EvalOptions,
+  io: CliIO,
+): Promise<void> {
+  if (out !== undefined) await writeOutput(`${JSON.stringify(report, null, 1)}\n`, out, io)
+  if (html !== undefined) {
+    const { formatReportPage } = await import('../../testing/evaluate/report-page.js')
+    await writeOutput(formatReportPage(report, comparison), html, io, { option: '--html' })
   }
+  if (json) {
+    io.stdout.write(`${JSON.stringify(comparison ? { ...report, comparison } : report)}\n`)
+    return
+  }
+  const { formatReport } = await import('../../testing/evaluate/format-report.js')
+  const color = wantsColor(io.stdout, io.env)
+  const commandOptions = formatCarriedOptions({ store })
+  const look = { width: io.stdout.columns ?? 100, color, commandOptions }
+  io.stdout.write(formatReport(report, comparison, look))
+}
 
-  async #finish(report: EvaluationReport, base: EvaluationReport | undefined): Promise<ExitCode> {
-    const { out, html, json, store } = this.#options
-    const io = this.#io
-    const { compareReports } = await import('../../testing/evaluate/summarize-cases.js')
-    const comparison = base ? compareReports(report, base) : null
-    if (out !== undefined) await writeOutput(`${JSON.stringify(report, null, 1)}\n`, out, io)
-    if (html !== undefined) {
-      const { formatReportPage } = await import('../../testing/evaluate/report-page.js')
-      await writeOutput(formatReportPage(report, comparison), html, io, { option: '--html' })
-    }
-    if (json) io.stdout.write(`${JSON.stringify(comparison ? { ...report, comparison } : report)}\n`)
-    else {
-      const { formatReport } = await import('../../testing/evaluate/format-report.js')
-      const color = wantsColor(io.stdout, io.env)
-      const look = {
-        width: io.stdout.columns ?? 100,
-        color,
-        commandOptions: formatCarriedOptions({ store }),
-      }
-      io.stdout.write(formatReport(report, comparison, look))
-    }
-    const crossed = this.#listCrossed(report, comparison)
-    for (const what of crossed) writeNotice(io, what)
-    if (!report.interrupted) return crossed.length > 0 ? exitCodes.error : exitCodes.completed
-    writeNotice(io, this.#describeStop(report))
-    return exitCodes.cancelled
-  }
-
-  #describeStop({ id }: EvaluationReport): string {
-    const stopped = 'stopped: the remaining cases have no score.'
-    if (!this.#store) return stopped
-    const how = this.#options.id === undefined ? `with --id ${id}` : 'again'
-    return `${stopped} To continue, run the same command ${how}.`
-  }
-
-  /** The reasons why the command fails, as sentences. */
-  #listCrossed({ summary }: EvaluationReport, comparison: ReportComparison | null): string[] {
-    const { failBelow, maxRegression } = this.#options
-    const { verdicts, mean, runs } = summary
-    const loss = -(comparison?.score?.value ?? 0)
-    const crossed: string[] = []
-    if (verdicts.error > 0) crossed.push(`${verdicts.error} of ${runs} runs failed and have no score.`)
-    if (failBelow !== undefined && mean === null) crossed.push('no case has a score (--fail-below).')
-    if (failBelow !== undefined && mean !== null && mean.value < failBelow)
-      crossed.push(`the mean score ${mean.value.toFixed(3)} is below ${failBelow} (--fail-below).`)
-    if (maxRegression !== undefined && comparison?.score == null)
-      crossed.push('no case has a score in both reports (--max-regression).')
-    if (maxRegression !== undefined && loss > maxRegression)
-      crossed.push(
-        `the mean score has fallen by ${loss.toFixed(3)}, more than ${maxRegression} (--max-regression).`,
-      )
-    return crossed
-  }
+/** The reasons why the command fails, as sentences. */
+function listCrossed(
+  { summary: { verdicts, mean, runs } }: EvaluationReport,
+  comparison: ReportComparison | null,
+  { failBelow, maxRegression }: EvalOptions,
+): string[] {
+  const loss = -(comparison?.score?.value ?? 0)
+  const crossed: string[] = []
+  if (verdicts.error > 0) crossed.push(`${verdicts.error} of ${runs} runs failed and have no score.`)
+  if (failBelow !== undefined && mean === null) crossed.push('no case has a score (--fail-below).')
+  if (failBelow !== undefined && mean !== null && mean.value < failBelow)
+    crossed.push(`the mean score ${mean.value.toFixed(3)} is below ${failBelow} (--fail-below).`)
+  if (maxRegression !== undefined && comparison?.score == null)
+    crossed.push('no case has a score in both reports (--max-regression).')
+  if (maxRegression !== undefined && loss > maxRegression)
+    crossed.push(
+      `the mean score has fallen by ${loss.toFixed(3)}, more than ${maxRegression} (--max-regression).`,
+    )
+  return crossed
 }
 
 /** Formats `12/90 · 10 passed, 2 failed · 4 running · $0.01 · 12.0 s`. */
@@ -320,7 +300,6 @@ async function checkWritable(option: string, path: string | undefined, cwd: stri
     if (existing?.isDirectory()) throw Object.assign(new Error('A folder.'), { code: 'EISDIR' })
     await access(existing ? file : dirname(file), constants.W_OK)
   } catch (cause) {
-    const why = describeFileError(cause, path, 'written')
-    throw new CliError('unwritable_file', `${option}: ${why}`, option, { cause })
+    throw fileError('unwritable_file', option, path, cause)
   }
 }

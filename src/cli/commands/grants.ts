@@ -1,10 +1,9 @@
 import type { Grant } from '../../../machines/agent/grant.js'
-import { createPaint } from '../../core/format/format-words.js'
 import { readSessionAt } from '../../core/sessions/replay-session.js'
 import { badUsageError, defineCommand } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
 import { storeOption } from '../options.js'
-import { formatIsoTime, formatJsonLine, formatTable, wantsColor } from '../output.js'
+import { formatIsoTime, writeRows } from '../output.js'
 import { findSession, missingSession, withSessionStore } from '../session-store.js'
 
 export const grantsCommand = defineCommand({
@@ -20,10 +19,8 @@ export const grantsCommand = defineCommand({
       await findSession(store, id)
       const { run, state } = await readSessionAt(store, id)
       const { grants = [] } = run?.context ?? state
-      const paint = createPaint(wantsColor(io.stdout, io.env))
-      if (has('json')) for (const grant of grants) io.stdout.write(formatJsonLine(grant))
-      else if (grants.length === 0) io.stdout.write(`Session ${id} has no grants.\n`)
-      else io.stdout.write(formatTable(heads, grants.map(toCells), { paint }))
+      const empty = `Session ${id} has no grants.`
+      writeRows(grants, { isJson: has('json'), empty, heads, toCells }, io)
       return exitCodes.completed
     })
   },
@@ -34,13 +31,6 @@ const heads = ['grant', 'tool', 'arguments', 'uses left', 'until', 'given by']
 function toCells({ id, tool, when, arguments: exact = '', uses, until, givers }: Grant): string[] {
   const limits = when === undefined ? exact : JSON.stringify(when)
   const people = givers.map(({ by }) => by?.id ?? 'unknown').join(', ')
-  const end = until === undefined ? null : formatIsoTime(until)
-  return [
-    id,
-    tool,
-    when && limits === '{}' ? 'any' : limits,
-    `${uses ?? 'unlimited'}`,
-    end ?? 'revoked',
-    people,
-  ]
+  const end = (until === undefined ? null : formatIsoTime(until)) ?? 'revoked'
+  return [id, tool, when && limits === '{}' ? 'any' : limits, `${uses ?? 'unlimited'}`, end, people]
 }

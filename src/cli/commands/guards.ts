@@ -70,7 +70,6 @@ export const guardsCommand = defineCommand({
   },
 })
 
-/** Parses a comma-separated list of presets, and drops duplicates. */
 function parsePresets(text: string | undefined): PresetName[] | undefined {
   if (text === undefined) return undefined
   const names = text.split(',').flatMap((name) => name.trim() || [])
@@ -83,21 +82,18 @@ function parsePresets(text: string | undefined): PresetName[] | undefined {
 function formatComparisons(comparisons: readonly GuardComparison[], responses: number): string {
   const lines = comparisons.flatMap(({ name, stops, saved, replay }) => {
     const { refused } = replay.calls
-    const refusals = refused === 0 ? '' : `; ${formatCountOf(refused, 'call')} refused`
-    return stops.length === 0
-      ? [`${name}: would not have stopped it${refusals}.`]
-      : [
-          `${name}: would have saved ${formatSavings(saved)}${refusals}.`,
-          ...stops.map((stop) => `  ${formatStop(stop)}`),
-        ]
+    const refusals = refused === 0 ? '' : `; ${formatCount(refused, 'call')} refused`
+    if (stops.length === 0) return [`${name}: would not have stopped it${refusals}.`]
+    const head = `${name}: would have saved ${formatSavings(saved)}${refusals}.`
+    return [head, ...stops.map((stop) => `  ${formatStop(stop)}`)]
   })
-  return [`${formatCountOf(responses, 'response')} in the session.`, ...lines, ''].join('\n')
+  return [`${formatCount(responses, 'response')} in the session.`, ...lines, ''].join('\n')
 }
 
 function formatSavings({ responses, calls, tokens, cost }: GuardSavings): string {
   const spent =
     tokens === null ? 'tokens unknown' : `${formatCount(tokens)} tokens, ${formatMoney(cost, 'cost unknown')}`
-  return `${formatCountOf(responses, 'response')} and ${formatCountOf(calls, 'call')} (${spent})`
+  return `${formatCount(responses, 'response')} and ${formatCount(calls, 'call')} (${spent})`
 }
 
 function formatStop({ step, when, by, rule, message }: GuardStop): string {
@@ -108,16 +104,12 @@ function formatStop({ step, when, by, rule, message }: GuardStop): string {
 const formatRule = (guard: string, rule: string | undefined): string =>
   rule === undefined ? guard : `${guard} (${rule})`
 
-function formatCountOf(count: number, noun: string): string {
-  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
-}
-
 function formatReplay({ findings, steps, calls: { executed, refused }, halt }: GuardReplay): string {
   const end =
     halt === null
       ? 'no guard would have stopped it'
       : `a guard would have stopped it after response ${halt.step + 1}`
-  const counts = `${formatCountOf(steps, 'response')} with calls: ${formatCountOf(executed, 'call')} executed, ${refused} refused`
+  const counts = `${formatCount(steps, 'response')} with calls: ${formatCount(executed, 'call')} executed, ${refused} refused`
   return [...findings.map(formatFinding), `${counts}; ${end}.`, ''].join('\n')
 }
 

@@ -1,8 +1,6 @@
-import type { Writable } from 'node:stream'
-import type { ExploreProgress } from '../../testing/explore-options.js'
 import { defineCommand, writeNotice } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
-import { createAgentSpace, emitTests, loadMachineSpace } from '../machine-space.js'
+import { createAgentSpace, emitPathTests, loadMachineSpace } from '../machine-space.js'
 import { runnerOption } from '../options.js'
 
 /** Options shared by all commands that explore machines. */
@@ -44,46 +42,24 @@ export const pathsCommand = defineCommand({
     const limit = number('limit')
     const space = module === undefined ? await createAgentSpace() : await loadMachineSpace(module, io.cwd)
     if (space.note !== undefined) writeNotice(io, space.note)
-    const { generateJestTests, generatePaths, formatCoverage } = await import('../../testing/index.js')
-    const progress = createProgress(io.stderr)
+    const { generatePaths, formatCoverage } = await import('../../testing/index.js')
+    // Written immediately, because the exploration blocks timers.
+    const redraw = (text: string): void => {
+      if (io.stderr.isTTY === true) io.stderr.write(`\r\u001B[K${text}`)
+    }
     const { coverage, paths } = generatePaths(space.machine, {
       ...space.options,
       ...(limit !== undefined && { limit }),
       coverage: text('coverage') === 'pairs' ? 'transition-pairs' : 'transitions',
-      onProgress: progress.show,
+      onProgress: ({ states, events, waiting }) =>
+        redraw(`${states} states, ${events} events, ${waiting} waiting`),
     })
-    progress.clear()
+    redraw('')
     io.stdout.write(has('json') ? `${JSON.stringify(coverage)}\n` : formatCoverage(coverage))
-    const dir = text('emit')
-    if (dir !== undefined) {
-      const { machine, importFor } = space
-      const format = (folder: string): string =>
-        generateJestTests(paths, {
-          title: `every transition of ${machine.id}`,
-          header,
-          runner: text('runner') ?? 'jest',
-          imports: [`import { createMachineHarness, replay } from 'statewright/testing'`, importFor(folder)],
-          harness: 'createMachineHarness(machine)',
-        })
-      await emitTests({ dir, machine, kind: 'paths', count: paths.length, header, format }, io)
-    }
+    const title = `every transition of ${space.machine.id}`
+    const runner = text('runner') ?? 'jest'
+    await emitPathTests(space, paths, { dir: text('emit'), kind: 'paths', title, header, runner }, io)
     const isComplete = coverage.transitions.every(({ count }) => count > 0)
     return isComplete ? exitCodes.completed : exitCodes.error
   },
 })
-
-/** Draws the progress line immediately, because the exploration blocks timers. Terminals only. */
-function createProgress(stderr: Writable & { isTTY?: boolean }): {
-  show: (progress: ExploreProgress) => void
-  clear: () => void
-} {
-  if (stderr.isTTY !== true) return { show: () => undefined, clear: () => undefined }
-  const clear = (): void => void stderr.write('\r\u001B[K')
-  return {
-    clear,
-    show: ({ states, events, waiting }) => {
-      clear()
-      stderr.write(`${states} states, ${events} events, ${waiting} waiting`)
-    },
-  }
-}

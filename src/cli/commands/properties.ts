@@ -43,8 +43,7 @@ export const propertiesCommand = defineCommand({
     })
     io.stdout.write(has('json') ? `${JSON.stringify(toJson(reports))}\n` : formatReports(reports))
     const stories = Object.values(reports).flatMap(({ counterexample }) => counterexample ?? [])
-    const dir = text('emit')
-    if (dir !== undefined && stories.length > 0) {
+    if (stories.length > 0) {
       const { machine, importFor } = space
       const specify = (folder: string, module: string): string => toSpecifier(folder, resolve(io.cwd, module))
       const format = (folder: string): string =>
@@ -62,7 +61,15 @@ export const propertiesCommand = defineCommand({
           // A story contains its own events, so the alphabet is empty.
           options: '{ ...ofMachine, ...ofProperties, alphabet: [] }',
         })
-      await emitTests({ dir, machine, kind: 'properties', count: stories.length, header, format }, io)
+      const emitted = {
+        dir: text('emit'),
+        machine,
+        kind: 'properties',
+        count: stories.length,
+        header,
+        format,
+      }
+      await emitTests(emitted, io)
     }
     const isSure = Object.values(reports).every(({ holds }) => holds === true)
     return isSure ? exitCodes.completed : exitCodes.error
@@ -87,23 +94,19 @@ function formatReports(reports: Record<string, PropertyReport>): string {
     const mark = holds === null ? '?' : holds ? '✓' : '✗'
     return `${mark} ${stripControls(message)}${begun === 0 && holds !== false ? '; it was never triggered' : ''}`
   })
-  const count = (holds: boolean | null): number => all.filter((report) => report.holds === holds).length
-  const unknown = count(null)
-  const total = `${all.length} properties: ${count(true)} hold, ${count(false)} broken`
-  return `${lines.join('\n')}\n${total}${unknown > 0 ? `, ${unknown} unknown` : ''}\n`
+  const count = (wanted: boolean | null): number => all.filter(({ holds }) => holds === wanted).length
+  const unknown = count(null) > 0 ? `, ${count(null)} unknown` : ''
+  const total = `${all.length} properties: ${count(true)} hold, ${count(false)} broken${unknown}`
+  return `${[...lines, total].join('\n')}\n`
 }
 
 function toJson(reports: Record<string, PropertyReport>): unknown {
   return Object.fromEntries(
     Object.entries(reports).map(([name, { counterexample, ...report }]) => {
       const { reason, path, loop } = counterexample ?? {}
-      const story = path && {
-        reason,
-        input: path.input,
-        steps: toJsonSteps(path.steps),
-        loop: loop && toJsonSteps(loop),
-      }
-      return [name, { ...report, counterexample: story ?? null }]
+      const story = path && { reason, input: path.input, steps: toJsonSteps(path.steps) }
+      const whole = story && { ...story, loop: loop && toJsonSteps(loop) }
+      return [name, { ...report, counterexample: whole ?? null }]
     }),
   )
 }

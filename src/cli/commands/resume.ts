@@ -3,20 +3,20 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { PendingCall, RunInProgress, RunResult } from '../../../machines/agent/run-result.js'
 import { describeError } from '../../core/base/errors.js'
 import { formatCallId } from '../../core/format/format-call.js'
-import { createPaint, shorten, stripControls } from '../../core/format/format-words.js'
+import { shorten, stripControls } from '../../core/format/format-words.js'
 import { formatShellOption, quoteShellWord } from '../../core/format/shell-words.js'
 import { readElicitationAnswer } from '../../core/sessions/elicitation-answer.js'
 import { replaySession } from '../../core/sessions/replay-session.js'
 import { nothingToResumeError } from '../../core/sessions/session-errors.js'
 import { sessionBusyError } from '../../core/sessions/store/store-error.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
-import { badUsageError, type CliError, type CliIO, defineCommand } from '../command.js'
+import { badUsageError, type CliIO, defineCommand } from '../command.js'
 import { type ExitCode, toExitCode } from '../exit-codes.js'
 import { followRun, showRest } from '../follow-run.js'
-import { loadConfig } from '../load.js'
+import { loadConfig, type Refuse } from '../load.js'
 import { withAgent } from '../model-setup.js'
 import { type CommonOptions, formatCarriedOptions, readCommonOptions, runOptions } from '../options.js'
-import { wantsColor } from '../output.js'
+import { createOutputPaint } from '../output.js'
 import { toTarget } from '../../core/sessions/inbox/session-message.js'
 import { type Answer, canAsk, readPiped } from '../prompt.js'
 import { createRenderer, formatErrorLine } from '../renderer.js'
@@ -132,7 +132,7 @@ async function readMessage({ message }: ResumeCommandOptions, io: CliIO): Promis
   return text
 }
 
-/** The answers for the idle run, in order. */
+/** The answers for the idle run. */
 function collectAnswers(
   result: RunResult | RunInProgress,
   message: string | undefined,
@@ -141,13 +141,12 @@ function collectAnswers(
   const toCalls = createAnswers(result, answers)
   if (message === undefined) return result.state === 'PAUSED' ? [{ type: 'resume' }] : toCalls
   if (isWorking(result)) return []
-  if (!result.resumable) {
+  if (!result.resumable)
     throw badUsageError(
       `The run has ended (${result.state}), so it accepts no messages. Start another run in its session: ` +
         `statewright run --session ${result.sessionId} ${quoteShellWord(shorten(message, 60))}`,
       'MESSAGE',
     )
-  }
   if (result.reason === 'message') return [{ type: 'reply', input: message }]
   return [{ type: 'steer', text: message }, ...toCalls]
 }
@@ -161,7 +160,7 @@ function showResult(
 ): void {
   const isHuman = options.output === 'human'
   if (isHuman && result.output !== '') io.stdout.write(`${stripControls(result.output)}\n`)
-  if (isHuman) io.stdout.write(formatErrorLine(result, createPaint(wantsColor(io.stdout, io.env))))
+  if (isHuman) io.stdout.write(formatErrorLine(result, createOutputPaint(io)))
   io.stdout.write(createRenderer(options.output, limits, io).renderResult(result))
   showRest(result, { isHuman, carried: formatCarriedOptions(options), io })
 }
@@ -176,8 +175,7 @@ function createAnswers(
 ): Answer[] {
   const answered = new Set<string>()
   return options.map(({ kind, text }) => {
-    const refuse = (message: string, cause?: unknown): CliError =>
-      badUsageError(`--${kind}: ${message}`, `--${kind}`, { cause })
+    const refuse: Refuse = (message, cause) => badUsageError(`--${kind}: ${message}`, `--${kind}`, { cause })
     const match = matchCall(text, pending)
     if (match === undefined) throw refuse(describeUnknownCall(text, state, pending))
     const { call, rest } = match
@@ -189,48 +187,35 @@ function createAnswers(
   })
 }
 
-function createAnswer(
-  kind: AnswerKind,
-  call: PendingCall,
-  text: string | undefined,
-  refuse: (message: string, cause?: unknown) => CliError,
-): Answer {
+function createAnswer(kind: AnswerKind, call: PendingCall, text: string | undefined, refuse: Refuse): Answer {
   const word = formatCallWord(call)
-  switch (kind) {
-    case 'approve': {
-      const editedInput = text === undefined ? undefined : parseArguments(call, text, refuse)
-      return { type: 'approve', ...toTarget(call), editedInput }
-    }
-    case 'reject':
-      return { type: 'reject', ...toTarget(call), why: text ?? '' }
-    default:
-      if (text === undefined)
-        throw refuse(`the result is missing. Write ${formatShellOption('output', `${word}=TEXT`)}.`)
-      try {
-        if (call.elicitation !== undefined) readElicitationAnswer(call.elicitation, text)
-      } catch (cause) {
-        const example = formatShellOption('output', `${word}=${formatExample(call)}`)
-        throw refuse(`${describeError(cause)} Write ${example}.`, cause)
-      }
-      return { type: 'toolOutput', ...toTarget(call), value: text }
+  if (kind === 'reject') return { type: 'reject', ...toTarget(call), why: text ?? '' }
+  if (kind === 'approve') {
+    const editedInput = text === undefined ? undefined : parseArguments(call, text, refuse)
+    return { type: 'approve', ...toTarget(call), editedInput }
   }
+  if (text === undefined)
+    throw refuse(`the result is missing. Write ${formatShellOption('output', `${word}=TEXT`)}.`)
+  try {
+    if (call.elicitation !== undefined) readElicitationAnswer(call.elicitation, text)
+  } catch (cause) {
+    const example = formatShellOption('output', `${word}=${formatExample(call)}`)
+    throw refuse(`${describeError(cause)} Write ${example}.`, cause)
+  }
+  return { type: 'toolOutput', ...toTarget(call), value: text }
 }
 
-function parseArguments(
-  call: PendingCall,
-  json: string,
-  refuse: (message: string, cause?: unknown) => CliError,
-): unknown {
+function parseArguments(call: PendingCall, json: string, refuse: Refuse): unknown {
   try {
     return JSON.parse(json) as unknown
   } catch (cause) {
     const example = formatShellOption('approve', `${formatCallWord(call)}={"key": "value"}`)
-    throw refuse(
-      `the arguments for call '${formatCallId(call.callId)}' are not valid JSON. Write ${example}.`,
-      cause,
-    )
+    const problem = `the arguments for call '${formatCallId(call.callId)}' are not valid JSON.`
+    throw refuse(`${problem} Write ${example}.`, cause)
   }
 }
+
+/** Without the fingerprint, an answer could apply to arguments that the user has not seen. */
 
 /**
  * The error for an answer without the fingerprint. Without the fingerprint, the answer could apply to arguments that

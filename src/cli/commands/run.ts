@@ -24,7 +24,6 @@ export const runOptionSpecs = {
 
 type RunCommandOptions = ReturnType<typeof readRunOptions>
 
-/** @throws {CliError} for invalid or contradictory options */
 export function readRunOptions(parsed: ParsedOptions<typeof runOptionSpecs>) {
   const { positionals, text, has, number } = parsed
   const [maxSteps, timeoutMs] = [number('max-steps'), number('timeout')]
@@ -66,7 +65,7 @@ export const runCommand = defineCommand({
     const isRehearsal = options.rehearsal !== false
     if (!isRehearsal) expectModelOptions(options, file, io)
     const isStored = !isRehearsal || options.session !== undefined || options.store !== undefined
-    const opened: OpenedStore = isStored
+    const opened = isStored
       ? await openStoreForRun(options.store, io)
       : { store: memoryStore(), isKept: false }
     try {

@@ -17,39 +17,33 @@ import {
   type ParsedOptions,
 } from '../command.js'
 import { exitCodes, type ExitCode } from '../exit-codes.js'
-import { byOption, formatCarriedOptions, storeOption } from '../options.js'
+import { byOption, formatCarriedOptions, refuseStray, storeOption } from '../options.js'
 import { formatJsonLine } from '../output.js'
 import { toTarget } from '../../core/sessions/inbox/session-message.js'
 import { matchCall } from '../resume-hints.js'
 import { findSession, missingSession, withSessionStore } from '../session-store.js'
 
-interface MessageSpec {
-  min: number
-  max: number
-  args: string
+/** The number of a message's arguments, and how the usage line shows them. */
+type MessageSpecs = Readonly<Record<string, readonly [min: number, max: number, args: string]>>
+
+/** Messages that can be sent to one or more sessions. */
+const commonSpecs: MessageSpecs = {
+  cancel: [0, 1, '[WHY]'],
+  pause: [0, 0, ''],
+  resume: [0, 1, '[DATE]'],
+  steer: [1, 1, 'TEXT'],
 }
 
-/** Messages that can be sent to one or more sessions, with the number of their arguments. */
-const commonSpecs: Readonly<Record<string, MessageSpec>> = {
-  cancel: { min: 0, max: 1, args: '[WHY]' },
-  pause: { min: 0, max: 0, args: '' },
-  resume: { min: 0, max: 1, args: '[DATE]' },
-  steer: { min: 1, max: 1, args: 'TEXT' },
-}
-
-const messageSpecs: Readonly<Record<string, MessageSpec>> = {
+const messageSpecs: MessageSpecs = {
   ...commonSpecs,
-  approve: { min: 1, max: 1, args: 'CALL' },
-  reject: { min: 1, max: 2, args: 'CALL [REASON]' },
-  reply: { min: 1, max: 1, args: 'TEXT' },
-  'tool-output': { min: 2, max: 2, args: 'CALL JSON' },
-  revoke: { min: 1, max: 1, args: 'GRANT' },
+  approve: [1, 1, 'CALL'],
+  reject: [1, 2, 'CALL [REASON]'],
+  reply: [1, 1, 'TEXT'],
+  'tool-output': [2, 2, 'CALL JSON'],
+  revoke: [1, 1, 'GRANT'],
 }
 
-const broadcastSpecs: Readonly<Record<string, MessageSpec>> = {
-  ...commonSpecs,
-  message: { min: 1, max: 1, args: 'TEXT' },
-}
+const broadcastSpecs: MessageSpecs = { ...commonSpecs, message: [1, 1, 'TEXT'] }
 
 const broadcastOptions = {
   all: { about: 'every session that matches --tag, --prefix, --agent or --state' },
@@ -92,10 +86,7 @@ export const sendCommand = defineCommand({
   ],
   execute: async (parsed, io) => {
     if (parsed.has('all')) return sendToMany(parsed, io)
-    const stray = (['tag', 'prefix', 'agent', 'state', 'key', 'json'] as const).find((name) =>
-      parsed.has(name),
-    )
-    if (stray !== undefined) throw badUsageError(`--${stray} needs --all.`, `--${stray}`)
+    refuseStray(parsed, ['tag', 'prefix', 'agent', 'state', 'key', 'json'], '--all')
     const [id, word, ...args] = parsed.positionals
     if (id === undefined)
       throw badUsageError(`ID is missing. ${missingSession} Usage: statewright send ID MESSAGE`, 'ID')
@@ -103,32 +94,29 @@ export const sendCommand = defineCommand({
     const store = parsed.text('store')
     await withSessionStore(store, io, async (opened) => {
       await findSession(opened, id)
-      const message = await createMessage(opened, id, word, args)
-      const receipt = await sendToStoredSession({ store: opened, clock: systemClock }, id, {
-        ...message,
-        by: parsed.text('by'),
-      })
+      const message = { ...(await createMessage(opened, id, word, args)), by: parsed.text('by') }
+      const receipt = await sendToStoredSession({ store: opened, clock: systemClock }, id, message)
       io.stdout.write(`${formatReceipt(receipt, message.type, id, store)}\n`)
     })
     return exitCodes.completed
   },
 })
 
-function formatUsages(specs: typeof messageSpecs): string[] {
-  return Object.entries(specs).map(([word, { args }]) => `  ${word} ${args}`.trimEnd())
+function formatUsages(specs: MessageSpecs): string[] {
+  return Object.entries(specs).map(([word, [, , args]]) => `  ${word} ${args}`.trimEnd())
 }
 
 function checkMessage(
   word: string | undefined,
   args: readonly string[],
   usage: string,
-  specs: typeof messageSpecs,
+  specs: MessageSpecs,
 ): asserts word is string {
   const names = Object.keys(specs)
   if (word === undefined)
     throw badUsageError(`MESSAGE is missing. Use one of ${names.join(', ')}.`, 'MESSAGE')
   checkChoice('MESSAGE', word, names)
-  const { min = 0, max = 0, args: takes = '' } = specs[word] ?? {}
+  const [min, max, takes] = specs[word] ?? [0, 0, '']
   if (args.length < min || args.length > max)
     throw badUsageError(`Write: statewright ${`${usage} ${word} ${takes}`.trimEnd()}`, 'MESSAGE')
 }
@@ -173,9 +161,7 @@ async function createMessage(
   return { type: 'toolOutput', ...target, value: parseValue(second ?? '') }
 }
 
-/**
- * Finds the call that an answer refers to. An unknown call is passed on unchanged, because message validation rejects it.
- */
+/** An unknown call is passed on unchanged, because message validation rejects it. */
 async function findCallTarget(
   store: SessionStore,
   id: string,
@@ -194,10 +180,8 @@ function parseValue(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw badUsageError(
-      `A call's output must be JSON. Write a string as: ${quoteShellWord(JSON.stringify(text))}.`,
-      'JSON',
-    )
+    const example = quoteShellWord(JSON.stringify(text))
+    throw badUsageError(`A call's output must be JSON. Write a string as: ${example}.`, 'JSON')
   }
 }
 
@@ -207,17 +191,12 @@ function formatReceipt(
   id: string,
   store: string | undefined,
 ): string {
-  switch (status) {
-    case 'sent':
-      return `Sent to ${id}. The process that runs it reads the message within a second.`
-    case 'waiting':
-      return `Stored for ${id}, which is idle. Continue with: statewright resume ${id}${formatCarriedOptions({ store })}`
-    default:
-      return type === 'resume' ? `${id} sleeps until then.` : `Cancelled ${id}.`
-  }
+  if (status === 'sent') return `Sent to ${id}. The process that runs it reads the message within a second.`
+  if (status === 'waiting')
+    return `Stored for ${id}, which is idle. Continue with: statewright resume ${id}${formatCarriedOptions({ store })}`
+  return type === 'resume' ? `${id} sleeps until then.` : `Cancelled ${id}.`
 }
 
-/** Sends one message to many sessions. */
 async function sendToMany(
   { positionals, all, text, has }: ParsedOptions<typeof broadcastOptions>,
   io: CliIO,

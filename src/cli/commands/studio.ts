@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { omitUndefined } from '../../core/base/values.js'
 import { editorUrl, isWebAddress } from '../../studio/studio-page.js'
 import { badUsageError, type CliIO, defineCommand } from '../command.js'
 import { loadAgent, loadMachine } from '../load.js'
@@ -39,22 +40,17 @@ export const studioCommand = defineCommand({
       '  statewright studio --store file:.sessions --agent ./agent.mjs',
   ],
   execute: async ({ text, number, has }, io) => {
-    const [module, machineModule] = [text('agent'), text('machine')]
+    const [module, machineModule, by] = [text('agent'), text('machine'), text('by')]
     const machine = machineModule === undefined ? undefined : await loadMachine(machineModule, io.cwd)
     const store = await openStoreToShow(text('store'), io)
     try {
       const agent = module === undefined ? undefined : await loadAgent(module, io.cwd, store)
-      const port = number('port') ?? 0
-      const by = text('by')
-      const named = by !== undefined && { by }
       const folder = await io.dataFolder()
+      const viewsFile = folder === null ? undefined : join(folder, 'studio-views.json')
       const studio = await loadStudio({
         store,
-        port,
-        ...named,
-        ...(agent && { agent }),
-        ...(machine && { machine }),
-        ...(folder !== null && { viewsFile: join(folder, 'studio-views.json') }),
+        port: number('port') ?? 0,
+        ...omitUndefined({ by, agent, machine, viewsFile }),
       })
       const url = announceStudio(studio, io)
       if (has('open')) openPage(url)

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { Sampling, ToolChoice } from '../models/provider.js'
+import { omitUndefined } from '../base/values.js'
 import { checkInput } from './check-input.js'
 import {
   union,
@@ -76,11 +77,4 @@ function isJson(value: unknown, depth = 0): boolean {
   if (typeof value !== 'object' || depth === maxDepth) return false
   if (!Array.isArray(value) && Object.prototype.toString.call(value) !== '[object Object]') return false
   return Object.values(value).every((inner) => isJson(inner, depth + 1))
-}
-
-function omitUndefined<Value extends object>(
-  value: Value,
-): { [Key in keyof Value]?: Exclude<Value[Key], undefined> }
-function omitUndefined(value: object): object {
-  return Object.fromEntries(Object.entries(value).filter(([, inner]) => inner !== undefined))
 }

@@ -63,7 +63,6 @@ async function checkResumable(
   return ok === all ? exitCodes.completed : exitCodes.error
 }
 
-/** Checks every log in a store against the reference model, one at a time. */
 async function checkLogs(store: SessionStore, io: CliIO, isJson: boolean): Promise<ExitCode> {
   const count = { all: 0, ok: 0 }
   for await (const { session, violation } of checkSessionLogs(store)) {

@@ -23,11 +23,7 @@ import { toImportPath } from '../../machine-space.js'
 import { writeOutput } from '../../output.js'
 
 /** The options of the original run that describe its agent. */
-interface OriginalRunOptions {
-  config: string | undefined
-  tools: string | undefined
-  instructions: string | undefined
-}
+type OriginalRunOptions = Record<'config' | 'tools' | 'instructions', string | undefined>
 
 /** The known parts of the agent that `statewright run` created for a session, or null. */
 async function findRunAgent(
@@ -42,11 +38,10 @@ async function findRunAgent(
     return (await hasStartedSession(demo, store, session)) ? describeAgent(demo) : null
   }
   const { $schema: _schema, model: _model, ...settings } = await loadConfig(config, io.cwd)
-  const all = tools === undefined ? [] : await loadTools(tools, io.cwd)
   const agent = createRehearsalAgent({
     ...(settings as Partial<AgentOptions>),
     ...(instructions !== undefined && { instructions }),
-    tools: all,
+    tools: tools === undefined ? [] : await loadTools(tools, io.cwd),
   })
   const { tools: specs, ...rest } = describeAgent(agent)
   // Without their module, the tools are unknown.
@@ -98,11 +93,9 @@ interface TestFile {
 
 /** The source of a test that plays a recorded session. */
 function formatTestFile(file: TestFile): string {
-  const { session, runner, fixture, agent, isLive } = file
-  const play = `replaySession(agent, recording${isLive ? ", { tools: 'live' }" : ''})`
-  return [
-    '// Replays a recorded session without a model or a key.',
-    `// Written by 'statewright sessions export ${session} --as test'. You may change it.`,
+  const { session, runner, fixture, agent, tools, isLive } = file
+  const load = `readFileSync(new URL(${quoteLiteral(fixture)}, import.meta.url), 'utf8')`
+  const imports = [
     "import { readFileSync } from 'node:fs'",
     formatRunnerImport(runner, 'test'),
     ...(agent?.isFunction ? ["import { memoryStore } from 'statewright'"] : []),
@@ -110,14 +103,19 @@ function formatTestFile(file: TestFile): string {
     ...(agent
       ? [`import ${agent.isFunction ? 'createAgent' : 'agent'} from ${quoteLiteral(agent.module)}`]
       : []),
-    ...(file.tools === null ? [] : [`import tools from ${quoteLiteral(file.tools)}`]),
+    ...(tools === null ? [] : [`import tools from ${quoteLiteral(tools)}`]),
+  ]
+  return [
+    '// Replays a recorded session without a model or a key.',
+    `// Written by 'statewright sessions export ${session} --as test'. You may change it.`,
+    ...imports,
     '',
-    `const recording = JSON.parse(readFileSync(new URL(${quoteLiteral(fixture)}, import.meta.url), 'utf8'))`,
+    `const recording = JSON.parse(${load})`,
     ...(agent?.isFunction ? ['const agent = await createAgent({ store: memoryStore() })'] : []),
     ...(agent ? [] : formatRecordedAgent(file)),
     '',
     `test(${quoteLiteral(`session ${session} replays as recorded`)}, async () => {`,
-    `  await ${play}`,
+    `  await replaySession(agent, recording${isLive ? ", { tools: 'live' }" : ''})`,
     '})',
     '',
   ].join('\n')
@@ -137,7 +135,6 @@ function formatRecordedAgent({ instructions, tools }: TestFile): string[] {
   ]
 }
 
-/** A string literal on one line. */
 function quoteLiteral(text: string): string {
   const inside = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")
   return `'${inside.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')}'`
@@ -152,9 +149,7 @@ export interface TestExport extends OriginalRunOptions {
   update: boolean
 }
 
-/**
- * Writes a session as a test with its recording. Replays the session first, so that the new test passes.
- */
+/** Writes a session as a test with its recording. Replays the session first, so that the new test passes. */
 export async function exportTest(
   store: SessionStore,
   session: string,
@@ -193,7 +188,7 @@ export async function exportTest(
   io.stdout.write(
     isKept
       ? `Stored a new recording: ${shown(fixture)}. The test ${shown(path)} is unchanged.\n`
-      : `Wrote ${shown(path)} and ${shown(fixture)}. Run it: ${formatTestCommand(runner, shown(path))}\n`,
+      : `Wrote ${shown(path)} and ${shown(fixture)}. Run it: ${testCommands[runner]} ${quoteShellWord(shown(path))}\n`,
   )
   for (const what of notCompared) writeNotice(io, `not compared: ${what}`)
   if (recording.agent.instructions === undefined)
@@ -244,16 +239,10 @@ async function checkPlayable(agent: Pick<Agent, 'config'>, recording: Recording)
   }
 }
 
-function formatTestCommand(runner: TestRunner, path: string): string {
-  const file = quoteShellWord(path)
-  switch (runner) {
-    case 'jest':
-      return `NODE_OPTIONS=--experimental-vm-modules npx jest ${file}`
-    case 'vitest':
-      return `npx vitest run ${file}`
-    default:
-      return `node --test --test-force-exit ${file}`
-  }
+const testCommands: Record<TestRunner, string> = {
+  jest: 'NODE_OPTIONS=--experimental-vm-modules npx jest',
+  vitest: 'npx vitest run',
+  node: 'node --test --test-force-exit',
 }
 
 async function exportsFunction(module: string, io: CliIO): Promise<boolean> {
@@ -266,12 +255,11 @@ function toModulePath(module: string, test: string): string {
   return /\.[cm]?tsx?$/.test(test) ? module.replace(/\.([cm]?)tsx?$/, '.$1js') : module
 }
 
-async function fileExists(path: string): Promise<boolean> {
-  return stat(path).then(
+const fileExists = (path: string): Promise<boolean> =>
+  stat(path).then(
     () => true,
     () => false,
   )
-}
 
 async function refuseReplacing(path: string, { cwd }: CliIO): Promise<void> {
   if (!(await fileExists(path))) return

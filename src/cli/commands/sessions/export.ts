@@ -4,7 +4,7 @@ import { readSession } from '../../../core/sessions/replay-session.js'
 import type { SessionStore } from '../../../core/sessions/store/store.js'
 import type { ShareOptions } from '../../../studio/export-session.js'
 import { badUsageError, defineCommand, type ParsedOptions } from '../../command.js'
-import { outOption, runnerOption, storeOption } from '../../options.js'
+import { outOption, refuseStray, runnerOption, storeOption } from '../../options.js'
 import { escapeJson, formatTimestamp, writeOutput } from '../../output.js'
 import { findSession, missingSession, withSessionStore } from '../../session-store.js'
 import { collectToolNames } from '../../transcript.js'
@@ -39,11 +39,7 @@ const optionSpecs = {
     value: 'live|MODULE',
     about: "live to execute calls in the test, or the module with the run's tools; can be repeated",
   },
-  config: {
-    short: 'c',
-    value: 'FILE',
-    about: "the run's configuration, if no module exports its agent",
-  },
+  config: { short: 'c', value: 'FILE', about: "the run's configuration, if no module exports its agent" },
   instructions: {
     short: 'i',
     value: 'TEXT',
@@ -85,7 +81,7 @@ export const exportCommand = defineCommand({
       }
       const texts = !has('without-text')
       const content =
-        form === 'html' || isPicture(form)
+        form === 'html' || form === 'card' || form === 'film'
           ? await share(store, id, { form: form === 'html' ? 'page' : form, texts })
           : await formatSession(store, id, form === 'markdown' ? (summary?.title ?? '') : undefined)
       // Like the store, a new file is readable only by its owner.
@@ -94,11 +90,12 @@ export const exportCommand = defineCommand({
   },
 })
 
-const isPicture = (form: Form): form is 'card' | 'film' => form === 'card' || form === 'film'
+const sharedForms: readonly string[] = ['html', 'card', 'film']
 const testOnlyOptions = ['runner', 'update', 'agent', 'tools', 'config', 'instructions'] as const
 
 /** @throws {CliError} for contradictory formats and options */
-function readForm({ has, text }: ExportOptions): Form {
+function readForm(parsed: ExportOptions): Form {
+  const { has, text } = parsed
   const named: Form[] = [
     ...(['html', 'markdown', 'card', 'film'] as const).filter((name) => has(name)),
     ...[text('as') ?? []].flat(),
@@ -106,10 +103,9 @@ function readForm({ has, text }: ExportOptions): Form {
   const [form = 'json', other] = new Set(named)
   if (other !== undefined)
     throw badUsageError(`--${form} and --${other} cannot be combined. Choose one form.`)
-  if (has('without-text') && form !== 'html' && !isPicture(form))
+  if (has('without-text') && !sharedForms.includes(form))
     throw badUsageError('--without-text needs --html, --card or --film.', '--without-text')
-  const stray = form === 'test' ? undefined : testOnlyOptions.find((name) => has(name))
-  if (stray !== undefined) throw badUsageError(`--${stray} needs --as test.`, `--${stray}`)
+  if (form !== 'test') refuseStray(parsed, testOnlyOptions, '--as test')
   return form
 }
 
@@ -135,11 +131,10 @@ function readTestExport({ all, has, text }: ExportOptions): TestExport {
 
 /** Markdown starts with a title, JSON does not. */
 async function formatSession(store: SessionStore, id: string, title: string | undefined): Promise<string> {
-  const session = await readSession(store, id)
-  const stored = session.toJSON()
-  return title !== undefined
-    ? formatMarkdown({ ...stored, ...(title !== '' && { name: title }) }, stored.messages)
-    : `${escapeJson(JSON.stringify(stored, null, 2))}\n`
+  const stored = (await readSession(store, id)).toJSON()
+  return title === undefined
+    ? `${escapeJson(JSON.stringify(stored, null, 2))}\n`
+    : formatMarkdown(title || (stored.name ?? `Session ${stored.id}`), stored.messages)
 }
 
 async function share(store: SessionStore, id: string, options: ShareOptions): Promise<string> {
@@ -147,16 +142,11 @@ async function share(store: SessionStore, id: string, options: ShareOptions): Pr
   return exportSession(store, id, options)
 }
 
-interface MarkdownHead {
-  id: string
-  name?: string | undefined
-}
-
 /** A conversation as Markdown. Calls and complete results are code blocks. */
-function formatMarkdown({ id, name }: MarkdownHead, messages: readonly Message[]): string {
+function formatMarkdown(title: string, messages: readonly Message[]): string {
   const names = collectToolNames(messages)
   const blocks = messages.flatMap((message) => (message.internal ? [] : formatMessage(message, names)))
-  return [`# ${toInline(name ?? `Session ${id}`)}`, ...blocks, ''].join('\n\n').trimEnd() + '\n'
+  return [`# ${toInline(title)}`, ...blocks, ''].join('\n\n').trimEnd() + '\n'
 }
 
 function formatMessage(message: Message, names: ReadonlyMap<string, string>): string[] {
@@ -182,7 +172,7 @@ function formatMessage(message: Message, names: ReadonlyMap<string, string>): st
   }
 }
 
-/** Makes a text a single line without backticks, because a backtick would end a code span. */
+/** One line without backticks, because a backtick would end a code span. */
 function toInline(text: string): string {
   return stripControls(text).replaceAll(/\s+/g, ' ').replaceAll('`', "'")
 }

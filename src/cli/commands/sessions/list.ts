@@ -2,7 +2,6 @@ import { isMachineSession } from '../../../core/sessions/log/machine-record.js'
 import { type AgentState, type Reason, isActiveState } from '../../../../machines/agent/run-result.js'
 import { formatWakeTime } from '../../../core/base/clock.js'
 import {
-  createPaint,
   formatAgo,
   formatCount,
   formatMoney,
@@ -16,7 +15,7 @@ import { StoreError, type StoreErrorCode } from '../../../core/sessions/store/st
 import type { ListedSession, SessionStore, SessionSummary } from '../../../core/sessions/store/store.js'
 import { type CliIO, defineCommand, parseTag, parseTime } from '../../command.js'
 import { selectionOptions, storeOption } from '../../options.js'
-import { formatIsoTime, formatJsonLine, formatTable, wantsColor } from '../../output.js'
+import { createOutputPaint, formatIsoTime, formatJsonLine, formatTable } from '../../output.js'
 import { describeStore, withSessionStore } from '../../session-store.js'
 
 const defaultLimit = 20
@@ -87,21 +86,20 @@ const numeric = ['messages', 'tokens', 'cost']
 /** Minimum width of titles, even on narrow terminals. */
 const minTitleWidth = 20
 
-function showTable(rows: readonly SessionRow[], hasMore: boolean, { stdout, env }: CliIO): void {
-  const paint = createPaint(wantsColor(stdout, env))
+function showTable(rows: readonly SessionRow[], hasMore: boolean, io: CliIO): void {
+  const paint = createOutputPaint(io)
   const cells = rows.map((row) => toCells(row, Date.now()))
   const widths = heads
     .slice(0, -1)
     .map((head, i) => Math.max(head.length, ...cells.map((line) => line[i]?.length ?? 0)) + 2)
-  const room = (stdout.columns ?? 160) - widths.reduce((sum, each) => sum + each, 0)
-  const titleWidth = Math.max(minTitleWidth, room)
+  const room = (io.stdout.columns ?? 160) - widths.reduce((sum, each) => sum + each, 0)
   const style = (cell: string, head: string, i: number): string =>
     head === 'state'
       ? paint(rows[i]?.value === undefined ? getListedStyle(rows[i]?.state ?? 'new') : 'bold', cell)
       : cell
-  const lines = rows.map((row, i) => [...(cells[i] ?? []), shorten(row.title, titleWidth)])
-  stdout.write(formatTable(heads, lines, { paint, numeric, style }))
-  if (hasMore) stdout.write(`${paint('dim', 'There are older sessions: --limit 0 shows all.')}\n`)
+  const lines = rows.map((row, i) => [...(cells[i] ?? []), shorten(row.title, Math.max(minTitleWidth, room))])
+  io.stdout.write(formatTable(heads, lines, { paint, numeric, style }))
+  if (hasMore) io.stdout.write(`${paint('dim', 'There are older sessions: --limit 0 shows all.')}\n`)
 }
 
 function toCells(row: SessionRow, now: number): string[] {

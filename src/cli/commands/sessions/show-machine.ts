@@ -1,10 +1,10 @@
-import { createPaint, shorten } from '../../../core/format/format-words.js'
+import { shorten } from '../../../core/format/format-words.js'
 import { listSessions } from '../../../core/run/delete-sessions.js'
 import { formatWakeTime } from '../../../core/base/clock.js'
 import { type MachineRecord, openMachineRecord } from '../../../core/sessions/log/machine-record.js'
 import type { ListedSession, LogRecord, SessionStore } from '../../../core/sessions/store/store.js'
 import type { CliIO } from '../../command.js'
-import { formatJsonLine, wantsColor } from '../../output.js'
+import { createOutputPaint, formatJsonLine } from '../../output.js'
 import { formatHead, formatLogHead } from './session-lines.js'
 
 /** How to show a `statewright/durable` session. */
@@ -24,18 +24,14 @@ export async function showMachine(
   const { id } = entry
   const records = await store.read(id, at === undefined ? {} : { to: at })
   const open = (record: LogRecord): MachineRecord => openMachineRecord(record, id) as MachineRecord
-  if (form === 'json') {
-    for (const record of records)
-      io.stdout.write(formatJsonLine({ seq: record.seq, at: record.at, ...open(record) }))
-    return
-  }
-  if (form === 'events') {
-    const width = io.stdout.columns ?? 160
-    for (const record of records) io.stdout.write(`${formatLine(record, open(record), width)}\n`)
-    return
+  const width = io.stdout.columns ?? 160
+  for (const record of form === 'state' ? [] : records) {
+    const { seq, at: time } = record
+    if (form === 'json') io.stdout.write(formatJsonLine({ seq, at: time, ...open(record) }))
+    else io.stdout.write(`${formatLine(record, open(record), width)}\n`)
   }
   const last = records.at(-1)
-  if (last) await showState(store, entry, { seq: last.seq, ...open(last) }, io)
+  if (form === 'state' && last) await showState(store, entry, { seq: last.seq, ...open(last) }, io)
 }
 
 /** The number, time and event of a record, the state after it, and the data of the event. */
@@ -53,36 +49,28 @@ async function showState(
   store: SessionStore,
   entry: ListedSession,
   { seq, machine, state, refused }: MachineRecord & { seq: number },
-  { stdout, env }: CliIO,
+  io: CliIO,
 ): Promise<void> {
-  const paint = createPaint(wantsColor(stdout, env))
+  const paint = createOutputPaint(io)
   const children: string[] = []
   for await (const { id, summary } of listSessions(store, { parent: entry.id }))
     children.push(`${id} ${summary?.state ?? 'new'}`)
-  const rows: [string, string | undefined][] = [
+  const value = formatValue(state.value)
+  const rows: readonly (readonly [string, string | null | undefined])[] = [
     ['machine', machine],
-    [
-      'state',
-      state.status === 'active' ? formatValue(state.value) : `${formatValue(state.value)} (${state.status})`,
-    ],
+    ['state', state.status === 'active' ? value : `${value} (${state.status})`],
     ['context', JSON.stringify(state.context)],
     ['output', state.output === undefined ? undefined : JSON.stringify(state.output)],
     ['error', state.error === undefined ? undefined : JSON.stringify(state.error)],
     ['refused', refused && `${refused.code}: ${refused.message}`],
-    ...Object.values(state.actors).map(({ src, at }): [string, string] => [
-      'runs',
-      `${src}, since record ${at}`,
-    ]),
-    ...state.delays.map(({ event, at }): [string, string] => [
-      'waits',
-      `${event.type} at ${formatWakeTime(at)}`,
-    ]),
-    ...children.map((child): [string, string] => ['agent', child]),
+    ...Object.values(state.actors).map(({ src, at }) => ['runs', `${src}, since record ${at}`] as const),
+    ...state.delays.map(({ event, at }) => ['waits', `${event.type} at ${formatWakeTime(at)}`] as const),
+    ...children.map((child) => ['agent', child] as const),
     ['record', `${seq} of ${entry.head}`],
-    ['holder', entry.holder ?? undefined],
+    ['holder', entry.holder],
   ]
   const lines = rows.flatMap(([name, text]) =>
-    text === undefined ? [] : [`  ${paint('dim', name.padEnd(8))} ${shorten(text, 2000)}`],
+    text == null ? [] : [`  ${paint('dim', name.padEnd(8))} ${shorten(text, 2000)}`],
   )
-  stdout.write(`${formatHead(entry, {}, paint)}\n${lines.join('\n')}\n`)
+  io.stdout.write(`${formatHead(entry, {}, paint)}\n${lines.join('\n')}\n`)
 }

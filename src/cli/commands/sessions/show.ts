@@ -1,13 +1,7 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../../machines/agent/machine-events.js'
 import { formatArguments, formatToolName } from '../../../core/format/format-call.js'
-import {
-  createPaint,
-  formatCount,
-  formatMessageText,
-  type Paint,
-  shorten,
-} from '../../../core/format/format-words.js'
+import { formatCount, formatMessageText, type Paint, shorten } from '../../../core/format/format-words.js'
 import { formatRunSummary } from '../../../core/format/run-summary.js'
 import { clearRecords } from '../../../core/sessions/clear-records.js'
 import { openRecord, type RecordContent } from '../../../core/sessions/log/log-record.js'
@@ -16,7 +10,7 @@ import { replaySession, type SessionSnapshot } from '../../../core/sessions/repl
 import type { ListedSession, SessionStore } from '../../../core/sessions/store/store.js'
 import { type CliIO, defineCommand } from '../../command.js'
 import { excludeBoth, formatCarriedOptions, storeOption } from '../../options.js'
-import { formatJsonLine, wantsColor } from '../../output.js'
+import { createOutputPaint, formatJsonLine } from '../../output.js'
 import { formatErrorLine } from '../../renderer.js'
 import { describeWait, formatResumeHint, isWorking } from '../../resume-hints.js'
 import { checkRecordExists, findSession, missingSession, withSessionStore } from '../../session-store.js'
@@ -53,15 +47,10 @@ export const showCommand = defineCommand({
       const entry = await findSession(store, positionals[0] ?? '')
       checkRecordExists(at, entry)
       const { id } = entry
-      if (isMachineSession(entry))
-        await showMachine(
-          store,
-          entry,
-          { at, form: has('json') ? 'json' : has('events') ? 'events' : 'state' },
-          io,
-        )
-      else if (has('json')) await showJson(store, id, at, io)
-      else if (has('events')) await showEvents(store, id, at, io)
+      const form = has('json') ? 'json' : has('events') ? 'events' : 'state'
+      if (isMachineSession(entry)) await showMachine(store, entry, { at, form }, io)
+      else if (form === 'json') await showJson(store, id, at, io)
+      else if (form === 'events') await showEvents(store, id, at, io)
       else showSession(entry, await replaySession(store, id, at), text('store'), io)
     })
   },
@@ -80,10 +69,9 @@ async function showEvents(store: SessionStore, id: string, to: number | undefine
   const records = await store.read(id, to === undefined ? {} : { to })
   let last = 0
   for (const record of records) {
-    const { seq, at } = record
     const entry = openRecord(record, last, id)
-    io.stdout.write(`${formatLogLine({ seq, at, entry }, io.stdout.columns ?? 160)}\n`)
-    last = seq
+    io.stdout.write(`${formatLogLine(record, entry, io.stdout.columns ?? 160)}\n`)
+    last = record.seq
   }
 }
 
@@ -93,12 +81,12 @@ function showSession(
   store: string | undefined,
   io: CliIO,
 ): void {
-  const { stdout, env } = io
-  const paint = createPaint(wantsColor(stdout, env))
-  const { messages } = replayed
-  const transcript = formatTranscript(messages, { paint, width: Math.max(40, stdout.columns ?? 100) })
-  stdout.write(
-    `${formatHead(entry, replayed, paint)}\n${transcript}${transcript === '' ? '' : '\n'}${formatStatus(entry, replayed, store, paint)}`,
+  const paint = createOutputPaint(io)
+  const width = Math.max(40, io.stdout.columns ?? 100)
+  const transcript = formatTranscript(replayed.messages, { paint, width })
+  const status = formatStatus(entry, replayed, store, paint)
+  io.stdout.write(
+    `${formatHead(entry, replayed, paint)}\n${transcript}${transcript === '' ? '' : '\n'}${status}`,
   )
 }
 
@@ -112,34 +100,27 @@ function formatStatus(
   const { seq, run, usage, snapshot } = replayed
   const { id, head: last, holder } = entry
   const carried = formatCarriedOptions({ store })
-  if (run === null || snapshot === null) {
+  if (run === null || snapshot === null)
     return `No run has started. Start one: statewright run --session ${id}${carried} 'Your prompt'\n`
-  }
   const { limits } = (snapshot.context as AgentContext).config
   const runNumber = seq === last ? entry.summary?.runs : 1
-  const summary =
-    formatErrorLine(run, paint) + formatRunSummary({ ...run, usage }, limits, null, paint, runNumber)
-  const record = `  ${paint('dim', 'record')}  ${seq} of ${last}\n`
-  if (seq < last) {
-    return `${summary}${record}This is an earlier state. To continue from it: statewright sessions fork ${id}${carried} --at ${seq}\n`
-  }
-  if (holder !== null) return `${summary}${record}Working: ${shorten(holder, 200)}\n`
-  if (isWorking(run)) {
-    return `${summary}${record}It was interrupted. Continue with: statewright resume ${id}${carried}\n`
-  }
+  const summary = formatRunSummary({ ...run, usage }, limits, null, paint, runNumber)
+  const head = `${formatErrorLine(run, paint)}${summary}  ${paint('dim', 'record')}  ${seq} of ${last}\n`
+  if (seq < last)
+    return `${head}This is an earlier state. To continue from it: statewright sessions fork ${id}${carried} --at ${seq}\n`
+  if (holder !== null) return `${head}Working: ${shorten(holder, 200)}\n`
+  if (isWorking(run)) return `${head}It was interrupted. Continue with: statewright resume ${id}${carried}\n`
   const waits = run.resumable ? `${describeWait(run).replace(/^the/, 'The')}\n` : ''
   const next = formatResumeHint(run, carried)
-  return summary + record + waits + (next === null ? '' : `${next}\n`)
-}
-
-interface NumberedEntry {
-  seq: number
-  at: number
-  entry: RecordContent
+  return head + waits + (next === null ? '' : `${next}\n`)
 }
 
 /** Formats a record as one line with its number (for `--at`), time, type, and the start of its content. */
-function formatLogLine({ seq, at, entry }: NumberedEntry, width: number): string {
+function formatLogLine(
+  { seq, at }: { seq: number; at: number },
+  entry: RecordContent,
+  width: number,
+): string {
   const kind = entry.type === 'event' ? entry.event.type.replace(/^xstate\./, '') : entry.type
   const head = formatLogHead(seq, at, kind)
   const room = Math.max(40, width - head.length - 2)
