@@ -2,6 +2,7 @@ import { createId } from '../../core/base/platform.js'
 import { systemClock, toWholeTime } from '../../core/base/clock.js'
 import { StatewrightError, configError } from '../../core/base/errors.js'
 import { expectArgument, objectRule, getOrCreate } from '../../core/base/values.js'
+import { isListed } from '../../core/sessions/store/list-options.js'
 import { parseSummary } from '../../core/sessions/store/session-title.js'
 import type { LogRecord, SyncSessionStore } from '../../core/sessions/store/store.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
@@ -188,15 +189,25 @@ function openTables({ sql }: ObjectStorage): SessionTable & ObjectTables {
     }
     return items
   }
+  const selectTimers = (where = '', ...values: Value[]): StoredTimer[] =>
+    run(`SELECT id, at, data FROM statewright_timers ${where}`, ...values)
+  const findLast = (session: string, kind: Kind, where = '', ...values: Value[]): number | undefined => {
+    const query = `SELECT max(seq) AS seq FROM statewright_items WHERE session = ? AND kind = ? ${where}`
+    return run<{ seq: number | null }>(query, session, kind, ...values)[0]?.seq ?? undefined
+  }
+  const putSession = (row: SessionRow): void => {
+    const data = JSON.stringify({ ...row, summary: row.summary && JSON.stringify(row.summary) })
+    run('INSERT OR REPLACE INTO statewright_sessions (id, data) VALUES (?, ?)', row.id, data)
+  }
 
   return {
     session: (id) =>
       run<{ data: string }>('SELECT data FROM statewright_sessions WHERE id = ?', id).map(parse)[0],
-    sessions: () => run<{ data: string }>('SELECT data FROM statewright_sessions').map(parse),
-    putSession(row) {
-      const data = JSON.stringify({ ...row, summary: row.summary && JSON.stringify(row.summary) })
-      run('INSERT OR REPLACE INTO statewright_sessions (id, data) VALUES (?, ?)', row.id, data)
-    },
+    list: (listing) =>
+      run<{ data: string }>('SELECT data FROM statewright_sessions')
+        .map(parse)
+        .filter((row) => isListed(listing, row)),
+    putSession,
     removeSession(id) {
       run('DELETE FROM statewright_items WHERE session = ?', id)
       run('DELETE FROM statewright_sessions WHERE id = ?', id)
@@ -206,14 +217,11 @@ function openTables({ sql }: ObjectStorage): SessionTable & ObjectTables {
       for (const record of records) addItem(session, 'record', record)
     },
     records: (session, from, to) => listItems(session, 'record', from, to) as LogRecord[],
-    findSnapshot(session, to) {
-      const query = `SELECT max(seq) AS seq FROM statewright_items
-        WHERE session = ? AND kind = 'record' AND seq <= ? AND type = 'snapshot'`
-      return run<{ seq: number | null }>(query, session, to)[0]?.seq ?? 1
-    },
+    findSnapshot: (session, to) => findLast(session, 'record', "AND seq <= ? AND type = 'snapshot'", to) ?? 1,
 
-    addMessage(session, { message, at, text }) {
-      addItem(session, 'message', { seq: message, at, type: '', data: text, check: '' })
+    addMessage(row, { message, at, text }) {
+      putSession(row)
+      addItem(row.id, 'message', { seq: message, at, type: '', data: text, check: '' })
     },
     messages: (session, after) =>
       listItems(session, 'message', after + 1).map(({ seq, at, data }) => ({ message: seq, at, text: data })),
@@ -221,19 +229,13 @@ function openTables({ sql }: ObjectStorage): SessionTable & ObjectTables {
       const query = "DELETE FROM statewright_items WHERE session = ? AND kind = 'message' AND seq = ?"
       for (const message of messages) run(query, session, message)
     },
-    findLastMessage(session) {
-      const query = "SELECT max(seq) AS seq FROM statewright_items WHERE session = ? AND kind = 'message'"
-      return run<{ seq: number | null }>(query, session)[0]?.seq ?? 0
-    },
+    findLastMessage: (session) => findLast(session, 'message') ?? 0,
 
     timers: {
-      get: (id) => run<StoredTimer>('SELECT id, at, data FROM statewright_timers WHERE id = ?', id)[0],
+      get: (id) => selectTimers('WHERE id = ?', id)[0],
       // An object has only the timers of one session and its sub-agents.
-      byTime: () => run<StoredTimer>('SELECT id, at, data FROM statewright_timers').sort(compareTimes),
-      byId: (id) =>
-        run<StoredTimer>('SELECT id, at, data FROM statewright_timers')
-          .filter((timer) => timer.id >= id)
-          .sort((a, b) => (a.id < b.id ? -1 : 1)),
+      byTime: () => selectTimers().sort(compareTimes),
+      byId: (id) => selectTimers('WHERE id >= ? ORDER BY id', id),
       set({ id, at, data }) {
         run('INSERT OR REPLACE INTO statewright_timers (id, at, data) VALUES (?, ?, ?)', id, at, data)
       },

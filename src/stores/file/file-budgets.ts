@@ -1,109 +1,114 @@
 import type { BudgetStore } from '../../core/budgets/budget-store.js'
-import {
-  type BudgetRecord,
-  type KeptReservation,
-  forgottenMs,
-  isInWindow,
-  refuseWindow,
-  reserveAmount,
-  settleAmount,
-} from '../../core/budgets/ledger.js'
-import type { BudgetValues, ReservationValues, Statements } from './file-statements.js'
-import { decodeText } from './database.js'
+import { type BudgetRecord, type KeptReservation, forgottenMs } from '../../core/budgets/ledger.js'
+import { createTableBudgets } from '../../core/budgets/table-budgets.js'
+import { decodeText, selectBytes, selectInteger } from './database.js'
+import type { SqliteDatabase } from './sqlite.js'
 
-/** Budgets in a store file. `write` runs a transaction, and `use` runs a read. */
+const tablesSql = `
+  CREATE TABLE IF NOT EXISTS log.budgets (
+    id TEXT PRIMARY KEY,
+    terms TEXT NOT NULL,
+    window_at INTEGER NOT NULL,
+    spent_usd INTEGER NOT NULL,
+    spent_tokens INTEGER NOT NULL,
+    reserved_usd INTEGER NOT NULL,
+    reserved_tokens INTEGER NOT NULL,
+    live INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE IF NOT EXISTS log.budget_reservations (
+    id TEXT PRIMARY KEY,
+    budget TEXT NOT NULL,
+    window_at INTEGER NOT NULL,
+    usd INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    lost TEXT
+  ) STRICT;
+  CREATE INDEX IF NOT EXISTS log.budget_expiry ON budget_reservations (budget, expires_at);
+`
+
+/** Creates the tables for budgets if they are missing. `write` runs a transaction. */
 export function createFileBudgets(
-  write: <Value>(work: (sql: Statements) => Value) => Value,
+  database: SqliteDatabase,
+  write: <Value>(work: () => Value) => Value,
   now: () => number,
 ): BudgetStore {
-  const sql = write((all) => all.prepareBudgets())
-
-  const findRow = (id: string): BudgetRecord | null => {
-    const [values] = sql.row.all([id]) as BudgetValues[]
-    return values ? toRow(values) : null
-  }
-  const putRow = (row: BudgetRecord): void => {
-    const { budget, terms, windowAt, spent, reserved, live } = row
-    sql.put.run([
-      budget,
-      terms,
-      windowAt,
-      spent.nanoUsd,
-      spent.tokens,
-      reserved.nanoUsd,
-      reserved.tokens,
-      live,
-    ])
-  }
-
-  return {
-    reserve: (options) =>
-      write(() => {
-        const time = now()
-        const stored = findRow(options.budget)
-        if (!isInWindow(time, options)) return refuseWindow(stored, options, time)
-        const expired = (sql.expired.all([options.budget, time]) as ReservationValues[]).map(toReservation)
-        const { row, changed, answer } = reserveAmount(stored, expired, options, time)
-        putRow(row)
-        for (const one of changed) {
-          const { reservation, windowAt, nanoUsd, tokens, expiresAt, lost } = one
-          sql.hold.run([reservation, options.budget, windowAt, nanoUsd, tokens, expiresAt, lost])
-        }
-        sql.forget.run([options.budget, time - forgottenMs])
-        return answer
-      }),
-
-    settle: ({ budget, reservation, nanoUsd, tokens }) =>
-      write(() => {
-        const [values] = sql.reservation.all([reservation]) as ReservationValues[]
-        const row = findRow(budget)
-        if (values === undefined || row === null) return
-        sql.drop.run([reservation])
-        putRow(settleAmount(row, toReservation(values), { nanoUsd, tokens }))
-      }),
-
-    renew: (reservations, ttlMs) =>
-      write(() => {
-        const expiresAt = now() + ttlMs
-        for (const id of reservations) sql.renew.run([expiresAt, id])
-      }),
-
-    list: (budget) =>
-      write(() => {
-        const found = budget === undefined ? sql.rows.all([]) : sql.row.all([budget])
-        const time = now()
-        return (found as BudgetValues[]).map((values) => ({ ...toRow(values), now: time }))
-      }),
-
-    replaceTerms: (budget, terms) =>
-      write(() => {
-        const row = findRow(budget)
-        if (row) putRow({ ...row, terms })
-        return row !== null
-      }),
-  }
+  const one = (sql: string) => database.prepare(sql)
+  database.exec(tablesSql)
+  const amounts = ['window_at', 'spent_usd', 'spent_tokens', 'reserved_usd', 'reserved_tokens', 'live']
+  const budgetColumns = [...['id', 'terms'].map(selectBytes), ...amounts.map(selectInteger)]
+  const selectBudget = `SELECT ${budgetColumns.join(', ')} FROM budgets`
+  const budget = one(`${selectBudget} WHERE id = ?`)
+  const budgets = one(`${selectBudget} ORDER BY id`)
+  const putBudget = one(
+    `INSERT OR REPLACE INTO budgets (id, terms, ${amounts.join(', ')}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+  )
+  const selectReservation = `SELECT ${[
+    selectBytes('id'),
+    ...['window_at', 'usd', 'tokens', 'expires_at'].map(selectInteger),
+    selectBytes('lost'),
+  ].join(', ')} FROM budget_reservations`
+  const reservation = one(`${selectReservation} WHERE id = ?`)
+  const putReservation = one(`
+    INSERT OR REPLACE INTO budget_reservations (budget, id, window_at, usd, tokens, expires_at, lost)
+    VALUES (?, ?, ?, ?, ?, ?, ?)`)
+  const expired = one(`${selectReservation} WHERE budget = ? AND lost IS NULL AND expires_at <= ?`)
+  const forget = one(
+    'DELETE FROM budget_reservations WHERE budget = ? AND lost IS NOT NULL AND expires_at <= ?',
+  )
+  const remove = one('DELETE FROM budget_reservations WHERE id = ?')
+  const renew = one('UPDATE budget_reservations SET expires_at = ? WHERE id = ? AND lost IS NULL')
+  return createTableBudgets(
+    {
+      budget: (id) => budget.all([id]).map(toBudget)[0],
+      budgets: () => budgets.all([]).map(toBudget),
+      putBudget({ budget, terms, windowAt, spent, reserved, live }) {
+        const { nanoUsd, tokens } = reserved
+        putBudget.run([budget, terms, windowAt, spent.nanoUsd, spent.tokens, nanoUsd, tokens, live])
+      },
+      reservation: (id) => reservation.all([id]).map(toReservation)[0],
+      putReservation(budget, { reservation: id, windowAt, nanoUsd, tokens, expiresAt, lost }) {
+        putReservation.run([budget, id, windowAt, nanoUsd, tokens, expiresAt, lost])
+      },
+      removeReservation: (id) => void remove.run([id]),
+      renewReservation: (id, expiresAt) => void renew.run([expiresAt, id]),
+      takeExpired(budget, time) {
+        forget.run([budget, time - forgottenMs])
+        return expired.all([budget, time]).map(toReservation)
+      },
+    },
+    now,
+    write,
+  )
 }
 
-function toRow([id, terms, windowAt, spentUsd, spentTokens, usd, tokens, live]: BudgetValues): BudgetRecord {
+type Bytes = Uint8Array
+
+function toBudget(row: unknown): BudgetRecord {
+  const [id, terms, windowAt, spentUsd, spentTokens, nanoUsd, tokens, live] = row as [
+    ...[Bytes, Bytes],
+    ...[number, number, number, number, number, number],
+  ]
+  const spent = { nanoUsd: spentUsd, tokens: spentTokens }
   return {
     budget: decodeText(id),
     terms: decodeText(terms),
     windowAt,
-    spent: { nanoUsd: spentUsd, tokens: spentTokens },
-    reserved: { nanoUsd: usd, tokens },
+    spent,
+    reserved: { nanoUsd, tokens },
     live,
   }
 }
 
-function toReservation(values: ReservationValues): KeptReservation {
-  const [id, windowAt, nanoUsd, tokens, expiresAt, lost] = values
-  const reservation = decodeText(id)
-  return {
-    reservation,
-    windowAt,
-    nanoUsd,
-    tokens,
-    expiresAt,
-    lost: lost === null ? null : (decodeText(lost) as KeptReservation['lost']),
-  }
+function toReservation(row: unknown): KeptReservation {
+  const [id, windowAt, nanoUsd, tokens, expiresAt, why] = row as [
+    Bytes,
+    number,
+    number,
+    number,
+    number,
+    Bytes | null,
+  ]
+  const lost = why && (decodeText(why) as KeptReservation['lost'])
+  return { reservation: decodeText(id), windowAt, nanoUsd, tokens, expiresAt, lost }
 }

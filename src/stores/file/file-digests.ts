@@ -16,39 +16,30 @@ const digestTableSql = `
   END;
 `
 
-const columns = [
-  selectBytes('session_id'),
-  ...['head', 'created_at'].map(selectInteger),
-  selectBytes('data'),
-].join(', ')
+type Wrap = <Value>(work: () => Value) => Value
 
-/** Creates the table for digests if it is missing. */
-export function prepareDigestStatements(database: SqliteDatabase) {
+/** Creates the table for digests if it is missing. `write` runs a transaction, and `use` runs a read. */
+export function createFileDigests(database: SqliteDatabase, write: Wrap, use: Wrap): DigestTable {
   database.exec(digestTableSql)
+  const columns = [
+    selectBytes('session_id'),
+    ...['head', 'created_at'].map(selectInteger),
+    selectBytes('data'),
+  ].join(', ')
+  const read = database.prepare(
+    `SELECT ${columns} FROM digests WHERE session_id IN (SELECT value FROM json_each(?))`,
+  )
+  const put = database.prepare(`
+    INSERT INTO digests (session_id, head, created_at, data)
+    SELECT ?, ?, ?, ? FROM sessions WHERE id = ? AND ${headSql} = ? AND ${createdAtSql} = ?
+    ON CONFLICT (session_id) DO UPDATE SET head = excluded.head, created_at = excluded.created_at, data = excluded.data`)
   return {
-    read: database.prepare(
-      `SELECT ${columns} FROM digests WHERE session_id IN (SELECT value FROM json_each(?))`,
-    ),
-    put: database.prepare(`
-      INSERT INTO digests (session_id, head, created_at, data)
-      SELECT ?, ?, ?, ? FROM sessions WHERE id = ? AND ${headSql} = ? AND ${createdAtSql} = ?
-      ON CONFLICT (session_id) DO UPDATE SET head = excluded.head, created_at = excluded.created_at, data = excluded.data`),
-  }
-}
-
-type Sql = { prepareDigests: () => ReturnType<typeof prepareDigestStatements> }
-type Ask = <Value>(work: (sql: Sql) => Value) => Value
-
-/** Digests in a store file. `write` runs a transaction, and `use` runs a read. */
-export function createFileDigests(write: Ask, use: Ask): DigestTable {
-  const sql = write((all) => all.prepareDigests())
-  return {
-    read: (sessionIds) => use(() => sql.read.all([JSON.stringify(sessionIds)]).map(readDigest)),
+    read: (sessionIds) => use(() => read.all([JSON.stringify(sessionIds)]).map(readDigest)),
 
     put: (digests) =>
       write(() => {
         for (const { sessionId, head, createdAt, data } of digests)
-          sql.put.run([sessionId, head, createdAt, data, sessionId, head, createdAt])
+          put.run([sessionId, head, createdAt, data, sessionId, head, createdAt])
       }),
   }
 }

@@ -1,5 +1,6 @@
 import { type Listing, compareListed, toIdRange } from '../../core/sessions/store/list-options.js'
-import type { SessionRow as TableRow } from '../../core/sessions/store/table-store.js'
+import { parseSummary } from '../../core/sessions/store/session-title.js'
+import type { SessionRow } from '../../core/sessions/store/table-store.js'
 import { type Prepare, decodeText, selectBytes, selectInteger } from './database.js'
 
 /** Time of the last write to a held session, whose row is not updated with each record. */
@@ -126,21 +127,6 @@ function countUpTo(one: Prepare, which: string, values: readonly unknown[]): num
   return (row as [number])[0]
 }
 
-/** The part of a session's row that determines its writer. */
-export interface LeaseRow {
-  token: string | null
-  holder: string | null
-  /** Process of the lease owner. See process-identity.ts. */
-  process: string | null
-  expiresAt: number
-}
-
-export interface SessionRow
-  extends LeaseRow,
-    Pick<TableRow, 'id' | 'head' | 'createdAt' | 'updatedAt' | 'title' | 'marks'> {
-  summary: string | null
-}
-
 /** Read from the records, because updating the session's row with each record would double the writes. */
 const createWrittenAtSql = (seq: string) =>
   `coalesce((SELECT written_at FROM records WHERE session_id = id AND seq = ${seq}), 0)`
@@ -149,28 +135,25 @@ export const createdAtSql = createWrittenAtSql('1')
 export const updatedAtSql = `max(sessions.listed_at, ${createWrittenAtSql(headSql)})`
 
 export const sessionColumns = [
-  ...[headSql, createdAtSql, updatedAtSql, 'expires_at'].map(selectInteger),
-  ...['id', 'summary', 'token', 'holder', 'process', 'title', 'marks'].map(selectBytes),
+  ...[headSql, createdAtSql, updatedAtSql, 'last_message', 'expires_at'].map(selectInteger),
+  ...['id', 'summary', 'title', 'marks', 'token', 'holder', 'process'].map(selectBytes),
 ].join(', ')
 
-type Bytes = Uint8Array | null
-
 export function readSessionRow(row: unknown): SessionRow {
-  const [head, createdAt, updatedAt, expiresAt, id, summary, token, holder, process, title, marks] = row as [
-    ...[number, number, number, number],
-    ...[Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes],
+  const [head, createdAt, updatedAt, lastMessage, expiresAt, ...texts] = row as [
+    ...[number, number, number, number, number],
+    ...(Uint8Array | null)[],
   ]
+  const [id, summary, title, marks, token, holder, process] = texts.map((text) => text && decodeText(text))
   return {
-    id: decodeText(id),
+    id: id ?? '',
     head,
     createdAt,
     updatedAt,
-    summary: summary && decodeText(summary),
-    title: title && decodeText(title),
-    marks: marks && decodeText(marks),
-    token: token && decodeText(token),
-    holder: holder && decodeText(holder),
-    process: process && decodeText(process),
-    expiresAt,
+    lastMessage,
+    summary: parseSummary(summary),
+    title: title ?? null,
+    marks: marks ?? null,
+    lease: token ? { token, holder: holder ?? '', expiresAt, instance: process ?? '' } : null,
   }
 }

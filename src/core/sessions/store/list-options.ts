@@ -141,12 +141,14 @@ export const compareListed = (a: ListPosition, b: ListPosition): number =>
   b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1)
 
 interface Listable extends ListPosition {
+  head: number
   summary: { state: AgentState | null; agent?: string; tags?: SessionTags; parent?: string } | null
 }
 
-/** Whether a session matches the list options. */
-export function isListed(listing: Listing, { id, updatedAt, summary }: Listable): boolean {
+/** Whether a session has records and matches the list options. */
+export function isListed(listing: Listing, { id, updatedAt, head, summary }: Listable): boolean {
   const { prefix, tags, states, agent, parent, children, since, before, after } = listing
+  if (head === 0) return false
   if (states !== null && !(summary?.state && states.includes(summary.state))) return false
   if (agent !== null && summary?.agent !== agent) return false
   if (parent === null ? !children && summary?.parent !== undefined : summary?.parent !== parent) return false

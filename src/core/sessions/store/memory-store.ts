@@ -3,6 +3,7 @@ import { loadOnce } from '../../base/platform.js'
 import type { BudgetStore } from '../../budgets/budget-store.js'
 import { systemClock, toWholeTime } from '../../base/clock.js'
 import type { InboxMessage } from './inbox.js'
+import { isListed } from './list-options.js'
 import { createTableTimers, createTimerTable } from './timers.js'
 import type { LogRecord, SyncSessionStore } from './store.js'
 import { createTableStore, type SessionRow, type SessionTable } from './table-store.js'
@@ -54,7 +55,7 @@ function createMemoryTable(sessions: Map<string, MemorySession>): SessionTable {
   const listMessages = (id: string): InboxMessage[] => sessions.get(id)?.inbox ?? []
   return {
     session: (id) => sessions.get(id)?.row,
-    sessions: () => [...sessions.values()].map(({ row }) => row),
+    list: (listing) => [...sessions.values()].flatMap(({ row }) => (isListed(listing, row) ? row : [])),
     putSession(row) {
       if (!sessions.has(row.id)) sessions.set(row.id, { row, records: [], inbox: [] })
     },
@@ -71,7 +72,7 @@ function createMemoryTable(sessions: Map<string, MemorySession>): SessionTable {
         0,
         listRecords(id).findLastIndex(({ seq, type }) => seq <= to && type === 'snapshot'),
       ) + 1,
-    addMessage(id, message) {
+    addMessage({ id }, message) {
       listMessages(id).push(message)
     },
     messages(id, after) {

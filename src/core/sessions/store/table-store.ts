@@ -1,6 +1,6 @@
 import { createId } from '../../base/platform.js'
 import type { InboxMessage } from './inbox.js'
-import { checkListOptions, compareListed, isListed, resolveRange } from './list-options.js'
+import { checkListOptions, compareListed, type Listing, resolveRange } from './list-options.js'
 import { checkSessionId } from './session-id.js'
 import { withTitle } from './session-title.js'
 import { changeMarks, parseMarks } from './step-marks.js'
@@ -25,21 +25,24 @@ export interface SessionRow {
   title: string | null
   /** The marks as JSON. */
   marks: string | null
-  /** The latest lease. The lease is void in other instances of the store. */
+  /** The latest lease. `instance` is the process or the instance of the store that acquired it. */
   lease: { token: string; holder: string; expiresAt: number; instance: string } | null
 }
 
 /** The rows of a store. A row may be modified before `putSession` stores it. */
 export interface SessionTable {
   session(id: string): SessionRow | undefined
-  sessions(): Iterable<SessionRow>
+  /** The sessions with records that match the listing, in any order. */
+  list(listing: Listing): SessionRow[]
   putSession(row: SessionRow): void
   removeSession(id: string): void
-  addRecords(id: string, records: readonly LogRecord[]): void
+  /** `time` is the time of the store. */
+  addRecords(id: string, records: readonly LogRecord[], time: number): void
   records(id: string, from: number, to: number): LogRecord[]
   /** Number of the last snapshot up to a record, or 1. */
   findSnapshot(id: string, to: number): number
-  addMessage(id: string, message: InboxMessage): void
+  /** Adds a message to the inbox, and stores the new `lastMessage` of its session. */
+  addMessage(row: SessionRow, message: InboxMessage): void
   messages(id: string, after: number): InboxMessage[]
   removeMessages(id: string, messages: readonly number[]): void
   /** Number of the last message in the inbox, or 0. */
@@ -49,8 +52,10 @@ export interface SessionTable {
 export interface TableStoreOptions {
   table: SessionTable
   now: () => number
-  /** The instance whose leases are valid. */
+  /** The instance that acquires leases. */
   instance?: string
+  /** Whether the leases of an instance are valid. By default, only the leases of this instance are. */
+  isLive?: (instance: string) => boolean
   /** Wraps reads from the table. */
   use?: <Value>(work: () => Value) => Value
   /** Wraps a transaction. */
@@ -59,16 +64,17 @@ export interface TableStoreOptions {
 
 const runWork = <Value>(work: () => Value): Value => work()
 
-/** Creates a store on top of a table for a single process. Implements leases, record order, lists and inboxes. */
+/** Creates a store on top of a table. Implements leases, record order, lists and inboxes. */
 export function createTableStore({
   table,
   now,
   instance = '',
+  isLive = (other) => other === instance,
   use = runWork,
   write = use,
 }: TableStoreOptions): Omit<SyncSessionStore, 'close' | 'timers'> {
   const findHolder = (row: SessionRow | undefined): string | null =>
-    row?.lease?.instance === instance && row.lease.expiresAt > now() ? row.lease.holder : null
+    row?.lease && row.lease.expiresAt > now() && isLive(row.lease.instance) ? row.lease.holder : null
 
   /** The session whose latest lease is this lease, whether expired or not. */
   const findOwned = ({ sessionId, token }: Lease): SessionRow | undefined => {
@@ -131,7 +137,7 @@ export function createTableStore({
         const row = findOwned(lease)
         if (!row?.lease || row.lease.expiresAt <= time) throw leaseLostError(lease)
         checkFollows(sessionId, records, row.head)
-        table.addRecords(sessionId, records)
+        table.addRecords(sessionId, records, time)
         if (row.head === 0) row.createdAt = time
         row.updatedAt = time
         row.head += records.length
@@ -159,8 +165,7 @@ export function createTableStore({
 
     list(options) {
       const listing = checkListOptions(options)
-      return [...use(() => table.sessions())]
-        .filter((row) => row.head > 0 && isListed(listing, row))
+      return use(() => table.list(listing))
         .map(toListed)
         .sort(compareListed)
         .slice(0, listing.limit)
@@ -198,8 +203,7 @@ export function createTableStore({
           const row = findWritten(sessionId)
           if (row === undefined) throw unknownSessionError(sessionId)
           const message = (row.lastMessage += 1)
-          table.putSession(row)
-          table.addMessage(sessionId, { message, at: now(), text })
+          table.addMessage(row, { message, at: now(), text })
           return { message, holder: findHolder(row) }
         }),
 

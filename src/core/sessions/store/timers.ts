@@ -80,10 +80,10 @@ export async function removeTimer(timers: SessionTimers, id: string): Promise<bo
 /** Timer storage, indexed by id and by time. */
 export interface TimerTable {
   get(id: string): StoredTimer | undefined
-  /** Iterates in time order, starting with this timer. */
-  byTime(from: StoredTimer): Iterable<StoredTimer>
-  /** Iterates in id order, starting with this id. */
-  byId(from: string): Iterable<StoredTimer>
+  /** Iterates in time order from this timer. May end after `limit` timers, or at a timer later than `until`. */
+  byTime(from: StoredTimer, until: number, limit: number): Iterable<StoredTimer>
+  /** Iterates in id order, starting with this id. May end after `limit` timers. */
+  byId(from: string, limit: number): Iterable<StoredTimer>
   set(timer: StoredTimer): void
   delete(timer: StoredTimer): void
 }
@@ -106,7 +106,7 @@ export function createTableTimers(now: () => number, table: TimerTable): SyncSes
     listDue({ limit, after }) {
       const time = now()
       const timers: StoredTimer[] = []
-      for (const timer of table.byTime(after ?? firstTimer)) {
+      for (const timer of table.byTime(after ?? firstTimer, time, limit + 1)) {
         if (timer.at > time || timers.length >= limit) break
         if (after === undefined || compareTimes(timer, after) > 0) timers.push(timer)
       }
@@ -115,7 +115,7 @@ export function createTableTimers(now: () => number, table: TimerTable): SyncSes
     list({ prefix, limit, after }) {
       const timers: StoredTimer[] = []
       const from = after !== undefined && after > prefix ? after : prefix
-      for (const timer of table.byId(from)) {
+      for (const timer of table.byId(from, limit + 1)) {
         if (!timer.id.startsWith(prefix) || timers.length >= limit) break
         if (timer.id !== after) timers.push(timer)
       }
@@ -152,7 +152,7 @@ export function createTimerTable(): TimerTable {
   }
 }
 
-const firstTimer: StoredTimer = { id: '', at: -Infinity, data: '' }
+const firstTimer: StoredTimer = { id: '', at: Number.MIN_SAFE_INTEGER, data: '' }
 
 const compareIds = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
