@@ -18,8 +18,7 @@ const sliceLength = 512
 let loadingTokenizer: Promise<Tokenizer> | undefined
 
 /**
- * The default tokenizer: `o200k_base` from the package gpt-tokenizer. OpenAI's models have used this encoding since
- * GPT-4o, and it is a good estimate for other models. Loaded on first use.
+ * `o200k_base` of gpt-tokenizer, OpenAI's encoding since GPT-4o and a good estimate for other models.
  * @throws {StatewrightError} `missing_package`
  */
 export function loadDefaultTokenizer(): Promise<Tokenizer> {

@@ -68,10 +68,7 @@ type Attached = Pick<AgentContext, 'messages' | 'skills'>
 
 const attachedByFit = new WeakMap<Fit, { skills: readonly ActiveSkill[]; fit: Fit }>()
 
-/**
- * Appends the verbatim instructions of active skills to the note of the fit if the fit omits these instructions.
- * Returns the same object until the fit or the skills change.
- */
+/** Appends the instructions of active skills that the fit omits. Cached until fit or skills change. */
 export function attachSkills({ messages, skills }: Attached, fit: Fit | null): Fit | null {
   if (fit === null || skills.length === 0 || !isValidGap(messages, fit)) return fit
   const known = attachedByFit.get(fit)

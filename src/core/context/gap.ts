@@ -3,18 +3,13 @@ import type { Message } from '../../../machines/agent/messages.js'
 import { truncate } from '../../../guards/lib/cut.js'
 import { isTurnOpening } from '../sessions/find-turn.js'
 
-/** Input for a strategy, for a request that exceeds the window. */
 export interface FitSituation {
   readonly messages: readonly Message[]
-  /** The tokens of each message. */
   readonly sizes: readonly number[]
-  /** The tokens outside the transcript: instructions, tools, nudges. */
   readonly fixed: number
-  /** The maximum tokens of a request. */
   readonly window: number
   /** The fit that the request has outgrown. Messages that it omitted stay omitted. */
   readonly previous: Fit | null
-  /** The tokens of a note, as a message. */
   readonly noteSize: (note: string) => number
 }
 
@@ -50,7 +45,6 @@ export function listLeftOut(messages: readonly Message[], gap: Gap): Message[] {
 const maxNames = 8
 const maxNameLength = 64
 
-/** The marker for omitted messages. The marker states their number, roles, tool calls and time range. */
 export function formatGapMarker(dropped: readonly Message[]): string {
   const nouns = { user: 'user message', assistant: 'answer', tool: 'tool result', system: 'system message' }
   const whose = Object.entries(nouns).flatMap(([role, noun]) => {
@@ -96,7 +90,6 @@ function formatCount(count: number, noun: string): string {
 export interface GapDemands {
   /** Whether to keep the first user message, unless it was already omitted. */
   keepFirst: boolean
-  /** The tokens reserved for a note in the gap. 0 if the gap has no note. */
   note: number
 }
 
@@ -136,7 +129,6 @@ export function planGap(situation: FitSituation, { keepFirst, note }: GapDemands
   return fitting
 }
 
-/** Creates a gap. Kept messages directly after the head are counted as part of the head. */
 function toGap(head: number, from: number, keep: readonly number[]): Gap {
   const joining = keep.findIndex((index, i) => index !== head + i)
   const count = joining === -1 ? keep.length : joining

@@ -1,13 +1,11 @@
 import type { Fit, Gap } from '../../../machines/agent/fit.js'
 import { type FitSituation, formatGapMarker, type GapDemands, listLeftOut, planGap } from './gap.js'
 
-/** Shortens a transcript. Returns a fit that brings the request within the window, or null. */
 export type FitStrategy = (situation: FitSituation) => Fit | null
 
 /**
- * Applies a strategy and checks the fit against the actual request, because merged messages differ from the sum of
- * their tokens. Each further attempt uses a window that is smaller by the excess. Returns null if no fit is small
- * enough.
+ * Checks the fit against the actual request, because merged messages differ from the sum of their tokens. Each
+ * further attempt uses a window that is smaller by the excess.
  */
 export function drawFit(
   strategy: FitStrategy,
@@ -27,16 +25,12 @@ export function drawFit(
 /** Omits nothing. A request that does not fit is not sent. */
 export const fitNothing = (): null => null
 
-/** Keeps the newest messages that fit, without a note about the earlier messages. */
 export const fitSlidingWindow: FitStrategy = (situation) => {
   const gap = planGap(situation, { keepFirst: false, note: 0 })
   return gap && { ...gap, note: null }
 }
 
-/**
- * Keeps the first user message and the newest messages, with a marker for the omitted messages. If the window is too
- * small, drops the first message, then the marker.
- */
+/** If the window is too small, drops the first message, then the marker. */
 export const fitCompact: FitStrategy = (situation) => {
   const marked = (keepFirst: boolean) =>
     fitWithNote(situation, { keepFirst }, (gap) => formatGapMarker(listLeftOut(situation.messages, gap)))

@@ -14,10 +14,7 @@ const cuts = [
   { result: 20, text: 60 },
 ]
 
-/**
- * Creates the request for a summary, without tools and within the window. Shortens texts as far as needed, tool results
- * first. Returns null if that is not enough. `base` is a request of the run that provides the parameters.
- */
+/** Shortens texts as far as needed, tool results first. `base` is a request with the parameters. */
 export function createSummaryRequest(
   base: ModelRequest,
   { fresh, earlier, limit }: SummaryPlan,
@@ -40,10 +37,7 @@ export function createSummaryRequest(
   return null
 }
 
-/**
- * Formats the instructions for a summary. A token is about three quarters of a word. Models count imprecisely, so the
- * limit in words includes a margin.
- */
+/** A token is about three quarters of a word. Models count imprecisely, hence a margin. */
 function formatInstructions(limit: number): string {
   return `${task} Answer with only the notes, in at most ${Math.max(10, Math.floor(limit / 2))} words.`
 }

@@ -8,7 +8,6 @@ const perRequest = 3
 
 /** Counts the tokens of requests as they are sent. Messages and tools are immutable, so their counts are cached. */
 export interface TokenCounter {
-  /** Tokens of a plain text. */
   readonly text: (text: string) => number
   /**
    * Tokens of a message: its text, calls and provider items, plus 4 for its role. An image counts as 765 tokens (85
@@ -17,7 +16,6 @@ export interface TokenCounter {
   readonly message: (message: Message) => number
   readonly instructions: (request: ModelRequest) => number
   readonly tools: (request: ModelRequest) => number
-  /** Tokens of a request apart from its messages, which are instructions, tools and nudges. */
   readonly fixed: (request: ModelRequest) => number
   readonly request: (request: ModelRequest) => number
 }
@@ -52,7 +50,6 @@ export function createTokenCounter(
   return counter
 }
 
-/** Caches the count of the latest text. */
 function memoizeLatest(count: (text: string) => number): (text: string) => number {
   let known: { text: string; tokens: number } | undefined
   return (text) => {

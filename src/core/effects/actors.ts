@@ -20,22 +20,15 @@ import { retrieveSnippets } from './build-request.js'
 import { requestModel } from './request-model.js'
 import { loadScreening, ToolBatch } from './run-tools.js'
 
-// Optional features. Each is loaded only by agents that use it.
 const loadStep = loadOnce(() => import('./prepare-step.js'))
 const loadGuards = loadOnce(() => import('./consult-guards.js'))
 const loadFitting = loadOnce(() => import('./fit-transcript.js'))
 
-/** The actors that the machine invokes, bound to an agent. */
 export function createActors(parts: AgentParts) {
-  /** The parts of the agent that currently handles the session. */
   const speaking = ({ context }: Pick<EffectScope, 'context'>): AgentParts =>
     toSpeaker(parts, context.speaker)
   const counters = new WeakMap<AgentParts, Promise<TokenCounter>>()
   return {
-    /**
-     * Makes one attempt. Deltas are emitted as they arrive. The machine receives the complete response, or a failure as
-     * plain data.
-     */
     requestModel: fromAgent<ModelOutput, { conclude: boolean }>(async (effect) => {
       const { runtime, context } = effect
       const stream = runtime.openStream(getStepId(context), context.attempt)
@@ -68,10 +61,7 @@ export function createActors(parts: AgentParts) {
     screenOutput: fromAgent(async (effect) => (await loadScreening()).screenOutput(parts, effect)),
     prepareStep: fromAgent(async (effect) => (await loadStep()).prepareStep(speaking(effect), effect)),
     retrieve: fromAgent(async (effect) => retrieveSnippets(parts, effect)),
-    /**
-     * Fits the transcript into the context window. Rejects with a plain failure: `context_overflow` if nothing fits,
-     * `missing_package` without a tokenizer.
-     */
+    /** Rejects with `context_overflow` if nothing fits, and with `missing_package` without a tokenizer. */
     fitContext: fromAgent<CompactionOutput>(async (effect) => {
       const { fitTranscript, loadCounter, toActorError } = await loadFitting()
       const agent = speaking(effect)
@@ -90,7 +80,6 @@ export function createActors(parts: AgentParts) {
 
 type Work<Input> = { input: Input } & Pick<EffectScope, 'abort' | 'self'>
 
-/** Creates an actor that works for the agent that invoked it. */
 const fromAgent = <Output, Input = NonReducibleUnknown>(
   work: (effect: { input: Input } & EffectScope) => Promise<Output>,
 ) =>
@@ -147,7 +136,6 @@ export function fromEffect<Output, Input = NonReducibleUnknown>(
   })
 }
 
-/** Waits until an absolute time. */
 const backOff = fromPromise<void, { until: number }>(({ input, signal, self }) => {
   const { clock, time } = getAgent(self).runtime
   return new Promise((resolve) => {
@@ -157,8 +145,7 @@ const backOff = fromPromise<void, { until: number }>(({ input, signal, self }) =
       const delay = Math.max(0, input.until - time.now())
       timer = clock.setTimeout(() => {
         const left = input.until - time.now()
-        // Platform timers can fire early, and their delay is limited. The check on progress prevents an endless wait on
-        // a clock that does not advance.
+        // Platform timers can fire early. The check prevents an endless wait on a clock that does not advance.
         if (left > 0 && (left < delay || left <= 1)) wait()
         else resolve()
       }, delay)
@@ -170,7 +157,6 @@ const backOff = fromPromise<void, { until: number }>(({ input, signal, self }) =
   })
 })
 
-/** Sends DEADLINE at an absolute time. */
 const deadline = fromCallback<AgentMachineEvent, { at: number }>(({ input, sendBack, self }) => {
   const { clock, time } = getAgent(self).runtime
   let timer: unknown

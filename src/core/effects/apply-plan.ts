@@ -30,7 +30,6 @@ export function applyPlan(base: AgentParts, context: AgentContext | null): Agent
   }
 }
 
-/** Keeps the agent's tool choice only if the step has that tool. */
 function keepChoice({ toolChoice }: AgentParts, tools: readonly string[]): AgentParts['toolChoice'] {
   const isLeft = typeof toolChoice === 'object' ? tools.includes(toolChoice.name) : tools.length > 0
   return isLeft ? toolChoice : undefined
@@ -68,9 +67,7 @@ function narrowTools(set: ToolSet, names: readonly string[]): ToolSet {
   }
 }
 
-/**
- * Limits a list of tools to these names. Cached because providers and token counters cache lists of tools by identity.
- */
+/** Cached, because providers and token counters cache lists of tools by identity. */
 function narrowSpecs(
   offered: readonly ToolSpec[],
   names: readonly string[],

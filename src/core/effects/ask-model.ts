@@ -34,40 +34,28 @@ import { watchIdle } from './watch-idle.js'
 import type { Clock } from '../base/clock.js'
 import type { SafeTelemetry } from '../telemetry/safe-telemetry.js'
 
-/**
- * The code that classifies failures. Loaded before the first request, because a page that has lost its connection could
- * not load it after a failure.
- */
+/** Loaded before the first request, because a page that has lost its connection could not load it later. */
 let failures: typeof Failures | undefined
 
-/** The run that sends a model request. */
 export type AskScope = { parts: AgentParts } & Omit<EffectScope, 'self'>
 
-/** A request and its callbacks. */
 export interface AskOptions<Output> {
   request: ModelRequest
   purpose: TelemetryRequestInfo['purpose']
-  /** Whether the price of the request must be known. */
   needsPrice: boolean
-  /** Called right before the request is sent. */
   onSend?: () => Promise<void> | undefined
   onDelta: (text: string, reasoning: string) => void
-  /** Receives the parts of calls. Omitted if partial calls are not needed. */
   onToolCall?: ModelRequestOptions['onToolCallDelta'] | undefined
-  /** Called when a tool that the provider runs has started or ended. */
   onHosted?: ModelRequestOptions['onHostedCall']
-  /** Called when the request moves to the next fallback model and the deltas so far are dropped. */
   onFallback?: () => void
-  /** Returns the cleared text of an answer that failed midway. */
   getKnownText: (partialText: string) => string
   /** Converts the whole answer to the output. If it throws, the request fails. */
   toOutput: (response: ModelResponse, price: () => Usage | Promise<Usage>) => Promise<Output>
 }
 
 /**
- * The only function that sends model requests. Before a request is sent, the log must be durable, and required prices
- * and budgets must be available. Each request has a silence limit. Every outcome is classified and billed. Rejects with
- * a plain failure.
+ * The only function that sends model requests: once the log is durable and prices and budgets are known, with a limit
+ * on silence. Every outcome is classified and billed. Rejects with a plain failure.
  */
 export async function askModel<Output>(
   { parts, runtime, context, abort }: AskScope,
@@ -189,7 +177,6 @@ export async function askModel<Output>(
   }
 }
 
-/** Loaded only by agents with shared budgets. */
 const loadHold = loadOnce(() => import('./budget-hold.js'))
 
 /** Reserves the maximum cost of the request. Rejects with a plain failure if nothing was sent. */
@@ -234,7 +221,6 @@ function findRefusal(
   })
 }
 
-/** Warnings that were already emitted, per run, because most providers repeat them with every request. */
 const warningsByRun = new WeakMap<AgentRuntime, Set<string>>()
 
 function warnOnce(runtime: AgentRuntime, code: unknown, message: unknown): void {
@@ -260,10 +246,7 @@ function checkPreflightBudget(request: ModelRequest, context: AgentContext): voi
   })
 }
 
-/**
- * The failure message for people and logs. Providers can repeat request content in this message, so the message passes
- * the output shields like an answer.
- */
+/** Providers can repeat the request in this message, so it passes the output shields like an answer. */
 async function screenFailureMessage(
   { message }: ModelFailure,
   error: unknown,
@@ -277,10 +260,7 @@ async function screenFailureMessage(
 
 const withheldMessage = 'The provider failed. A shield withheld the error message.'
 
-/**
- * Emits the switch to the next model. The request to that model does not wait for shields. With output shields, the
- * provider's message is therefore omitted.
- */
+/** The next request does not wait for shields, so with output shields the provider's message is omitted. */
 function emitFallback(
   { parts, runtime, context }: AskScope,
   { provider, model }: AskedModel,
@@ -348,7 +328,6 @@ class MeasuredRequest {
     this.#info.firstChunkAt ??= this.#clock.now()
   }
 
-  /** Records that the request waits for a limiter. Null ends the wait. */
   noteWait(wait: { limiter: string } | null): void {
     const { waits } = this.#info
     const now = this.#clock.now()
@@ -370,7 +349,6 @@ class MeasuredRequest {
     this.around(() => undefined)
   }
 
-  /** Records the response. The provider's response id is passed only to telemetry. */
   noteResponse(response: ModelResponse, { id }: ModelResponse): void {
     this.#info.response = response
     this.#info.responseId = typeof id === 'string' && id !== '' ? truncate(scrubEvidence(id), 200) : null

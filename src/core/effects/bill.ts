@@ -14,7 +14,6 @@ import { ModelError, type ModelProvider, type ModelRequest } from '../models/pro
 import type { PriceBook } from '../prices/price-book.js'
 import { estimatePartialUsage, estimateUsage } from '../prices/estimate-tokens.js'
 
-/** The requested model, which determines the price. */
 export type AskedModel = Pick<ModelProvider, 'provider' | 'model'>
 
 interface BillItem {
@@ -23,7 +22,6 @@ interface BillItem {
   estimated: boolean
 }
 
-/** The usage and cost of one request, including all fallback models. */
 export class Bill {
   readonly #prices: PriceBook
   readonly #request: ModelRequest
@@ -33,7 +31,6 @@ export class Bill {
   #text = ''
   #reasoning = ''
   #answer: BillItem | null = null
-  /** The usage of models that were replaced. */
   readonly #givenUp: BillItem[] = []
 
   constructor(
@@ -61,10 +58,7 @@ export class Bill {
     return spent && this.#priceNow(spent)
   }
 
-  /**
-   * Called when the whole answer has arrived, although its processing may take longer. If the response has no usage,
-   * `total` is the token count, and the output's share of it is estimated.
-   */
+  /** The processing may take longer. `total` is the only known count if the response has no usage. */
   receive({ usage, ...response }: ModelResponse, total: number | null): void {
     const guess = usage === null && (this.#estimates || total !== null)
     const estimate = guess ? estimateUsage(this.#request, response) : noUsage
@@ -78,10 +72,7 @@ export class Bill {
     return this.#sumItems([...this.#givenUp, this.#answer])
   }
 
-  /**
-   * The reported usage, or an estimate if part of an answer arrived. Null for a refused request, because such a request
-   * costs nothing.
-   */
+  /** Null for a refused request, because it costs nothing. */
   async getFailureUsage(failure: ModelFailure): Promise<Usage | null> {
     const last = this.#findFailureItem(failure)
     const items = last ? [...this.#givenUp, last] : this.#givenUp
@@ -129,7 +120,6 @@ export class Bill {
   }
 }
 
-/** Splits a total into input and estimated output. */
 function splitTotal({ outputTokens, reasoningTokens }: TokenUsage, totalTokens: number): TokenUsage {
   const output = Math.min(outputTokens, totalTokens)
   return {
@@ -154,7 +144,6 @@ function toUsage({ tokens, estimated }: BillItem, cost: number | null): Usage {
   return extendObject(pickCounts(tokens), { cost: cost ?? tokens.providerCost ?? null, estimated })
 }
 
-/** The error for a request that is not sent because a budget refuses it. */
 export class OverBudgetError extends ModelError {
   /** The shared budget, or undefined for the run's own limits. */
   readonly budget: string | undefined
@@ -171,13 +160,11 @@ export class OverBudgetError extends ModelError {
   }
 }
 
-/** The machine's code for a budget error. */
 export const toBudgetCode = ({ code }: BudgetError): string =>
   code === 'budget_exceeded'
     ? 'shared_budget'
     : `shared_${code}`.replace(/^shared_unknown/, 'shared_budget_unknown')
 
-/** The plain failure for a memory search that a budget refuses. */
 export function toRefusedSearch(error: BudgetError): ModelActorError {
   const { message, subject } = error
   const failure = createModelFailure({ kind: 'fatal', code: toBudgetCode(error), message })
@@ -185,7 +172,6 @@ export function toRefusedSearch(error: BudgetError): ModelActorError {
   return rememberThrown(refused, error)
 }
 
-/** The machine's codes for requests refused by a budget. */
 const ourCodes = /^(token_budget|shared_budget(_\w+)?)$/
 
 /** Adds a prefix to a budget code that comes from a provider, because such a code does not refer to our budget. */

@@ -20,7 +20,6 @@ import type { ModelRequest } from '../models/provider.js'
 import { estimateRequestTokens } from '../prices/estimate-tokens.js'
 import type { PriceBook } from '../prices/price-book.js'
 
-/** The request to reserve for. */
 export interface HoldScope {
   parts: AgentParts
   runtime: AgentRuntime
@@ -29,17 +28,12 @@ export interface HoldScope {
   abort: CallAbort
 }
 
-/**
- * The reservation for one request in the shared budgets, for its current model. The reservation is settled exactly
- * once.
- */
+/** The reservation in the shared budgets for the current model of a request. Settled exactly once. */
 export class BudgetHold {
   readonly #scope: HoldScope
   #model: AskedModel
   #held: HeldAmount[] = []
-  /** Whether the request may have cost money. */
   #isAsked = false
-  /** Settled usage of the models that were replaced. */
   #before = { usd: 0, tokens: 0 }
 
   private constructor(scope: HoldScope, model: AskedModel) {
@@ -47,23 +41,17 @@ export class BudgetHold {
     this.#model = model
   }
 
-  /**
-   * Reserves the worst case in every budget, or in none.
-   *
-   * @throws {OverBudgetError} or the reason for the abort
-   */
+  /** @throws {OverBudgetError} or the reason for the abort */
   static async open(scope: HoldScope): Promise<BudgetHold> {
     const hold = new BudgetHold(scope, scope.parts.model)
     await hold.#take()
     return hold
   }
 
-  /** Marks the request as sent. From now on, it may cost money. */
   markAsked(): void {
     this.#isAsked = true
   }
 
-  /** Switches to another model. `spent` is the usage of the previous model. */
   async switchModel(next: AskedModel, failure: ModelFailure | null, spent: Usage | null): Promise<void> {
     if (spent !== null)
       this.#before = {
@@ -76,20 +64,17 @@ export class BudgetHold {
     await this.#take()
   }
 
-  /** Settles after the complete answer has arrived. */
   async settleAnswer(usage: Usage, isReported: boolean): Promise<void> {
     if (isReported) learnInputTokens(this.#model, this.#scope.request, usage.inputTokens)
     // The cost is unknown without usage and without an estimate.
     await this.#settle(isReported || usage.estimated ? this.#takeBefore(toPaid(usage)) : null)
   }
 
-  /** Settles after the request failed or was stopped. */
   async settleFailure(failure: ModelFailure, usage: Usage | null, error: unknown): Promise<void> {
     if (!this.#isAsked) return this.#settle({ usd: 0, tokens: 0 })
     await this.#settle(usage === null ? this.#judgeFailure(failure, error) : this.#takeBefore(toPaid(usage)))
   }
 
-  /** Settles after the request was stopped. `usage` is the known part. */
   async settleStopped(usage: Usage | null): Promise<void> {
     if (!this.#isAsked) return this.#settle({ usd: 0, tokens: 0 })
     await this.#settle(usage === null ? null : this.#takeBefore(toPaid(usage)))
@@ -137,10 +122,7 @@ export class BudgetHold {
     }
   }
 
-  /**
-   * Settles the reservation. Null means that the cost is unknown, so the reserved amount counts in full. Only the first
-   * call has an effect.
-   */
+  /** Null counts the reserved amount in full, as the cost is unknown. Only the first call has an effect. */
   async #settle(paid: Paid | null): Promise<void> {
     const held = this.#held
     this.#held = []
@@ -177,10 +159,7 @@ function countTokens({ inputTokens, outputTokens }: Usage): number {
   return inputTokens + outputTokens
 }
 
-/**
- * Converts the error of a budget. An exhausted budget ends the run or makes it wait. An unavailable store may recover,
- * so the request is retried.
- */
+/** An exhausted budget ends the run or makes it wait. An unavailable store may recover. */
 function toOverBudgetError(error: unknown, budget: string, now: number): OverBudgetError {
   const message = describeError(error)
   if (!(error instanceof BudgetError)) {
@@ -193,10 +172,8 @@ function toOverBudgetError(error: unknown, budget: string, now: number): OverBud
   )
 }
 
-/** The maximum usage and cost of a request. */
 interface WorstCase {
   inputTokens: number
-  /** Maximum output tokens. Null if the request has no output cap. */
   outputCap: number | null
 }
 
@@ -210,14 +187,11 @@ export function findWorstCase(model: AskedModel, request: ModelRequest): WorstCa
   }
 }
 
-/** Calibrates the worst case with the number of input tokens that a model reported. */
 export function learnInputTokens(model: AskedModel, request: ModelRequest, inputTokens: number): void {
   learnInputCount(nameOf(model), estimateRequestTokens(request), inputTokens)
 }
 
-/**
- * The cost of the worst case in USD, or null without a price. The cost assumes that all input is written to a cache.
- */
+/** In USD, or null without a price. Assumes that all input is written to a cache. */
 export async function priceWorstCase(
   prices: PriceBook,
   { provider, model }: AskedModel,

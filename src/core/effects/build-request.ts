@@ -48,7 +48,6 @@ export function buildRequest(parts: AgentParts, context: AgentContext, conclude:
   return offersAll ? whole : { ...whole, tools: appendLoadedTools(parts.tools, whole.tools, context.loaded) }
 }
 
-/** Appends the list of deferred tools to the instructions. Cached by tool set. */
 function addToolIndex({ instructions, tools: { deferred } }: AgentParts, search: ToolSearch): string | null {
   let index = indexes.get(deferred)
   if (index === undefined) {
@@ -77,16 +76,14 @@ function appendLoadedTools(
   return tools
 }
 
-/** Lists with loaded tools, cached because providers and token counters cache lists of tools by identity. */
 const appended = new WeakMap<
   readonly string[],
   { deferred: readonly Tool[]; offered: readonly ToolSpec[]; tools: readonly ToolSpec[] }
 >()
 
 /**
- * Whether to keep the tools and forbid calls. Tools are part of the cached prefix, so a request without them would be
- * charged in full. The tools are kept if the model respects a ban on calls and the answer itself is not a call, unless
- * the transcript was compacted and space is limited.
+ * Tools are part of the cached prefix, so a request without them would be charged in full. A compacted transcript
+ * needs the space. An answer that is itself a call must not be forbidden.
  */
 function canForbidCalls({ model, tools: { offered: tools }, output, extraBody }: AgentParts): boolean {
   if (model.canForbidCalls !== true || tools.length === 0) return false
@@ -94,7 +91,6 @@ function canForbidCalls({ model, tools: { offered: tools }, output, extraBody }:
   return output === undefined || canTakeFormat(output, { tools }, model)
 }
 
-/** Formats the retrieved snippets as data for the request. The snippets are not part of the transcript. */
 function formatRetrieved({ retrieved }: AgentContext): string[] {
   return retrieved && retrieved.length > 0 ? [formatSnippets(retrieved)] : []
 }
@@ -102,7 +98,6 @@ function formatRetrieved({ retrieved }: AgentContext): string[] {
 const finalAnswer =
   'This is your final answer. You cannot call any more tools. Answer now with what you know.'
 
-/** Searches memory for the last user message. */
 export async function retrieveSnippets(
   parts: AgentParts,
   { abort, self, runtime, context }: EffectScope,
@@ -128,17 +123,13 @@ export async function retrieveSnippets(
   }
 }
 
-/** The summary or a short description of the problem, with the usage. */
 export interface Summary {
   text: string | null
   problem: string
   usage: Usage | null
 }
 
-/**
- * Makes one attempt at a summary. Emits no `stream_chunk`, only a step marked as a summary. Failures are returned as an
- * outcome. Rejects only if it is stopped.
- */
+/** Emits no `stream_chunk`, only a step marked as a summary. Rejects only if it is stopped. */
 export async function requestSummary(scope: AskScope, request: ModelRequest): Promise<Summary> {
   const { context, abort } = scope
   let written = ''

@@ -12,19 +12,14 @@ import { withheldReasoning } from '../../../machines/agent/screening.js'
 import { getReadableText } from '../shields/readable-text.js'
 import { nameCall } from '../models/calls.js'
 
-/** A call that is being streamed. */
 interface StreamedCall {
   id: string
   name: string
-  /** The call's arguments that have not been emitted. */
   pending: string
   state: 'unnamed' | 'empty' | 'streams' | 'whole'
 }
 
-/**
- * Emits the parts of an answer's calls under their final ids. Calls whose id may change, calls to the final tool and
- * calls through `call_tool` are emitted only when complete.
- */
+/** Uses final ids. Calls whose id may change, and calls to some tools, are emitted only when complete. */
 export class CallStream {
   readonly #stream: AnswerStream
   readonly #wholeTools: readonly (string | undefined)[]
@@ -42,7 +37,6 @@ export class CallStream {
     this.#wholeTools = wholeTools
   }
 
-  /** Restarts counting, because another model answers. */
   restart(): void {
     this.#calls = new Map()
     this.#ids = new Set()
@@ -119,10 +113,7 @@ type Reasoning = Pick<
   'reasoning' | 'reasoningDetails' | 'providerItems' | 'media' | 'annotations'
 >
 
-/**
- * Returns the answer with the reasoning that output shields have cleared. Blocked reasoning is omitted, and the run
- * continues. Signed details and provider items are either sent back unchanged or omitted.
- */
+/** Omits what output shields block. Signed details and provider items are sent back unchanged or omitted. */
 export async function clearReasoning<Response extends Reasoning>(
   parts: AgentParts,
   scene: Omit<EffectScope, 'self'>,
@@ -169,19 +160,15 @@ function listTexts(value: Json): string[] {
   return Object.entries(value).flatMap(([key, item]) => (keysWithoutText.has(key) ? [] : listTexts(item)))
 }
 
-/**
- * Keys with values that only the provider reads. Shields would report ids and ciphertexts as secrets or card numbers.
- */
+/** Only the provider reads them. Shields would report ids and ciphertexts as secrets or card numbers. */
 const keysWithoutText = new Set(
   `id call_id itemId fingerprint signature thoughtSignature redactedData encrypted_content reasoningEncryptedContent`.split(
     ' ',
   ),
 )
 
-/** Receives the deltas of an answer. */
 export interface DeltaSink {
   write(text: string, reasoning: string): void
-  /** Drops the text written so far, because another answer starts. */
   restart(): void
   /** Ends the stream. Text that is still held back waits for the screening of the complete answer. */
   finish?(): Promise<void>
@@ -220,7 +207,6 @@ export function createClearedStream(
   }
 }
 
-/** The call ids in a run's transcript, up to the message with this index. */
 interface UsedIds {
   ids: Set<string>
   messages: number
@@ -229,7 +215,6 @@ interface UsedIds {
 const noIds: ReadonlySet<string> = new Set()
 const usedByRun = new WeakMap<AgentRuntime, UsedIds>()
 
-/** Returns a function that makes the call ids of the next message unique in the session. */
 export function createCallNamer(runtime: AgentRuntime, context: AgentContext): (id: string) => string {
   return (id) => nameCall(id, context.lastMessageNumber + 1, collectUsedIds(runtime, context))
 }

@@ -35,11 +35,7 @@ export async function checkPriceKnown(
   }
 }
 
-/**
- * Checks before the first request that the search engine for deferred tools is installed, instead of failing at the
- * first search.
- * @throws {ConfigError} `missing_package`
- */
+/** So that a missing engine does not fail the first search. @throws {ConfigError} `missing_package` */
 export async function checkSearchInstalled({ search }: Pick<ToolSet, 'search'>): Promise<void> {
   try {
     await search?.ready()
@@ -57,10 +53,7 @@ const anyUsage = {
   reasoningTokens: 0,
 }
 
-/**
- * Checks before the first request that a tokenizer is installed, instead of failing when a request becomes too large.
- * @throws {ConfigError} `missing_package`
- */
+/** So that a missing tokenizer does not fail a later request. @throws {ConfigError} `missing_package` */
 export async function checkTokenizerInstalled(
   { tokenizer }: AgentParts,
   { context }: AgentConfig,
@@ -75,7 +68,6 @@ export async function checkTokenizerInstalled(
   }
 }
 
-/** Runs that were checked, with the skills that were active at that time. */
 const checked = new WeakMap<AgentRuntime, readonly ActiveSkill[]>()
 
 /** Warns once for each active skill whose file differs from the loaded version. */
@@ -99,13 +91,11 @@ export function warnOfChangedSkills(
 interface ToolsReport {
   speaker: string | null
   specs: readonly ToolSpec[]
-  /** Names of changed tools that are not recorded yet. */
   changed: readonly string[]
 }
 
 const nothing: readonly string[] = []
 
-/** The reported changes, by run. */
 const reports = new WeakMap<AgentRuntime, ToolsReport>()
 
 /** Warns about each tool that has changed since the run's last request, because an MCP server can change its tools. */

@@ -30,10 +30,7 @@ import { findAnsweringCall, findEndingCall } from '../../../machines/agent/call-
 import { createModelFailure, type ModelActorError } from '../../../machines/agent/model-response.js'
 import { readOutput } from '../structured/read-output.js'
 
-/**
- * Consults the user guards about the current batch. Errors and missing verdicts become plain data. For results, also
- * determines whether one of them is the answer of the run.
- */
+/** Errors and missing verdicts become plain data. A result may also be the answer of the run. */
 export async function consultGuards(
   parts: AgentParts,
   on: 'calls' | 'results',
@@ -53,13 +50,11 @@ export async function consultGuards(
   return { ...consulted, ...(await findResultAnswer(parts, context, question)) }
 }
 
-/** The calls of the current batch that are not refused yet. */
 function createGuardCallsFact(context: AgentContext): GuardFact {
   const open = context.calls.filter((call) => call.result === undefined && !call.unloaded)
   return deepFreeze({ type: 'calls', calls: open.map((call) => toGuardedCall(context, call)) })
 }
 
-/** The results of the current batch. */
 function createGuardResultsFact(context: AgentContext): GuardFact {
   const results = context.calls.flatMap((call): GuardedResult[] => {
     if (call.result === undefined || call.unloaded) return []
@@ -92,7 +87,6 @@ function readArguments(text: string): Json {
   }
 }
 
-/** A validated verdict, or null for no objection. */
 type CheckedGuardVerdict =
   | { action: 'nudge'; message: string }
   | { action: 'block'; message: string; callIds: string[] | null }
@@ -131,7 +125,6 @@ function readGuardVerdict(
     : { problem }
 }
 
-/** Converts call ids to a list. A value that is not a list is treated as a list with one invalid id. */
 function toList(value: unknown): unknown[] {
   return Array.isArray(value) ? [...(value as unknown[])] : [undefined]
 }
@@ -153,7 +146,6 @@ function findBlockProblem(callIds: readonly unknown[] | null, fact: GuardFact): 
 
 interface ConsultOptions extends Pick<EffectScope, 'abort'> {
   clock: Clock
-  /** The app's context object. */
   context: unknown
 }
 
@@ -161,11 +153,9 @@ interface GuardAnswer {
   guard: UserGuard
   state: Json
   verdict: CheckedGuardVerdict
-  /** The guard's error. */
   failure?: string
 }
 
-/** Passes a fact to all guards in parallel and collects their verdicts. Never rejects. */
 async function consultUserGuards(
   guards: readonly UserGuard[],
   states: UserStates,
@@ -265,7 +255,6 @@ function toFinding({ guard, verdict, failure }: GuardAnswer, fact: GuardFact): U
   }
 }
 
-/** The calls that a verdict refers to. */
 function describeCalls(name: string, fact: GuardFact, callIds: readonly string[] | null): string {
   const calls = fact.type === 'calls' ? fact.calls : fact.results
   const matching = calls.filter(({ id }) => callIds === null || callIds.includes(id))
@@ -274,10 +263,7 @@ function describeCalls(name: string, fact: GuardFact, callIds: readonly string[]
   )
 }
 
-/**
- * Whether a result of the batch is the answer of the run, and why it does not match the output schema. Rejects with a
- * plain failure if `stopWhen` fails.
- */
+/** Rejects with a plain failure if `stopWhen` fails. */
 async function findResultAnswer(
   { stopWhen, output }: AgentParts,
   batch: AgentContext,

@@ -22,7 +22,6 @@ export async function loadCounter({ tokenizer, model }: AgentParts): Promise<Tok
   return createTokenCounter(counting, model.echoesReasoning)
 }
 
-/** The strategies that need no model request. */
 const strategies: Record<ContextStrategy, FitStrategy> = {
   sliding_window: fitSlidingWindow,
   compact: fitCompact,
@@ -120,7 +119,6 @@ export function toActorError(error: unknown): ModelActorError {
   return error instanceof StatewrightError ? { ...plain, code: error.code } : plain
 }
 
-/** The error for a request that cannot fit, with its size and its largest parts. */
 function contextOverflowError(
   situation: FitSituation,
   strategy: ContextStrategy,
@@ -149,11 +147,8 @@ function contextOverflowError(
 type BuildRequest = (fit: Fit | null) => ModelRequest
 
 interface FitCheck {
-  /** The fit if it is valid, or the outgrown fit together with a situation. */
   readonly fit: Fit | null
-  /** Tokens of the next request. */
   readonly before: number
-  /** The input for a strategy. Null if the request fits. */
   readonly situation: FitSituation | null
 }
 

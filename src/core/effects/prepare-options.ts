@@ -13,7 +13,6 @@ function getPoliciesInForce(
   return { policies: [...policies, ...(policiesAbove?.policies ?? [])], path: policiesAbove?.path ?? [] }
 }
 
-/** The policies that also apply to the calls of a sub-agent. */
 export function getPoliciesBelow(
   parts: Pick<AgentParts, 'policies'>,
   binding: Binding,

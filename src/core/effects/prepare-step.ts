@@ -13,10 +13,7 @@ import type { AgentParts, StepQuestion, StepResult } from '../live/agent-parts.j
 import type { EffectScope } from '../live/runtime.js'
 import { readConversation } from '../sessions/input-history.js'
 
-/**
- * Calls `prepareStep` for the settings of the next request. Rejects with a plain failure that names the invalid option
- * and key.
- */
+/** Rejects with a plain failure that names the invalid option and key. */
 export async function prepareStep(
   parts: AgentParts,
   { abort, runtime, context }: EffectScope,
@@ -54,7 +51,6 @@ async function ask(option: 'instructions' | 'prepareStep', question: () => unkno
 
 const keys = ['model', 'tools', 'toolChoice', 'instructions', 'sampling', 'messages'] as const
 
-/** Validates the return value of `prepareStep`. */
 function readStepSettings(
   returned: unknown,
   parts: AgentParts,
@@ -161,7 +157,6 @@ function getCallId(message: unknown): unknown {
 
 const closing = { role: 'user', content: '…' }
 
-/** The results that follow the last response with calls. */
 function listLastResults({ messages, steps }: AgentContext): StepResult[] {
   const at = messages.findLastIndex(({ role }) => role === 'assistant')
   const asking = messages[at]

@@ -33,17 +33,12 @@ import { warnOfChangedSkills, takeChangedTools, warnOfChangedTools } from './che
 import { extendObject } from '../../../guards/lib/json.js'
 import type { ModelStepResponse } from '../../../machines/agent/announcements.js'
 
-/** `self` is the actor that runs the request. `stream` receives its deltas. */
 interface RequestScope extends EffectScope {
-  /** Whether this is the concluding request, without tool calls. */
   conclude: boolean
   stream: AnswerStream
 }
 
-/**
- * Makes one attempt at one response. Deltas are emitted as they arrive. The machine receives the complete answer, or a
- * failure as plain data.
- */
+/** One attempt at one response. Rejects with a failure as plain data. */
 export function requestModel(
   base: AgentParts,
   { conclude, abort, self, runtime, context, stream }: RequestScope,
@@ -118,7 +113,6 @@ export function requestModel(
   )
 }
 
-/** Replaces calls through `call_tool` with calls to the tools that they name. */
 function unwrapCalls(response: ModelResponse, search: ToolSearch | undefined): ModelResponse {
   if (search?.dispatcher === undefined || response.toolCalls.length === 0) return response
   return { ...response, toolCalls: response.toolCalls.map(search.unwrap) }
@@ -154,13 +148,9 @@ function incompleteError(response: ModelResponse): ModelError {
   })
 }
 
-/** The provider's report before validation. */
 type ReportedHostedCall = Readonly<Record<keyof HostedCall, unknown>>
 
-/**
- * Emits tools that the provider runs as steps. A step that is still open ends with the request. Input and output are
- * model content, so they are omitted if shields screen that content.
- */
+/** Ends an open step with the request. Input and output are omitted if shields screen model content. */
 function createHostedSteps(
   runtime: AgentRuntime,
   self: AnyActorRef,
@@ -189,10 +179,7 @@ function createHostedSteps(
   }
 }
 
-/**
- * Converts a response that calls the final tool into an answer. The call's arguments become its text, and the
- * response's text becomes its reasoning. Other calls are dropped. Other responses are returned unchanged.
- */
+/** Makes the arguments of the final tool's call the text, and the text reasoning. Drops other calls. */
 function readFinalAnswer(response: ModelResponse, finalTool: string | undefined): ModelResponse {
   const call = response.toolCalls.find(({ function: { name } }) => name === finalTool)
   if (call === undefined) return response
@@ -205,7 +192,6 @@ function readFinalAnswer(response: ModelResponse, finalTool: string | undefined)
   }
 }
 
-/** A warning about the calls that were dropped with the final answer, or null. */
 function describeDroppedCalls(response: ModelResponse, finalTool: string | undefined): string | null {
   const names = response.toolCalls.map(({ function: { name } }) => name)
   const answer = names.findIndex((name) => name === finalTool)

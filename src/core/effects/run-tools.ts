@@ -22,14 +22,12 @@ import type { StepProgress, ToolStepResponse } from '../../../machines/agent/ann
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { attachCause, describeError, hasThrown } from '../base/errors.js'
 
-/** Loaded only by agents with shields. */
 export const loadScreening = loadOnce(() => import('./screening-effects.js'))
 // Loaded only by calls that ask people.
 const loadElicitation = loadOnce(() => import('../sessions/elicitation-answer.js'))
 // Loaded only by batches with a sub-agent.
 const loadSubAgents = loadOnce(() => import('./sub-agent-batch.js'))
 
-/** Runs the started calls of a batch and sends each result as it arrives. */
 export class ToolBatch implements RunBatchOptions {
   readonly #parts: AgentParts
   readonly #scope: BatchScope
@@ -59,10 +57,7 @@ export class ToolBatch implements RunBatchOptions {
     this.#running.start()
   }
 
-  /**
-   * Stops the batch. Only the first call has an effect, because aborting creates an exception with a stack trace and
-   * there are no listeners after the last result.
-   */
+  /** Only the first call has an effect, because aborting creates an exception with a stack trace. */
   stop(): void {
     this.#subAgentBatch?.stop()
     if (this.#ended === this.#calls.length) return
@@ -145,8 +140,7 @@ export class ToolBatch implements RunBatchOptions {
 
   onProgress(callId: string, name: string, progress: Json): void {
     const { runtime, context } = this.#scope
-    // Progress is uncleared, because shields screen a result only when its tool has ended. Progress is therefore not
-    // emitted.
+    // Shields screen a result only when its tool has ended.
     if (context.features.resultShields) return
     runtime.emit({ type: 'tool_progress', callId, name, progress })
     runtime.emit(createToolProgress(context, callId, name, progress))
@@ -171,10 +165,7 @@ export class ToolBatch implements RunBatchOptions {
     return null
   }
 
-  /**
-   * Whether shields clear a question. A question that a shield changed is not asked, because a form with gaps is
-   * meaningless.
-   */
+  /** A question that a shield changed is not asked, because a form with gaps is meaningless. */
   async #isCleared({ id: callId, name: toolName }: RunnableCall, { elicitations }: Ask): Promise<boolean> {
     const text = JSON.stringify(elicitations)
     const { screenText } = await loadScreening()
@@ -216,10 +207,7 @@ export class ToolBatch implements RunBatchOptions {
     return this.#scope.runtime.waitUntilHeld()
   }
 
-  /**
-   * Refuses a call that expired, or whose grant ended, while the call waited for a free slot or for the store. A call
-   * that another process started continues.
-   */
+  /** Refuses a call that expired or lost its grant while it waited. A call of another process continues. */
   refuseNext(): ToolResult | 'waits' | null {
     const { context, runtime } = this.#scope
     const call = this.#calls[this.#begun]
@@ -309,10 +297,7 @@ const notStarted: ToolResult = {
 
 type ToolWork = StepWork<'tool_execution', ToolResult>
 
-/**
- * A call that is executed by a tool. If shields screen results, the call's events omit the return value. Events are
- * built lazily, because many runs may be parked in such calls.
- */
+/** Built lazily, because many runs may be parked in such calls. Screened calls omit the return value. */
 class ToolStep implements ToolWork {
   readonly #context: AgentContext
   readonly #call: Pick<BatchCall, 'id' | 'name' | 'arguments'>

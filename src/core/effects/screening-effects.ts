@@ -24,8 +24,6 @@ import { toPrepareOptions } from './prepare-options.js'
 import { runStaggered } from '../base/platform.js'
 import type { ShieldScene } from '../shields/define-shield.js'
 
-/** Screenings of input, calls, results and output. Loaded only by agents with shields. */
-
 /** Screens the user messages: each part separately, and all texts together. */
 export async function screenInput(
   parts: AgentParts,
@@ -50,7 +48,6 @@ export async function screenInput(
 type ScreenText = (text: string) => Promise<Screening>
 type PartScreening = Omit<InputScreening, 'index'>
 
-/** Screens each part of the content, and all its texts together. */
 export async function screenContent(
   content: UserMessage['content'],
   look: ScreenText,
@@ -70,10 +67,7 @@ export async function screenContent(
   return seen.some(({ action }) => action === 'block') ? seen.map((one) => ({ ...one, content: '' })) : seen
 }
 
-/**
- * Screens the texts joined directly and with a line break, because texts that are harmless alone can be forbidden
- * together.
- */
+/** Texts that are harmless alone can be forbidden together, directly or with a line break between. */
 async function screenJoinedTexts(
   screenings: PartScreening[],
   content: readonly ContentPart[],
@@ -96,9 +90,7 @@ async function screenJoinedTexts(
   return screenings
 }
 
-/**
- * Screens a complete answer together with its earlier pieces. Text that was held back is emitted once it is cleared.
- */
+/** Screens a complete answer together with its earlier pieces, and emits the text that was held back. */
 export async function screenOutput(
   parts: AgentParts,
   { abort, self, runtime, context }: EffectScope,
@@ -149,7 +141,6 @@ function toLastPiece(pieces: string, screening: Screening): Screening {
   }
 }
 
-/** Screens the arguments of the current calls. */
 export async function screenCalls(
   parts: AgentParts,
   { abort, self, runtime, context }: EffectScope,
@@ -232,7 +223,6 @@ export async function screenResults(
   })
 }
 
-/** Screens the text of a result, and the readable text of its files. */
 async function screenToolResult(
   { content: words, media = [] }: ToolResult,
   look: (text: string) => Promise<Screening>,
@@ -256,10 +246,7 @@ const allowedScreening = { action: 'allow' as const, message: null, findings: []
 
 const withheldMedia = "[Withheld: a shield refused the content of this result's files.]"
 
-/**
- * Creates the steps for the screenings of one batch. The actor returns all screenings at once, and `said` picks the
- * report for one screening.
- */
+/** The actor returns all screenings at once. `getReport` picks the report for one screening. */
 function createShieldSteps(
   getReport: (screening: CallScreening) => ShieldReport | undefined = (screening) => screening,
 ) {
@@ -277,7 +264,6 @@ function createShieldSteps(
     })
 }
 
-/** The shields' report without the screened content. */
 type ShieldReport = Omit<Screening, 'content'>
 type ShieldStep = Extract<Step, { stepType: 'shield_call' }>
 

@@ -23,7 +23,6 @@ import { getPoliciesBelow } from './prepare-options.js'
 import { getChildSessionId } from '../sessions/agent-definition.js'
 import { ChildRun, toChildResult } from '../live/child-run.js'
 
-/** The scope shared by the tools and sub-agents of a batch. */
 export interface BatchScope extends EffectScope {
   /** The agent's actor. (`self` is the actor of the batch.) */
   parent: AnyActorRef
@@ -32,7 +31,6 @@ export interface BatchScope extends EffectScope {
 
 /** The sub-agents of one batch. They share the run's budget, and pause and stop together with the run. */
 export class SubAgentBatch {
-  /** `self` is the actor of the batch and the parent of the sub-agents' actors. */
   readonly #scope: BatchScope
   readonly #parts: Pick<AgentParts, 'budgets' | 'policies'>
   #unfollow: (() => void) | undefined
@@ -76,8 +74,7 @@ export class SubAgentBatch {
       if (questions) await child.resumeWithAnswers(questions, context.pausing !== false)
       if (this.#context.pausing) child.pause()
       const result = await this.#nextRest(child)
-      // The process that resumes the run reads the sub-agent's state and delivers any answers that the sub-agent has
-      // not read yet.
+      // The process that resumes the run reads the state and delivers unread answers.
       if (child.isReleasing && isAtRest(result)) return await waitForever()
       if (!isAtRest(result)) {
         if (result.resumable) child.cancel()
@@ -100,7 +97,6 @@ export class SubAgentBatch {
     return isResumed ? this.#nextRest(child) : result
   }
 
-  /** The usage to report with a result, including the usage of other sub-agents that the result stops. */
   takeUsage(callId: string, result: ToolResult): Usage | null {
     const child = this.#scope.runtime.children.get(callId)
     const usage = child?.takeUsage() ?? null
@@ -247,10 +243,7 @@ export class SubAgentBatch {
 
 const waitForever = (): Promise<never> => new Promise(() => undefined)
 
-/**
- * Whether the sub-agent can continue: after an answer, after `resume()`, or at a later time. A sub-agent that a guard
- * paused counts as ended for its caller.
- */
+/** A sub-agent that a guard paused counts as ended for its caller. */
 function isAtRest(result: RunResult): boolean {
   const { state, reason } = result
   return (
@@ -296,10 +289,7 @@ const contentFree: ReadonlySet<AgentEvent['type']> = new Set([
   'waiting_for_slot',
 ])
 
-/**
- * Whether a sub-agent's event may be emitted although shields screen results. The sub-agent's answer is the result of
- * its call, which is screened when the call ends.
- */
+/** The sub-agent's answer is the result of its call, which is screened when the call ends. */
 function isContentFree(event: AgentEvent): boolean {
   return contentFree.has(event.type === 'child_event' ? event.event.type : event.type)
 }

@@ -5,14 +5,11 @@ import { CallAbort } from '../base/abort.js'
 import { type Clock, readElapsed } from '../base/clock.js'
 
 export interface IdleWatch {
-  /** Aborts when the outer signal aborts, or when the silence exceeds the limit. */
   readonly abort: CallAbort
   readonly onActivity: ModelRequestOptions['onActivity']
   /** Rejects immediately when the silence exceeds the limit, even if the provider ignores its signal. */
   readonly rejectOnSilence: <Result>(work: Promise<Result>) => Promise<Result>
-  /**
-   * Sets whether the request is queued. Time in the queue does not count as silence, and the timer restarts afterwards.
-   */
+  /** Time in a queue does not count as silence, and the timer restarts afterwards. */
   readonly hold: (isHeld: boolean) => void
   readonly stop: () => void
 }

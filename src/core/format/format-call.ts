@@ -8,12 +8,10 @@ import { shorten } from './format-words.js'
 
 const maxNameLength = 64
 
-/** Quotes names that are not plain words. */
 export function formatToolName(name: string): string {
   return /^[\w.-]+$/.test(name) ? shorten(name, maxNameLength) : quoteText(name, maxNameLength)
 }
 
-/** Prefixes a sub-agent's call with the tools that lead to it. */
 export function formatCallPath({ path = [], name }: { path?: readonly string[]; name: string }): string {
   return [...path, name].map(formatToolName).join(' › ')
 }
@@ -22,10 +20,7 @@ export function formatCallId(callId: string): string {
   return /^[\w.:/@=+-]+$/.test(callId) ? shorten(callId, maxNameLength) : quoteText(callId, maxNameLength)
 }
 
-/**
- * Formats `{"path":"a.txt","lines":3}` as `path: "a.txt", lines: 3`. Unusual names are quoted, and values other than
- * objects are returned unchanged.
- */
+/** Formats `{"path":"a.txt","lines":3}` as `path: "a.txt", lines: 3`. Other values stay unchanged. */
 export function formatArguments(json: string, width: number): string {
   const value = parseArguments(json)
   const fields =
@@ -37,7 +32,6 @@ export function formatArguments(json: string, width: number): string {
   return shorten(escapeInvisible(text), width)
 }
 
-/** All arguments as JSON for editing. */
 export function formatArgumentsJson(json: string): string {
   const value = parseArguments(json)
   return escapeInvisible(value === undefined ? json : JSON.stringify(value))
@@ -52,8 +46,7 @@ export function escapeInvisible(text: string): string {
     .replaceAll(/ {3,}/g, (spaces) => `⟨${spaces.length} spaces⟩`)
 }
 
-// Control, formatting, ignorable and private characters, lone surrogates, the empty Braille pattern, and all spaces
-// except U+0020.
+// Control, format, ignorable and private characters, lone surrogates, empty Braille, spaces except U+0020.
 const invisible = /[\p{Cc}\p{Cf}\p{DI}\p{Cs}\p{Co}\u2800]|[^\S ]/gu
 
 function escapeUnit(unit: number): string {

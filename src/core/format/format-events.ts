@@ -167,13 +167,10 @@ type EventOf<Type extends AgentEvent['type']> = Extract<AgentEvent, { type: Type
 
 interface LineStyle {
   paint: Paint
-  /** Columns. */
   width: number
-  /** Whether to show the duration of steps. */
   timings: boolean
 }
 
-/** Formats an event as one line. Returns null for streamed text and for events without a line. */
 function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
   const { paint, width } = style
   const note = (color: Style, head: string, message: string): string =>
@@ -300,14 +297,12 @@ const childEventTypes: ReadonlySet<string> = new Set([
   'error',
 ])
 
-/** Prefixes an event from a sub-agent with the tools that lead to it. */
 function formatChildLine({ path, event }: EventOf<'child_event'>, style: LineStyle): string | null {
   const line = childEventTypes.has(event.type) ? formatEventLine(event, style) : null
   if (line === null) return null
   return `  ${style.paint('dim', `${path.map(formatToolName).join(' › ')} ›`)} ${line.trimStart()}`
 }
 
-/** Formats a change of state. Final states are shown in the summary. */
 function formatStateLine(
   { to, reason, wakeAt }: EventOf<'state_changed'>,
   { paint }: LineStyle,
@@ -344,7 +339,6 @@ function formatProgress(value: unknown): string {
   }
 }
 
-/** Formats the duration and cost of a step. Returns null for tools, which show their result instead. */
 function formatStepLine(step: StepCompleted, { paint, timings }: LineStyle): string | null {
   if (!timings || step.stepType === 'tool_execution') return null
   const took = formatDuration(step.completedAt - step.startedAt)

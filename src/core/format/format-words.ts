@@ -86,9 +86,7 @@ export function formatCount(value: number, noun?: string, nouns = `${noun}s`): s
   return noun === undefined ? count : `${count} ${value === 1 ? noun : nouns}`
 }
 
-/**
- * Formats an amount as `$1.25`. Amounts below one dollar have four decimals. Returns `unknown` if there is no price.
- */
+/** Such as `$1.25`. Amounts below one dollar have four decimals. */
 export function formatMoney(usd: number | null, unknown = 'unknown'): string {
   if (usd === null) return unknown
   if (usd > 0 && usd < 0.0001) return '< $0.0001'
@@ -119,7 +117,6 @@ export type Style = keyof typeof codes
 
 export type Paint = (style: Style, text: string) => string
 
-/** Colors text for a terminal, or returns it unchanged. */
 export function createPaint(color: boolean): Paint {
   return (style, text) => {
     if (!color || text === '') return text

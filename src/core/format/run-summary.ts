@@ -10,13 +10,11 @@ import {
   getCachedPercent,
 } from './format-words.js'
 
-/** Formats the end of a run and its totals with their limits. */
 export function formatRunSummary(
   result: Pick<RunResult, 'steps' | 'usage'> & { state: AgentState; reason: Reason; wakeAt?: number },
   limits: Partial<AgentConfig['limits']>,
   durationMs: number | null,
   paint: Paint,
-  /** Number of the run, if the usage covers several runs. */
   runNumber = 1,
 ): string {
   const { state, reason, steps, usage, wakeAt } = result

@@ -9,7 +9,6 @@ export function formatShellOption(name: string, value: string): string {
   return `--${name}${value.startsWith('-') ? '=' : ' '}${quoteShellWord(value)}`
 }
 
-/** Escapes control characters for bash, zsh and ksh. */
 function quoteAnsi(text: string): string {
   const escaped = text
     .replaceAll(/[\\']/g, String.raw`\$&`)
@@ -19,10 +18,7 @@ function quoteAnsi(text: string): string {
 
 const unprintable = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu
 
-/**
- * Splits a command line at spaces. Supports '…', "…" and `\` (within "…" only before " and \). Nothing is expanded.
- * Returns null for an unclosed quote.
- */
+/** Supports '…', "…" and `\` (within "…" only before " and \). Returns null for an unclosed quote. */
 export function splitShellWords(line: string): string[] | null {
   const words: string[] = []
   let word: string | undefined

@@ -1,7 +1,6 @@
 import { type Paint, type Style, getColumns, wrapWords } from './format-words.js'
 
 interface TextFlowOptions {
-  /** Columns. */
   width: number
   paint: Paint
   style?: Style
@@ -15,10 +14,7 @@ const lineStart = /^( *)(#{1,6}|[-*+]|\d{1,3}[.)]|>) +/
 
 const rule = /^ *([-*_])( ?\1){2,} *$/
 
-/**
- * Renders streamed Markdown on a terminal. Words wrap at the width and appear as soon as they are complete. A table
- * appears when its last row is complete.
- */
+/** Renders streamed Markdown. Words appear when they are complete, tables with their last row. */
 export class TextFlow {
   readonly #width: number
   readonly #paint: Paint
@@ -38,7 +34,6 @@ export class TextFlow {
     this.#style = style
   }
 
-  /** Returns the output that can be shown after this text. */
   write(text: string): string {
     this.#pending += text
     let out = ''
@@ -49,7 +44,6 @@ export class TextFlow {
     }
   }
 
-  /** Returns the rest of the output, with a line break. */
   end(): string {
     if (this.#pending === '' && this.#indent === null) return this.#flushTable()
     return this.write('\n') + this.#flushTable()
@@ -169,7 +163,6 @@ export class TextFlow {
     ].join('\n')
   }
 
-  /** Formats a table that is wider than the terminal, with one line per cell. */
   #listCells(heads: readonly string[], rows: readonly (readonly string[])[]): string {
     return rows
       .map((row) =>

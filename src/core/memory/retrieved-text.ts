@@ -48,10 +48,7 @@ export function formatSnippets(
   return lines.join('\n')
 }
 
-/**
- * Creates the mark from 64 bits of a hash of the whole text. The number is incremented until no snippet contains the
- * mark.
- */
+/** Takes 64 bits of a hash of the whole text, and another number until no snippet contains the mark. */
 function createMark(snippets: readonly RetrievedSnippet[]): string {
   const content = JSON.stringify(snippets.map(({ source, text }) => [source, text]))
   for (let round = 0; ; round++) {

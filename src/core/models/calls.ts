@@ -1,4 +1,3 @@
-/** A call as the provider sends it. */
 export interface SentCall {
   id: string
   name: string

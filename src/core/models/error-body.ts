@@ -3,10 +3,8 @@ import { readWaitMs, asList, asObject, asText } from '../base/values.js'
 import type { ModelFailure, RefusedContent } from '../../../machines/agent/model-response.js'
 import type { MediaKind } from '../../../machines/agent/refusals.js'
 
-/** A provider error in a uniform shape. Missing fields are '' or null. */
 export interface ErrorBody extends Pick<ModelFailure, 'code' | 'message' | 'status' | 'retryAfterMs'> {
   type: string
-  /** Path of the field that caused the error. */
   param: string
 }
 
@@ -44,7 +42,6 @@ export function hasError(error: unknown): boolean {
   return Object.values(error).some((value) => value !== null && value !== '')
 }
 
-/** Whether the text is a web page, which is not a useful error message. */
 export function isMarkup(text: string): boolean {
   return text.trimStart().startsWith('<')
 }
@@ -80,26 +77,17 @@ function readRetryInfoMs(details: unknown): number | null {
 
 type ErrorWords = Pick<ErrorBody, 'code' | 'type' | 'param' | 'message'>
 
-/**
- * Finds the content that a provider refused. Returns null for other errors (wrong key, unknown model, bad parameter).
- * Each pattern matches the wording of at least one provider.
- */
+/** The content that a provider refused, or null. Each pattern matches the words of at least one provider. */
 export function findRefusedContent(status: number | null, words: ErrorWords): RefusedContent | null {
   if (status !== null && !contentStatuses.has(status)) return findUnsupported(status, words)
   if (isAboutSettings(words)) return null
   return findRefusedReasoning(words) ?? findFlagged(words) ?? findRefusedMedia(status, words)
 }
 
-/**
- * Statuses of errors about content. For rejected parts of a request, OpenRouter and OpenAI respond with 404, and xAI
- * responds with 403.
- */
+/** For rejected parts of a request, OpenRouter and OpenAI respond with 404, and xAI responds with 403. */
 const contentStatuses = new Set([400, 403, 404, 415, 422, 451])
 
-/**
- * Returns media that the model never accepts, or null. Local servers respond with 500 if a model does not accept
- * images.
- */
+/** Media that the model never accepts, or null. Local servers respond with 500 if a model takes no images. */
 function findUnsupported(status: number, words: ErrorWords): RefusedContent | null {
   const media = status >= 500 && !isAboutSettings(words) ? findRefusedMedia(status, words) : null
   return media?.what === 'media' && media.never ? media : null
@@ -139,7 +127,6 @@ const reasoningSentences = [
   /thinking[`'"]* blocks?[^.]{0,80}cannot be modified/i, // Anthropic
 ]
 
-/** A path into the request messages that ends at a reasoning field. */
 const storedReasoning =
   /\b(messages|input|contents)\b[^]{0,120}\b(reasoning(_content|_details)?|(redacted_)?thinking|thought_?signature|signature|encrypted_content)\b|\breasoning_(content|details)\b/i
 
@@ -213,7 +200,6 @@ function findKinds(text: string): MediaKind[] {
 const mediaCodes =
   /unsupported_content|(image|audio|file|media|mime|pdf|document)_?\w*(invalid|unsupported|error|large|small|found|format|parse|decode|policy)|(invalid|unsupported|empty|failed|corrupt|bad)\w*_?(image|audio|file|media|mime|pdf|document)/i
 
-/** Paths to a media payload, as named by Anthropic, Gemini and OpenAI. */
 const mediaPaths =
   /\b(source\.(base64|url|media_type|data)|inline_?data|file_?data|image_url|input_audio|input_image|input_file)\b/i
 

@@ -153,11 +153,7 @@ function getIdentity({
   return { provider, model, ...(endpoint && { endpoint }) }
 }
 
-/**
- * Adapts the request to this model.
- *
- * @throws ModelError `unsupported_content` if an image would be omitted that a later model accepts
- */
+/** @throws ModelError `unsupported_content` if an image would be omitted that a later model accepts */
 function toOwnRequest(
   candidate: Candidate,
   request: ModelRequest,
@@ -193,10 +189,7 @@ function isTransient({ kind }: ModelFailure): boolean {
   return kind === 'transient' || kind === 'rate_limit'
 }
 
-/**
- * The error if no model answered but at least one may recover. A later failure because of quota or media must not hide
- * this error.
- */
+/** A later failure because of quota or media must not hide the error of a model that may recover. */
 function createTransientError(passing: ModelFailure, { partialText, usage }: ModelFailure): ModelError {
   return new ModelError({ ...passing, partialText, usage })
 }

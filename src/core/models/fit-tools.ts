@@ -27,7 +27,6 @@ export function findSchemaFamily(provider: string, model: string): SchemaFamily 
 
 interface FittedTools {
   readonly tools: readonly ToolSpec[]
-  /** A sentence about each omitted tool. */
   readonly warnings: readonly string[]
 }
 
@@ -38,20 +37,14 @@ const fittedTools: Record<SchemaFamily, WeakMap<readonly ToolSpec[], FittedTools
   gemini: new WeakMap(),
 }
 
-/**
- * Adapted tools. Keyed by spec, because providers cache tools by identity. A string is the reason why a tool is
- * omitted.
- */
+/** Keyed by spec, because providers cache tools by identity. A string says why a tool is omitted. */
 const fittedSpecs: Record<SchemaFamily, WeakMap<ToolSpec, ToolSpec | string>> = {
   openai: new WeakMap(),
   anthropic: new WeakMap(),
   gemini: new WeakMap(),
 }
 
-/**
- * Adapts the tools of a request to the family. Emits the warning `tool_left_out` for each tool that cannot be
- * adapted.
- */
+/** Adapts the tools of a request to the family. Warns of omitted tools (`tool_left_out`). */
 export function fitTools(
   request: ModelRequest,
   family: SchemaFamily,
@@ -109,11 +102,7 @@ class PartCounter {
   }
 }
 
-/**
- * Adapts a schema to the family. Returns the same object if the schema already fits.
- *
- * @throws an Error whose message completes a sentence about the tool
- */
+/** Returns the same object if the schema already fits. @throws an Error whose message ends a sentence */
 export function fitSchema(schema: JsonObject, family: SchemaFamily): JsonObject {
   const parts = new PartCounter()
   const open = openTop(schema, parts)
@@ -147,7 +136,6 @@ function addNote(schema: JsonObject, notes: readonly (readonly [string, Json | u
 
 const topKeywords = ['anyOf', 'oneOf', 'allOf', 'not', 'enum', 'const', '$ref']
 
-/** Merges the properties of all alternatives into one object. */
 function openTop(schema: JsonObject, parts: PartCounter): JsonObject {
   const odd = topKeywords.filter((key) => key in schema)
   if (odd.length === 0) return schema
@@ -176,7 +164,6 @@ const readMembers = ({ properties, required }: JsonObject): Members => ({
   required: new Set(asList(required).filter((name) => typeof name === 'string')),
 })
 
-/** Collects the properties that an object of this schema may have, and the required properties. */
 function gather(schema: Json, scope: Scope): Members {
   scope.parts.count()
   if (!isObject(schema)) return readMembers({})

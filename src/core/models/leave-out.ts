@@ -52,7 +52,6 @@ function createPlaceholder(message: Message): Message {
 
 const leftOut = (what: string): string => `[This ${what} is omitted because the provider refused it.]`
 
-/** Removes the media and reasoning that this model has refused. */
 export function leaveOutContent(
   messages: readonly Message[],
   refused: readonly Refusal[] | undefined,
@@ -146,13 +145,11 @@ function hasReasoning(message: Message): boolean {
 interface RefusedRequest {
   messages: readonly Message[]
   transcript: readonly Message[]
-  /** Number of messages in the session so far. */
   lastMessageNumber: number
   model: NamedModel
   refused: readonly Refusal[]
 }
 
-/** The content that the next request should omit, or null if the request has no such content. */
 export function toRefusal(content: RefusedContent, request: RefusedRequest): Refusal | null {
   if (content.what === 'messages') return toMessageRefusal(request)
   const model = getName(request.model)

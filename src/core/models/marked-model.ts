@@ -4,14 +4,10 @@ import type { ModelProvider } from './provider.js'
 
 export interface MarkedModel {
   name: string
-  /** Messages without the data that came from other models. */
   strippedMessages: WeakMap<AssistantMessage, AssistantMessage>
 }
 
-/**
- * Removes data that only the model that produced it can use. Returns the same object for the same message, because
- * providers cache by identity.
- */
+/** Removes data that only its own model can use. Cached, because providers cache messages by identity. */
 export function stripForeignEcho({ name, strippedMessages }: MarkedModel, message: Message): Message {
   if (message.role !== 'assistant' || message.by === undefined || message.by === name) return message
   return getOrCreate(strippedMessages, message, () => createStripped(message))
@@ -26,10 +22,7 @@ function createStripped(message: AssistantMessage): AssistantMessage {
   }
 }
 
-/**
- * Returns the model wrapped so that it marks its responses and does not receive data from other models. Models from
- * `withFallbacks` do this themselves.
- */
+/** Marks the responses, and withholds data from other models. `withFallbacks` does this itself. */
 export function getMarkedModel(model: ModelProvider): ModelProvider {
   if (model.fallbacks) return model
   return getOrCreate(markedModels, model, () => createMarkedModel(model))
@@ -45,9 +38,7 @@ function createMarkedModel(whole: ModelProvider): ModelProvider {
   })
 }
 
-/**
- * Copies the model with a different `request`. Fields are copied by name because a class may define them as getters.
- */
+/** Copies the fields by name, because a class may define them as getters. */
 export function replaceRequest(whole: ModelProvider, request: ModelProvider['request']): ModelProvider {
   const { provider, model, fallbacks, structuredOutput, canForbidCalls, searchesTools } = whole
   const { media, echoesReasoning, endpoint } = whole

@@ -135,10 +135,7 @@ function detectImageType(data: string): string | null {
   return kinds.find(([start]) => data.startsWith(start))?.[1] ?? null
 }
 
-/**
- * Encodes bytes as base64 in linear time. `btoa` would need a string with one character per byte, which takes seconds
- * for a large image.
- */
+/** Takes linear time. `btoa` takes seconds for a large image, because it needs one character per byte. */
 export function toBase64(data: Uint8Array): string {
   const encoded = new Uint8Array(Math.ceil(data.length / 3) * 4)
   let at = 0
@@ -168,10 +165,7 @@ export function getMediaKind({ type }: MediaPart): MediaKind {
   return type === 'input_audio' ? 'audio' : 'file'
 }
 
-/**
- * Describes a part for readers that see only text, such as `[image: image/png, 5120 bytes, #1f3c]`. The hash
- * distinguishes images of the same size.
- */
+/** Such as `[image: image/png, 5120 bytes, #1f3c]`. The hash distinguishes images of the same size. */
 export function describeMedia(part: MediaPart): string {
   return getOrCreate(descriptions, part, () => buildDescription(part))
 }
@@ -211,15 +205,11 @@ function hashText(text: string): string {
   return (hash >>> 0).toString(16).padStart(8, '0')
 }
 
-/**
- * The content of a text file (Markdown, CSV, JSON, SVG, source code), or null for other parts and for URLs. Most
- * providers accept only PDF files, but every model reads text.
- */
+/** The content of a text file, or null. Most providers accept only PDF files, but every model reads text. */
 export function readTextFile(part: MediaPart): string | null {
   return getOrCreate(texts, part, () => findText(part))
 }
 
-/** The texts of parts. Cached, because parts are immutable and are sent again with each request. */
 const texts = new WeakMap<MediaPart, string | null>()
 
 function findText(part: MediaPart): string | null {

@@ -95,10 +95,7 @@ function readCall(call: Partial<ToolCall>): SentCall {
 /** A tree of ids, split at slashes. A node without children is the end of an id. */
 interface IdTree extends Map<string, IdTree> {}
 
-/**
- * Adds an id. Returns false if the id exists, or if one id extends another after a slash. This keeps ids of sub-agent
- * calls (parent call id, slash, call id) unambiguous.
- */
+/** Also returns false if one id extends another at a slash, because ids of sub-agent calls do so. */
 function addId(ids: IdTree, id: string): boolean {
   const parts = id.split('/')
   let tree = ids
@@ -140,7 +137,6 @@ const failureKinds: readonly FailureKind[] = [
   'fatal',
 ]
 
-/** Validates a failure, including failures from custom providers. */
 export function normalizeFailure(failure: ModelFailure): ModelFailure {
   const source: Partial<Record<keyof ModelFailure, unknown>> = failure ?? {}
   return {
@@ -169,10 +165,7 @@ function normalizeRefused(source: unknown): Pick<ModelFailure, 'refused'> {
   return { refused: { what, ...(named && { kinds: named }), ...isNever } }
 }
 
-/**
- * Returns null if the input or output tokens are missing or invalid, in which case they are estimated. Other fields are
- * optional.
- */
+/** Null if the input or output tokens are missing or invalid. They are then estimated. */
 function normalizeUsage(usage: unknown): TokenUsage | null {
   if (typeof usage !== 'object' || usage === null) return null
   const source = usage as Partial<Record<keyof TokenUsage, unknown>>
@@ -191,7 +184,6 @@ function normalizeUsage(usage: unknown): TokenUsage | null {
   }
 }
 
-/** The total tokens, or null if the provider does not report them. */
 export function readTotalTokens(usage: unknown): number | null {
   return normalizeUsage(usage)?.totalTokens ?? findTotalOnly(usage)
 }

@@ -33,10 +33,7 @@ export function readHostedBy(input: unknown): HostedCallOrigin | null {
   return typeof from === 'string' && typeof server === 'string' ? { from, server } : null
 }
 
-/**
- * Replaces lone surrogates with U+FFFD in all strings and keys, because several providers reject requests that contain
- * one. Returns the same value if there are none.
- */
+/** Replaces lone surrogates, which several providers reject, with U+FFFD. Keeps a value that has none. */
 export function toWellFormed<Value>(value: Value): Value {
   return isWellFormed(value) ? value : (replaceHalfPairs(value) as Value)
 }

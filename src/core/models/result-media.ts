@@ -5,13 +5,9 @@ import { describeParts, leaveOutContent, listMedia } from './leave-out.js'
 import { getMediaKind, describeMedia, readTextFile } from './media.js'
 import { ModelError, type ModelProvider } from './provider.js'
 
-/** Cached by the last result of a batch, so that the inserted message is always the same object. */
 const followerByResult = new WeakMap<ToolMessage, UserMessage>()
 
-/**
- * Inserts the media of tool results as a user message after their batch, because most APIs accept only text in results.
- * Each image follows the line that describes it.
- */
+/** Inserts media after their batch, because most APIs accept only text in results. */
 export function insertMediaMessages(messages: readonly Message[]): readonly Message[] {
   if (!messages.some((message) => message.role === 'tool' && message.media)) return messages
   const spread: Message[] = []
@@ -40,7 +36,6 @@ function createMediaMessage(last: ToolMessage, batch: readonly ToolMessage[]): U
   return { role: 'user', id: `${last.id}-media`, createdAt: last.createdAt, internal: true, content }
 }
 
-/** Removes content that this model does not accept. */
 export function toAcceptedMessages(
   messages: readonly Message[],
   refused: readonly Refusal[] | undefined,
@@ -49,10 +44,7 @@ export function toAcceptedMessages(
   return describeEarlierMedia(leaveOutContent(replaceUnknownMedia(messages, model), refused, model), model)
 }
 
-/**
- * Replaces media from earlier turns with descriptions, so that media accepted by other models do not make this turn
- * fail.
- */
+/** Otherwise, media that other models accepted in earlier turns would make this turn fail. */
 function describeEarlierMedia(
   messages: readonly Message[],
   { media }: Pick<ModelProvider, 'media'>,
@@ -102,9 +94,7 @@ function toAcceptedResult(message: ToolMessage, model: Pick<ModelProvider, 'medi
   return getOrCreate(created, key, () => ({ ...words, ...(media.length > 0 && { media }) }))
 }
 
-/**
- * @throws ModelError `unsupported_content`, before a request is sent, if the model is known not to accept the content.
- */
+/** @throws ModelError `unsupported_content`, before a request, for content that the model does not accept */
 export function refuseUnsupportedMedia(
   messages: readonly Message[],
   { media, model }: Pick<ModelProvider, 'media' | 'model'>,

@@ -15,9 +15,8 @@ import { type ErrorBody, isMarkup, readErrorBody, readWord, findRefusedContent }
 import { ModelError } from './provider.js'
 
 /**
- * Converts any rejection from a provider to plain data (see `FailureKind`). Uses the fields of the error (`status`,
- * `headers`, `code`, `cause`) and never its class, so that it works with any client. Retry-After dates are relative
- * to `now`. `advise` returns a remedy for a fatal status. Never throws.
+ * Converts any rejection to plain data by its fields, never its class, so that it works with any client. Retry-After
+ * dates are relative to `now`. `advise` returns a remedy for a fatal status. Never throws.
  */
 export function toModelFailure(
   error: unknown,
@@ -30,7 +29,6 @@ export function toModelFailure(
   return code === failure.code && message === failure.message ? failure : { ...failure, code, message }
 }
 
-/** Makes a code short, single-line and free of secrets. */
 function toPlainCode(code: string): string {
   return truncate(scrubEvidence(toSingleLine(truncate(code, 1000))), 100) || 'unknown'
 }
@@ -133,7 +131,6 @@ const misgeneratedCodes = /^tool_use_failed$|^output_parse_failed$/
 
 const overflowAdvice = 'Shorten the conversation, or set context.window and context.strategy.'
 
-/** Advice for users of `openaiChat`. */
 export function getFatalAdvice(status: number): string {
   if (status >= 300 && status <= 399)
     return "Redirects are not followed. Set the base URL to the API's address."
@@ -287,10 +284,7 @@ function isContextOverflow(status: number | null, code: string, type: string, me
   )
 }
 
-/**
- * The requested wait in milliseconds from `Retry-After-Ms`, or from `Retry-After` in seconds or as an HTTP date. Null
- * if it is absent or invalid.
- */
+/** Milliseconds from `Retry-After-Ms` or `Retry-After` (seconds or an HTTP date). Null if invalid. */
 function parseRetryAfter(headers: unknown, now: number): number | null {
   const ms = parseAmount(getHeader(headers, 'retry-after-ms'))
   if (ms !== null && ms > 0) return readWaitMs(ms)
@@ -319,10 +313,7 @@ function getHeader(headers: unknown, name: string): string {
 
 const rateLimits = ['requests', 'tokens'] as const
 
-/**
- * Milliseconds until an exhausted limit resets, from `x-ratelimit-remaining-requests` and `-reset-requests` and the
- * same headers for tokens. The values are `1s`, `6m0s`, `120ms`, or seconds. Null if no limit is exhausted.
- */
+/** Milliseconds until an exhausted `x-ratelimit-…` resets, given as `1s`, `6m0s`, `120ms` or seconds. */
 export function parseRateLimitReset(headers: unknown): number | null {
   const waits = rateLimits.flatMap((name) => {
     const remaining = getHeader(headers, `x-ratelimit-remaining-${name}`)

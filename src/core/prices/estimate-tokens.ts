@@ -5,9 +5,8 @@ import type { TokenUsage } from '../../../machines/agent/usage.js'
 import type { ModelRequest, ToolSpec } from '../models/provider.js'
 
 /**
- * Estimates token counts if a provider reports none. Compared with OpenAI's o200k_base, estimates are off by about
- * 10% for prose and code, and 20% for JSON. A tokenizer would be exact for only one model family and would take up
- * megabytes.
+ * Estimates for providers that report no counts. Compared with OpenAI's o200k_base, they are off by about 10% for
+ * prose and code, and 20% for JSON. A tokenizer takes up megabytes and is exact for one model family.
  */
 
 /** Tokens that a chat template adds per message, and per tool or call. */
@@ -24,9 +23,8 @@ const bytesPerToken = { mp3: 1_600, wav: 4_800, document: 50 }
 const storedFileTokens = 3_000
 
 /**
- * Estimates the tokens of a text. One token is about 4 Latin letters, digits or spaces, 2.5 punctuation marks, 1.5
- * Chinese, Japanese or Korean characters, 3 characters in other scripts, or two thirds of an emoji. Longer texts
- * never have fewer tokens.
+ * One token is about 4 Latin letters, digits or spaces, 2.5 punctuation marks, 1.5 Chinese, Japanese or Korean
+ * characters, 3 characters in other scripts, or two thirds of an emoji. Longer texts never have fewer tokens.
  */
 export function estimateTextTokens(text: string): number {
   let sixtieths = 0
@@ -53,7 +51,6 @@ export function estimateRequestTokens(request: ModelRequest): number {
   )
 }
 
-/** Estimates the usage of a response, without cached input. */
 export function estimateUsage(
   request: ModelRequest,
   response: Pick<ModelResponse, 'text' | 'reasoning' | 'refusal' | 'toolCalls'>,
@@ -75,7 +72,6 @@ export function estimateUsage(
   }
 }
 
-/** Estimates the usage of a response that was stopped midway. */
 export function estimatePartialUsage(request: ModelRequest, text: string, reasoning = ''): TokenUsage {
   return estimateUsage(request, { text, reasoning, refusal: null, toolCalls: [] })
 }
@@ -83,9 +79,7 @@ export function estimatePartialUsage(request: ModelRequest, text: string, reason
 type CountText = (text: string | null | undefined) => number
 
 export interface CountOptions {
-  /** Tokens of a call in addition to its name and arguments. */
   countExtra?: (call: ToolCall) => number
-  /** Whether the reasoning of an answer is sent back as text. */
   isEchoed?: (message: AssistantMessage) => boolean
 }
 

@@ -30,7 +30,6 @@ export interface PriceBook {
   ): number | null | Promise<number | null>
   /** Custom prices. Null if prices are disabled. */
   own: PriceFunction | null
-  /** Maximum output tokens of a model from the custom table, or null. */
   maxOutputTokens(model: string): number | null
   /** Loads the catalog if `knownPrice` needs it. Never rejects. */
   load(provider: string, model: string): Promise<void> | undefined
@@ -131,10 +130,7 @@ function guardPriceFunction(price: PriceFunction): PriceFunction {
 let loading: Promise<typeof Catalog | null> | undefined
 let catalog: typeof Catalog | null = null
 
-/**
- * Loads the catalog. Undefined if it is already loaded or not needed. If a bundle omits the catalog, no price is known.
- * Never rejects.
- */
+/** Undefined if it is loaded or not needed. Without it in a bundle, no price is known. Never rejects. */
 function loadCatalog(provider: string): Promise<void> | undefined {
   if (catalog !== null || isOwnServer(provider)) return undefined
   return importCatalog()

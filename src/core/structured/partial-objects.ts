@@ -20,7 +20,6 @@ const partial = Allow.STR | Allow.OBJ | Allow.ARR
 /** Depth limit, because the parser takes seconds for thousands of levels. */
 const maxDepth = 200
 
-/** Parses the object of an answer while it is streamed. */
 export class PartialObjects {
   readonly #next: (object: object) => void
   #stepId = ''
@@ -28,7 +27,6 @@ export class PartialObjects {
   #parsedLength = 0
   #depth = new TextDepth()
 
-  /** @param next receives a new object each time */
   constructor(next: (object: object) => void) {
     this.#next = next
   }
@@ -69,7 +67,6 @@ class TextDepth {
   }
 }
 
-/** The object at the start of a text, or after leading words. */
 function parseStart(text: string): object | undefined {
   const start = text.indexOf('{')
   if (start === -1) return undefined
@@ -85,7 +82,6 @@ function parseStart(text: string): object | undefined {
 /** Matches the key `__proto__`, possibly escaped, because the parser would assign it. */
 const prototypeKeyPattern = /__proto__|\\u005f/i
 
-/** Resets prototypes, because a model must not be able to set them. */
 function resetPrototypes(value: unknown): void {
   if (typeof value !== 'object' || value === null) return
   if (!Array.isArray(value)) Object.setPrototypeOf(value, Object.prototype)

@@ -7,13 +7,9 @@ import { expectArgument, objectRule } from '../base/values.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { StructuredOutput } from './structured-output.js'
 
-/** The parsed answer, or a description of the problem. */
 export type Reading = { ok: true; value: unknown } | { ok: false; problem: string }
 
-/**
- * Parses and validates the JSON of an answer: the whole text, or the content of its code fence. Never throws or
- * rejects. Returns a promise only if the schema validates asynchronously.
- */
+/** The JSON is the whole text, or the content of its code fence. Never throws or rejects. */
 export function readOutput(text: string, validate: Validate, schema: JsonObject): Reading | Promise<Reading> {
   if (text.trim() === '') return toProblem('The answer is empty, but must be a JSON object.')
   const json = stripFence(text.trim())
@@ -82,10 +78,7 @@ async function addObject(output: StructuredOutput, result: EndedResult): Promise
   return read.ok ? { ...result, object: read.value } : { ...result, outputProblem: read.problem }
 }
 
-/**
- * The output of a completed run as an object, for code that cannot wait. Undefined if the run has no valid object.
- * @throws {UsageError} `async_schema`
- */
+/** For code that cannot wait. Undefined without a valid object. @throws {UsageError} `async_schema` */
 export function getObject(output: StructuredOutput | undefined, result: RunResult): unknown {
   if (!hasOutput(result) || !output) return undefined
   const read = readOutput(result.output, output.validate, output.schema)

@@ -9,10 +9,7 @@ const used = toWordSet(
   'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems',
 )
 
-/**
- * Unsupported keywords that can be moved to the description, because answers are validated against the full schema
- * anyway.
- */
+/** Unsupported keywords that can move to the description. Answers are validated against the full schema. */
 const sayable = toWordSet(
   'minLength maxLength uniqueItems minProperties maxProperties',
   'pattern format default examples contentEncoding contentMediaType',
@@ -25,10 +22,9 @@ function toWordSet(...lines: string[]): ReadonlySet<Json> {
 }
 
 /**
- * Converts a JSON Schema for `strict: true`. Objects are closed, `oneOf` becomes `anyOf`, and unsupported keywords are
- * moved to the description. Returns null if a strict schema would accept fewer values, which is the case for optional
- * properties, records, tuples, `allOf`, values of any type, and more than ten levels of objects. OpenAI defined the
- * rules, and other providers adopted them: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
+ * Converts a JSON Schema for `strict: true`, or returns null if it would then accept fewer values: for optional
+ * properties, records, tuples, `allOf`, values of any type, and more than ten levels of objects. The rules:
+ * https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
  */
 export function toStrictSchema(schema: JsonObject): JsonObject | null {
   return 'anyOf' in schema || 'oneOf' in schema ? null : toStrict(schema, 0)
@@ -53,9 +49,7 @@ function toStrict(schema: Json | undefined, depth: number): JsonObject | null {
   return text.length === 0 ? result : { ...result, description: appendToDescription(schema, text) }
 }
 
-/**
- * Converts a keyword with subschemas. Returns undefined for other keywords, and null if a subschema cannot be strict.
- */
+/** Undefined for keywords without subschemas. Null if a subschema cannot be strict. */
 function toStrictKeyword(keyword: string, value: Json, depth: number): JsonObject | null | undefined {
   switch (keyword) {
     case 'properties':
@@ -102,10 +96,7 @@ function isTyped(schema: JsonObject): boolean {
   return ['type', 'enum', 'const', 'anyOf', 'oneOf', '$ref'].some((keyword) => keyword in schema)
 }
 
-/**
- * Whether an object may be closed. An object may be closed if its schema does not mention additional properties, unless
- * the object is completely open.
- */
+/** A schema may be closed if it does not mention additional properties, unless it is completely open. */
 function isClosable({ properties, required, additionalProperties = null }: JsonObject): boolean {
   const names = isObject(properties) ? Object.keys(properties) : []
   if (additionalProperties !== null && additionalProperties !== false) return false

@@ -34,20 +34,16 @@ export interface OutputOptions<Schema extends InputSchema = InputSchema> {
 /** The type of `result.object` for a schema. */
 export type OutputOf<Schema extends InputSchema> = [Schema] extends [never] ? never : InputOf<Schema>
 
-/** The required output of an agent. */
 export interface StructuredOutput {
   readonly name: string
   readonly mode: OutputMode
-  /** JSON Schema of the answer. */
   readonly schema: JsonObject
   readonly validate: Validate
   /** Called and awaited before the first request. Rejects with a ConfigError for an unsupported schema. */
   readonly ready: (() => Promise<void>) | undefined
 }
 
-/**
- * @throws ConfigError for an invalid schema, a schema without a JSON Schema, or a schema that is not an object schema.
- */
+/** @throws ConfigError for an invalid schema, or one without a JSON Schema of an object */
 export function createStructuredOutput(option: InputSchema | OutputOptions): StructuredOutput {
   const {
     schema: source,
@@ -89,9 +85,8 @@ function toJsonSchema(schema: InputSchema): JsonObject {
 }
 
 /**
- * Validates against a plain JSON Schema, using zod. The required part of zod is large, so it is loaded on demand.
- * `ready` rejects with a ConfigError if zod does not support a keyword (`if`, `dependentRequired`, an external
- * reference, …); `validate` may be called only after `ready` has resolved.
+ * Uses zod, whose required part is large and loaded on demand. `ready` rejects with a ConfigError if zod does not
+ * support a keyword (`if`, `dependentRequired`, an external reference, …), and must come before `validate`.
  */
 function createPlainSchema(schema: JsonObject): { validate: Validate; ready: () => Promise<void> } {
   let compiling: Promise<StandardSchema> | undefined
@@ -119,9 +114,8 @@ async function compileSchema(schema: JsonObject): Promise<StandardSchema> {
 }
 
 /**
- * Adds the output to a request, as a response format or as a final tool. A final request without tools can still call
- * the final tool. `deferred` lists the names of tools that may be loaded later, so the final tool must not use these
- * names.
+ * A final request without tools can still call the final tool, which must not have the name of a tool that may be
+ * loaded later (`deferred`).
  */
 export function demandOutput(
   output: StructuredOutput,
@@ -142,13 +136,11 @@ export function demandOutput(
   }
 }
 
-/** The name of the final tool in the request, if any. */
 export function findFinalTool({ schema }: StructuredOutput, { tools }: ModelRequest): string | undefined {
   // One of the app's tools may have the same name, but it is a different object.
   return tools.find(({ parameters }) => parameters === schema)?.name
 }
 
-/** Whether the provider can use a response format together with the request's tools. */
 export function canTakeFormat(
   { mode }: StructuredOutput,
   { tools }: Pick<ModelRequest, 'tools'>,
@@ -162,10 +154,7 @@ export function canTakeFormat(
 
 const formats = new WeakMap<StructuredOutput, ResponseFormat>()
 
-/**
- * The response format, which is strict if that does not change the set of accepted values. Created with the first
- * request.
- */
+/** Strict if that does not change the set of accepted values. Created with the first request. */
 export function getFormat(output: StructuredOutput): ResponseFormat {
   return getOrCreate(formats, output, () => {
     const { name, schema } = output

@@ -10,7 +10,6 @@ import type { AnyActorRef } from 'xstate'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { describeError, configError } from '../base/errors.js'
 
-/** Isolates the run from errors in its telemetry. `report` receives the first error. */
 function beginTelemetry(
   telemetry: Telemetry,
   run: TelemetryRunInfo,
@@ -108,29 +107,21 @@ function unwrapOutcome<T>(done: { value: T } | { error: unknown }): T {
   return done.value
 }
 
-/** The telemetry of an agent's runs, and the model that they use. */
 export interface MeasuringOptions {
   readonly telemetry: Telemetry | undefined
   readonly model: TelemetryRunInfo['model']
 }
 
-/** A run that starts in this process. */
 interface MeasuredStart {
   runId: string
-  /** The input of the run. Null if it is restored. */
   input: { sessionId: string } | null
-  /** The link that an earlier process logged. */
   link: string | null | undefined
   above: TelemetryParent | undefined
-  /** The agent actor. */
   self: unknown
   emit: (announcement: EmittedEvent) => void
 }
 
-/**
- * Starts measuring a run. Returns undefined without telemetry. A sub-agent uses the telemetry of its parent run unless
- * it has its own.
- */
+/** A sub-agent uses the telemetry of its parent run unless it has its own. */
 export function measureRun(
   { telemetry: own, model }: MeasuringOptions,
   { runId, input, link = null, above, self, emit }: MeasuredStart,
@@ -148,10 +139,7 @@ export function measureRun(
   })
 }
 
-/**
- * Validates the telemetry of an agent. Returns undefined if there is none or the list is empty.
- * @throws {ConfigError} `invalid_config` for anything else
- */
+/** Undefined for no telemetry or an empty list. @throws {ConfigError} `invalid_config` */
 export function checkTelemetry(option: Telemetry | readonly Telemetry[] | undefined): Telemetry | undefined {
   const all: readonly Telemetry[] = option === undefined ? [] : [option].flat()
   const wrong = all.findIndex((telemetry) => typeof telemetry?.begin !== 'function')
@@ -166,9 +154,7 @@ export function checkTelemetry(option: Telemetry | readonly Telemetry[] | undefi
 
 class CombinedRun implements RunTelemetry {
   readonly parts: readonly RunTelemetry[]
-  /** The run in each telemetry. Null for a telemetry that failed to start. */
   readonly #runs: readonly (SafeTelemetry | null)[]
-  /** An error that has not been reported yet. */
   #thrown: { error: unknown } | null = null
 
   constructor(all: readonly Telemetry[], run: TelemetryRunInfo) {

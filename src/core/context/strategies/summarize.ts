@@ -2,21 +2,15 @@ import type { Fit, Gap } from '../../../../machines/agent/fit.js'
 import type { Message } from '../../../../machines/agent/messages.js'
 import { type FitSituation, formatGapMarker, isValidGap, listLeftOut, planGap } from '../gap.js'
 import { fitCompact, fitWithNote } from '../strategies.js'
-/** A planned summary of newly omitted messages and the previous summary. */
 export interface SummaryPlan {
   readonly gap: Gap
-  /** Messages that are not summarized yet. */
   readonly fresh: readonly Message[]
-  /** The summary of earlier omitted messages. */
   readonly earlier: string | null
   /** Maximum tokens of the summary: an eighth of the window, but at most 4,096. */
   readonly limit: number
 }
 
-/**
- * Plans like `compact`, but reserves space for a summary instead of the marker. Returns null if there is not enough
- * space. Incremental: messages that are already summarized are not sent again.
- */
+/** Reserves space for a summary instead of the marker. Messages already summarized are not sent again. */
 export function planSummary(situation: FitSituation): SummaryPlan | null {
   const limit = Math.min(4_096, Math.floor(situation.window / 8))
   const note = limit + situation.noteSize(formatTitle(situation.messages.length))

@@ -46,12 +46,7 @@ export class AnswerReader {
     return this.#fold.finished
   }
 
-  /**
-   * Reads the next chunk. The text of the chunk is reported in one piece, because a chunk often contains several
-   * events.
-   *
-   * @throws ModelError for errors in the chunk, or the signal's reason when the signal aborts.
-   */
+  /** Reports the text of a chunk in one piece. @throws ModelError, or the reason of the abort */
   push(text: string): void {
     const before = this.#body?.progress ?? 0
     try {
@@ -216,48 +211,33 @@ function addPartial(error: unknown, fold: ResponseFold): ModelError {
   return new ModelError({ ...failure, partialText: text, usage: failure.usage ?? usage }, { cause: error })
 }
 
-/** Reads the responses from one API. */
 export interface AnswerFormat {
   readonly displayName: string
-  /** Whether a JSON document is a complete response. */
   isWhole(value: unknown): boolean
   /** `reportsCalls` sets whether deltas include parts of tool calls. */
   createFold(reportsCalls?: boolean): ResponseFold
 }
 
 export interface ResponseFold {
-  /** Increases with each chunk that has content: text, reasoning, a call or a finish reason. */
   readonly progress: number
-  /** Whether the response has announced its end. Later data is ignored. */
   readonly ended: boolean
   /** Whether the content is complete. Usage or `[DONE]` may still follow. */
   readonly finished: boolean
-  /**
-   * Adds a parsed event, or a document (`whole`), and returns the visible change.
-   *
-   * @throws ModelError when the event or document is or contains an error object.
-   */
+  /** Adds an event, or a document (`whole`), and returns the visible change. @throws ModelError for errors */
   push(piece: unknown, whole?: boolean): Delta
   /** Records that an event was lost. The response then has a gap, unless its end was announced before. */
   markLost(): void
   /** Returns buffered text. Call it once, at the end. */
   flush(): Delta
-  /**
-   * The response so far. `ended` means that the provider sent `[DONE]`.
-   *
-   * @throws ModelError for an unusable answer
-   */
+  /** `ended` means that the provider sent `[DONE]`. @throws ModelError for an unusable answer */
   getResponse(ended: boolean): ModelResponse
-  /** The content of a response that failed midway. */
   getPartial(): Pick<ModelResponse, 'text' | 'usage'>
 }
 
-/** The visible change of one chunk. */
 export interface Delta {
   text: string
   reasoning: string
   calls?: readonly ToolCallDelta[]
-  /** Calls to hosted tools that started or ended. */
   hosted?: readonly HostedCall[]
   warnings?: readonly Warning[]
 }
@@ -287,10 +267,7 @@ export function refuseTooLarge(length: number): void {
   })
 }
 
-/**
- * Reads server-sent events that carry a JSON object or text such as `[DONE]`. The end of the stream also ends the
- * last event.
- */
+/** Reads events that carry a JSON object or text (`[DONE]`). The end of the stream ends the last event. */
 export function createSseReader(handler: SseHandler): Pick<BodyReader, 'push' | 'end'> {
   const parser = createParser({
     onEvent: ({ data, event = '' }) => readEvent(data, event.trim(), handler),

@@ -64,14 +64,10 @@ export interface ChatBodyOptions {
   maxTokensField: 'max_tokens' | 'max_completion_tokens'
   echoReasoning: ReasoningEcho
   streamOptions: boolean
-  /** Whether ids and message order must follow Mistral's rules. */
   isMistral: boolean
 }
 
-/**
- * Builds Chat Completions bodies. Each message and tool is converted and serialized once, because the transcript
- * is sent with every request.
- */
+/** Converts and serializes each message and tool once, because every request sends the whole transcript. */
 export function createChatBodyBuilder(options: ChatBodyOptions) {
   const wires = new WeakMap<Message, WireMessage | null>()
   const functions = new WeakMap<ToolSpec, object>()
@@ -261,10 +257,7 @@ class ChatFold implements ResponseFold {
     throw new ModelError({ ...toBodyFailure(error), partialText: this.#text, usage: this.#usage })
   }
 
-  /**
-   * Reads a choice. Some servers send a message next to the delta. The message contains the whole response so far, or
-   * is the only copy of the response.
-   */
+  /** Some servers send the whole response so far as a message next to the delta, or only that message. */
   #pushChoice(choice: JsonObject, whole: boolean): Delta {
     const delta = asObject(choice.delta)
     const message = toWholeDelta(choice.message)
@@ -358,10 +351,7 @@ function readThoughts(value: unknown): string {
   return typeof value === 'string' ? value : readDeltaContent(value).text
 }
 
-/**
- * Joins streamed `reasoning_details`. Consecutive pieces with the same type, index and id form one entry, which has
- * the last signature. The entries must be sent back to the provider unchanged.
- */
+/** Joins pieces of the same type, index and id. The entries must be sent back unchanged. */
 class ReasoningDetails {
   readonly #entries: JsonObject[] = []
 

@@ -3,7 +3,6 @@ import { toWellFormed } from '../plain-json.js'
 
 export type RequestBody = Readonly<Record<string, unknown>>
 
-/** Merges `extraBody` into the body last. Null removes a field. */
 export function mergeExtraBody(body: Record<string, unknown>, extraBody: JsonObject): RequestBody {
   for (const [key, value] of Object.entries(extraBody)) {
     if (value === null) delete body[key]
@@ -46,10 +45,7 @@ function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   return whole
 }
 
-/**
- * Caches the serialized form of lists, because a conversation grows at its end and is sent with every request. Objects
- * must be immutable. After a change in the middle, cached items are copied one by one.
- */
+/** Caches serialized lists, because a conversation grows at its end. Objects must be immutable. */
 export class JsonListCache {
   readonly #lists = new WeakMap<object, CachedList>()
 

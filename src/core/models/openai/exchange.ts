@@ -33,7 +33,6 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { CallAbort } from '../../base/abort.js'
 import type { Duplex, Readable } from 'node:stream'
 
-/** An API on top of the shared transport. */
 export interface ApiWire {
   readonly path: string
   readonly format: AnswerFormat
@@ -44,7 +43,6 @@ export interface ApiWire {
   send(client: OpenAIClient, body: RequestBody, options: ClientRequestOptions): Promise<Response>
 }
 
-/** Sends one request and reads the response. Rejects with a `ModelError`. */
 export type Exchange = (request: ModelRequest, options: ExchangeOptions) => Promise<ModelResponse>
 
 /** Creates the exchange of an API. The client is loaded with the first request. */
@@ -58,7 +56,6 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
   const noted =
     typeof apiKey === 'function' ? { ...options, apiKey: () => secrets.noteWhenReady(apiKey()) } : options
 
-  /** Loads the client. A failed load is retried, because the key may be set before the next request. */
   const load = loadOnce(() => loadClient(noted, path))
 
   async function askByFetch(
@@ -67,8 +64,7 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
     isOurs: boolean,
     { abort, ...callbacks }: ExchangeOptions,
   ): Promise<ModelResponse> {
-    // A custom client or `fetch` may inspect the body, and Azure derives the URL from it, so they receive an object
-    // instead of bytes.
+    // They may inspect the body, and Azure derives the URL from it, so they receive no bytes.
     const written = isOurs && { body: bodies.encode(body), headers: jsonHeaders, fetchOptions: noRedirects }
     const { signal } = abort
     const sent = wire.send(client, body, {
@@ -85,7 +81,6 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
   }
 
   let plain: RequestClient | undefined
-  /** Returns Node's HTTP with the built-in client, or null if the `openai` client is needed. */
   const findPlainWay = (): { node: NodeHttp; own: RequestClient } | null => {
     const node = isPlainClientEnough(options) ? findNode() : null
     if (node === null) return null
@@ -152,7 +147,6 @@ export interface ExchangeOptions extends Pick<ModelRequestOptions, 'onActivity' 
 
 export interface NodeTransport {
   readonly node: NodeHttp
-  /** A dispatcher that is used instead of Node's agents. */
   readonly dispatcher: RequestDispatcher | undefined
 }
 
@@ -218,11 +212,7 @@ function createDecoder(coding: string, node: NodeHttp): Duplex | null {
   return createBrotliDecompress({ flush, finishFlush: flush })
 }
 
-/**
- * Reads a response from a Node stream with backpressure.
- *
- * @throws ModelError with the partial text, or the signal's reason when the signal aborts.
- */
+/** Reads with backpressure. @throws ModelError with the partial text, or the reason of the abort */
 function readNodeAnswer(stream: Readable, url: string, options: ReadAnswerOptions): Promise<ModelResponse> {
   const answer = new AnswerReader(url, options)
   return new Promise((resolve, reject) => {
@@ -249,7 +239,6 @@ function readNodeAnswer(stream: Readable, url: string, options: ReadAnswerOption
       }
     }
     let trailing: ReturnType<typeof setTimeout> | undefined
-    /** Waits briefly for the rest of the stream, because some servers never close it after the last chunk. */
     const awaitRest = (): void => {
       trailing ??= setTimeout(() => {
         finish()
@@ -312,11 +301,7 @@ function readText(stream: Readable): Promise<string> {
   })
 }
 
-/**
- * Reads a response from `fetch`.
- *
- * @throws ModelError with the partial text, or the signal's reason when the signal aborts.
- */
+/** @throws ModelError with the partial text, or the reason of the abort */
 export async function readFetchAnswer(
   response: Response,
   options: ReadAnswerOptions & { signal: AbortSignal },
@@ -328,12 +313,10 @@ export async function readFetchAnswer(
   const cancel = () => void reader.cancel(signal.reason).catch(() => undefined)
   signal.addEventListener('abort', cancel, { once: true })
   let trailing: ReturnType<typeof setTimeout> | undefined
-  /** Whether the current error comes from the connection and not from the response. */
   let isBroken = false
   try {
     const decoder = new TextDecoder()
     while (!answer.ended) {
-      // Some servers never close the stream after the last chunk.
       if (answer.finished) trailing ??= setTimeout(cancel, trailingTimeoutMs)
       isBroken = true
       const { done, value } = await reader.read()

@@ -18,10 +18,7 @@ interface ClientApi {
   create(body: never, options?: ClientRequestOptions): { asResponse(): Promise<Response> }
 }
 
-/**
- * The parts of `OpenAI` and `AzureOpenAI` that are used. Declared here so that the types do not need the package
- * `openai`.
- */
+/** The used parts of `OpenAI` and `AzureOpenAI`. Declared here, so that types do not need the package. */
 export interface OpenAIClient {
   baseURL: string
   apiKey: string | null
@@ -179,16 +176,12 @@ export function hasUserInfo(url: string): boolean {
 
 const noUserPhrase = 'must not contain a user or password. Use apiKey or headers.'
 
-/**
- * The form of earlier reasoning in requests: the field `reasoning_content` or `reasoning`, or a `thinking` content
- * part. `with_calls` sends `reasoning_content` only on messages with tool calls, empty if there was none.
- */
+/** How reasoning is sent back. `with_calls`: as `reasoning_content`, only on messages with tool calls. */
 export type ReasoningEcho = 'none' | 'with_calls' | ReasoningForm
 type ReasoningForm = (typeof reasoningForms)[number]
 
 export const reasoningForms = ['reasoning_content', 'reasoning', 'thinking'] as const
 
-/** Providers that require reasoning, or whose own clients send it. */
 const echoByProvider: Readonly<Record<string, ReasoningEcho>> = {
   deepseek: 'with_calls',
   moonshotai: 'with_calls',
@@ -235,7 +228,6 @@ export interface OpenAIResponsesOptions extends OpenAIOptions {
 
 const summaryValues: unknown[] = [undefined, 'auto', 'concise', 'detailed']
 
-/** @throws ConfigError for invalid options. */
 export function checkResponsesOptions(options: OpenAIResponsesOptions): void {
   const invalid = createOptionError('openaiResponses')
   checkSharedOptions(options, invalid)
@@ -259,11 +251,7 @@ function isHostedTool(tool: unknown): boolean {
 
 const officialURL = 'https://api.openai.com/v1'
 
-/**
- * Rejects missing keys, and keys that a web page would expose. Custom clients check this themselves.
- *
- * @throws ConfigError `missing_api_key`, `browser_key`
- */
+/** Custom clients check this themselves. @throws ConfigError `missing_api_key`, `browser_key` */
 export function checkCredentials(options: OpenAIOptions): void {
   if (options.client !== undefined) return
   if (isKeyMissing(options)) {
@@ -283,9 +271,7 @@ export function checkCredentials(options: OpenAIOptions): void {
   }
 }
 
-/**
- * Whether the client may be used in a page, either because the app allows it or because the options contain no secret.
- */
+/** Whether a page may use the client: the app allows it, or the options contain no secret. */
 export function isAllowedInBrowser(options: OpenAIOptions): boolean {
   return options.dangerouslyAllowBrowser ?? !hasSecret(options)
 }

@@ -101,9 +101,8 @@ function createWireProvider(
 const ignoreDelta = () => undefined
 
 /**
- * Providers that accept `response_format: json_schema` for all current models. Gemini rejects it together with tools.
- * Other providers apply the format to every response, which prevents the model from calling tools. If only some models
- * accept the format (Groq, OpenRouter), or if no model accepts it (DeepSeek, Moonshot), the final tool is safer.
+ * Providers that accept `json_schema` for all current models: `alone` if it fails next to tools, or prevents calls.
+ * Where only some models or none accept it (DeepSeek, Groq, OpenRouter), the final tool is safer.
  */
 const supportByProvider: Readonly<Record<string, StructuredOutputSupport>> = {
   openai: 'beside_tools',

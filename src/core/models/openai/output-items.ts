@@ -5,7 +5,6 @@ import { readItemArguments, messageSeparator, isThought, readThought } from './r
 import { ThinkSplitter } from './think-tags.js'
 
 export interface StreamedItem {
-  /** Position in the output. */
   at: number
   item: JsonObject
   isDone: boolean
@@ -15,21 +14,16 @@ type PieceKind = 'text' | 'reasoning' | 'refusal' | 'arguments'
 
 /** A part of an item. It is streamed in pieces and may then be sent as a whole. */
 interface Piece {
-  /** Event type without its suffix. See `pieceKinds`. */
   name: string
   kind: PieceKind
   text: string
-  /** Whether the whole text has been received. */
   isDone: boolean
 }
 
 interface ItemDraft extends StreamedItem {
   pieces: Map<string, Piece>
-  /** The text received so far over all parts, and the number of the latest part, by name. */
   received: Map<string, { text: string; part: number }>
-  /** Index among the reported calls, or undefined. */
   callIndex: number | undefined
-  /** Extracts tagged thoughts from the text. */
   readonly think: ThinkSplitter
 }
 
@@ -44,15 +38,11 @@ const pieceKinds: Readonly<Record<string, { kind: PieceKind; whole: string; inde
   [argumentsName]: { kind: 'arguments', whole: 'arguments', index: '' },
 }
 
-/**
- * Assembles streamed items. Items are identified by `output_index`, because some servers change ids during the stream
- * (GitHub Copilot). Several items may be streamed concurrently.
- */
+/** Identifies items by `output_index`, because some servers change ids during the stream (GitHub Copilot). */
 export function createOutputItems(reportsCalls: boolean) {
   const drafts = new Map<number, ItemDraft>()
   let latest: ItemDraft | undefined
   let callCount = 0
-  /** The origin of the last visible text, used to separate messages and thoughts. */
   const shown = { text: null as string | null, reasoning: null as string | null }
 
   function draftAt(event: JsonObject): ItemDraft {
@@ -126,10 +116,7 @@ export function createOutputItems(reportsCalls: boolean) {
     return show(draft, name, kind, next)
   }
 
-  /**
-   * Updates the visible text to match a complete item. Parts are compared as one text, because an item may number its
-   * parts differently than its events do (Bedrock).
-   */
+  /** Compares parts as one text, because items and events may number them differently (Bedrock). */
   function settle(draft: ItemDraft, item: JsonObject): Delta {
     let delta: Delta = noDelta
     for (const [name, texts] of listWholes(item)) {
@@ -167,14 +154,12 @@ export function createOutputItems(reportsCalls: boolean) {
       return advance(draft, name, typeof part === 'number' ? part : 0, text, isWhole)
     },
 
-    /** Returns text that was held back as a possible tag. */
     flush(): Delta {
       return [...drafts.values()]
         .map((draft) => showWords(draft, draft.think.flush()))
         .reduce((all, delta) => joinDeltas(all, delta), noDelta)
     },
 
-    /** The items in order, including incomplete ones. */
     result(): StreamedItem[] {
       return [...drafts.values()]
         .toSorted((a, b) => a.at - b.at)
@@ -214,7 +199,6 @@ export function getAdded(whole: string, before: string): string {
   return whole.startsWith(before) ? whole.slice(before.length) : ''
 }
 
-/** The texts of a complete item, with the names and numbers of their pieces. */
 function listWholes(item: JsonObject): Map<string, Map<number, string>> {
   const wholes = new Map<string, Map<number, string>>()
   const add = (name: string, part: number, text: string): void => {

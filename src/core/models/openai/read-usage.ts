@@ -2,10 +2,7 @@ import type { TokenUsage } from '../../../../machines/agent/usage.js'
 import type { JsonObject } from '../../../../machines/agent/json.js'
 import { readTokens, readUsd, asObject } from '../../base/values.js'
 
-/**
- * Reads a `usage` object. Returns null if it is absent, null, or consists of the zeros that some servers send on all
- * chunks but the last.
- */
+/** Returns null also for the zeros that some servers send on all chunks but the last. */
 export function readUsage(value: unknown): TokenUsage | null {
   const usage = asObject(value)
   if (usage === null) return null

@@ -12,11 +12,9 @@ import type * as OpenAIPackage from 'openai'
 import type { ConfigError } from '../../base/errors.js'
 import { ModelError } from '../provider.js'
 
-/** A client for the Node transport. */
 export interface RequestClient {
   /** The key of the last request, or null before the first one if the key is a function. */
   readonly apiKey: string | null
-  /** URL and headers of the next request. Cached unless the key is a function. */
   getOutgoing(): Promise<OutgoingRequest>
   statusError(status: number, text: string, headers: Headers): Error
 }
@@ -29,9 +27,8 @@ const defaultTimeoutMs = 600_000
 const clientVariables = ['OPENAI_LOG', 'OPENAI_CUSTOM_HEADERS', 'OPENAI_ADMIN_KEY']
 
 /**
- * Whether requests can be made without the `openai` client, whose import takes a third of the first run's time. The
- * client is needed for values that only its own options accept: headers as a list or as `Headers`, non-string values,
- * `null`.
+ * Whether the `openai` client, whose import takes a third of the first run's time, is not needed. It is needed for
+ * values that only its own options accept: headers as a list or as `Headers`, non-string values, `null`.
  */
 export function isPlainClientEnough(options: OpenAIOptions): boolean {
   const { client, fetch, organization, project, headers, query } = options
@@ -118,9 +115,7 @@ function createHeaders(options: OpenAIOptions, key: string | null): Headers {
   return headers
 }
 
-/**
- * Creates an error with the fields of the client's errors and the whole body. The client keeps only the body's `error`.
- */
+/** Has the fields of the client's errors and the whole body. The client keeps only the body's `error`. */
 function createStatusError(status: number, text: string, headers: Headers): Error {
   const body = parseJsonOr(text, undefined) as { error?: ErrorBody } | null | undefined
   const error = body?.error
@@ -151,11 +146,7 @@ export interface OwnClient extends OpenAIPackage.OpenAI, RequestClient {
   readonly logsRequests: boolean
 }
 
-/**
- * Loads the `openai` client on first use, so that importing Statewright stays cheap and bundlers can split it off.
- *
- * @throws ModelError with the code from `checkCredentials`
- */
+/** Loads the client on first use, so that importing Statewright stays cheap and bundlers can split it. */
 export async function loadClient(options: OpenAIOptions, path: string): Promise<OwnClient> {
   refuseMissingCredentials(options)
   const { OpenAI: Client } = await importClient()
@@ -225,10 +216,7 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
   }
 }
 
-/**
- * Imports the package. The import is literal, so that bundlers include the package. Platforms report a missing package
- * in different ways.
- */
+/** The literal import lets bundlers include the package. Platforms report a missing package differently. */
 async function importClient(): Promise<typeof OpenAIPackage> {
   try {
     return await import('openai')
@@ -240,7 +228,6 @@ async function importClient(): Promise<typeof OpenAIPackage> {
   }
 }
 
-/** @throws ModelError with the code from `checkCredentials` */
 export function refuseMissingCredentials(options: OpenAIOptions): void {
   try {
     checkCredentials(options)

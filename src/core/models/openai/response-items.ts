@@ -26,9 +26,8 @@ export interface MessageContent {
 }
 
 /**
- * Returns the items to store with a message, without content that the message already contains. Text and images are
- * replaced by their length, and calls are removed. All content is therefore stored only once, and redactions of the
- * message also apply here.
+ * Replaces text and images that the message contains by their length, and drops them from calls. Everything is
+ * stored once, and redactions of the message apply here too.
  */
 export function toKeptItems(items: readonly JsonObject[], answers: readonly JsonObject[]): Json[] {
   return items.map((item): JsonObject => {
@@ -140,7 +139,6 @@ function stripPicture(item: JsonObject): JsonObject {
   return { id, type, status, result: hasPicture ? asText(item.result).length : null }
 }
 
-/** Restores the image, or returns null if it belongs to another item. */
 function restorePicture(item: JsonObject, picture: MediaPart | undefined): JsonObject | null {
   const url = picture?.type === 'image_url' ? picture.image_url.url : ''
   const result = url.slice(url.indexOf(',') + 1)
@@ -165,10 +163,7 @@ export function isApprovalRequest({ type }: Readonly<Record<string, unknown>>): 
   return type === approvalRequestType
 }
 
-/**
- * The calls to execute or approve. Names of hosted calls contain a dot, which the names of an agent's tools cannot
- * contain.
- */
+/** Names of hosted calls contain a dot, which the names of an agent's tools cannot contain. */
 export function readCalls(items: readonly JsonObject[], from: string): ToolCall[] {
   return items.flatMap((item): ToolCall[] => {
     const called = { name: asText(item.name), arguments: readItemArguments(item).trim() || '{}' }
@@ -220,10 +215,7 @@ export function toApprovalAnswer({ tool_call_id: id, content, data }: ToolMessag
   return { role: 'tool', items: [approve ? answer : { ...answer, reason: toWellFormed(content) }] }
 }
 
-/**
- * Returns a filter for results that answer an approval request from this provider. Call it for every message in
- * order.
- */
+/** Recognizes results that answer approval requests of this provider. Call it for each message in order. */
 export function createAnswerFilter(from: string): (message: Message) => message is ToolMessage {
   let pending: readonly ToolCall[] = []
   return (message): message is ToolMessage => {

@@ -192,10 +192,7 @@ function createDroppedWarning(dropped: readonly JsonObject[]): Warning {
   }
 }
 
-/**
- * Returns the finish reason of a truncated response. Calls in such a response must not run, regardless of the reason's
- * name.
- */
+/** Calls in a truncated response must not run, whatever the name of the reason. */
 function getCutReason({ incomplete_details: details }: JsonObject): string {
   return asText(asObject(details)?.reason) === 'content_filter' ? 'content_filter' : 'max_output_tokens'
 }
@@ -230,10 +227,7 @@ function createHostedItemTracker() {
   }
 }
 
-/**
- * Returns names such as `web_search`, `code_interpreter` or `shortener.create_url` (on an MCP server), or null for
- * other items.
- */
+/** Such as `web_search`, `code_interpreter` or `shortener.create_url` (on an MCP server). */
 function findHostedName({ type, name, server_label: server }: JsonObject): string | null {
   const kind = asText(type)
   if (!kind.endsWith('_call') || kind === 'function_call' || kind === 'custom_tool_call') return null
@@ -247,9 +241,7 @@ interface ResponseAnswer extends Pick<ModelResponse, 'finishReason' | 'complete'
 }
 
 /**
- * Converts a response. The text is the final answer. Commentary (`phase: commentary`) remains in the items and is used
- * as the text only if there is no other text.
- *
+ * Commentary (`phase: commentary`) is used as the text only if there is no other text.
  * @throws ModelError `unsupported_output` for items that require an output other than a function result
  */
 function toModelResponse({ items: all, from, ...answer }: ResponseAnswer): ModelResponse {
@@ -340,9 +332,8 @@ interface Reconciliation {
 }
 
 /**
- * Merges the final item list with the streamed items. The list takes precedence. Items missing from the list are added
- * if they ended. Messages are always added, because they were visible and paid for. A call that did not end may be
- * incomplete.
+ * The list takes precedence. Items missing from it are added if they ended, and messages always, because they
+ * were visible and paid for. A call that did not end may be incomplete.
  */
 function reconcileItems(listed: readonly JsonObject[], streamed: readonly StreamedItem[]): Reconciliation {
   const known = pairItems(listed, streamed)

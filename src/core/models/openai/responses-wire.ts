@@ -51,21 +51,16 @@ function isNonReasoningModel(model: string): boolean {
 
 export interface ResponsesBodyOptions {
   model: string
-  /** Marks the items that are sent back. */
   from: string
   hostedTools: readonly JsonObject[]
   reasoningSummary: string | undefined
   encryptedReasoning: boolean
-  /** Whether ids and message order must follow Mistral's rules. */
   isMistral: boolean
 }
 
 const maxCallIdLength = 64
 
-/**
- * Builds bodies of the Responses API. Messages are converted and arranged as for Chat Completions, and then split into
- * items. Each message is converted once.
- */
+/** Converts each message once, as for Chat Completions, and then splits it into items. */
 function createResponsesBodyBuilder(options: ResponsesBodyOptions) {
   const wires = new WeakMap<Message, WireMessage | null>()
   const answers = new WeakMap<ToolMessage, WireMessage>()
@@ -160,10 +155,7 @@ function rebuildItems(
   return [...words, ...asking]
 }
 
-/**
- * Makes call ids unique in the list, because a result refers to its call only by id. Some providers count from `call_0`
- * in each response.
- */
+/** A result refers to its call only by id, and some providers count from `call_0` in each response. */
 function makeCallIdsUnique(groups: readonly (readonly object[])[]): object[] {
   const counts = new Map<string, number>()
   const used = new Set<string>()
@@ -249,9 +241,8 @@ function toInputItems(message: WireMessage, isStored: boolean): readonly InputIt
 }
 
 /**
- * Removes items that the provider would reject: reasoning without a following item, and reasoning that was returned
- * without content or encrypted form. In the second case, the ids of the other items are also removed, because they
- * refer to the reasoning.
+ * Removes reasoning without a following item, and reasoning without content or encrypted form, with the ids that
+ * refer to it. The provider would reject them.
  */
 function keepSendable(all: readonly InputItem[], isStored: boolean): readonly InputItem[] {
   const items = all.slice(0, all.findLastIndex((item) => !isReasoning(item)) + 1)

@@ -5,7 +5,6 @@ const redacted = '[redacted]'
 
 const minSecretLength = 8
 
-/** Minimum length of a truncated value to recognize. */
 const minHeadLength = 4
 
 const maxKeys = 50
@@ -15,10 +14,7 @@ const openHeaders =
 
 const secretParameters = /key|token|secret|sig|auth|pass|credential/i
 
-/**
- * The secrets in a model's requests: the key, and headers and query parameters with names that suggest a secret. Some
- * providers repeat them in errors.
- */
+/** The key, and headers and query parameters with secret names. Some providers repeat them in errors. */
 export class SentSecrets {
   readonly #values = new Set<string>()
   readonly #keys: string[] = []
@@ -31,7 +27,6 @@ export class SentSecrets {
     }
   }
 
-  /** Remembers a key from a key function. */
   async noteWhenReady(coming: Promise<string>): Promise<string> {
     const key = await coming
     this.#noteKey(key)

@@ -1,9 +1,6 @@
 import type { Delta } from './answer-reader.js'
 
-/**
- * Tags around thoughts: DeepSeek-R1 and Qwen3, Claude prompts, Gemini's compatible API, Reka and Nemotron, Magistral,
- * Seed-OSS, Kimi-VL.
- */
+/** DeepSeek-R1 and Qwen3, Claude prompts, Gemini's compatible API, Reka, Magistral, Seed-OSS, Kimi-VL. */
 const closeTags: Readonly<Record<string, string>> = {
   '<think>': '</think>',
   '<thinking>': '</thinking>',
@@ -23,14 +20,12 @@ export const mayHaveTag = (text: string): boolean =>
   text.includes('<') || text.includes('[') || text.includes('◁')
 
 /**
- * Removes inline thoughts (`<think>…</think>` and others) from streamed text. Text that may be the start of a tag is
- * held back, so tags can be split anywhere. Tags in backticks are text. A closing tag without an opening tag is also
- * text, because the text before it is already visible.
+ * Separates thoughts such as `<think>…</think>`. Holds back possible starts of tags. Tags in backticks are text, and
+ * so is a closing tag without an opening tag, because the text before it is already visible.
  */
 export class ThinkSplitter {
   #closeTag: string | null = null
   #held = ''
-  /** Leading white space, which is dropped if thoughts come first. */
   #lead = ''
   #started = false
   #thought = false
@@ -58,7 +53,6 @@ export class ThinkSplitter {
     return delta
   }
 
-  /** Returns the text that was held back. Call it at the end. */
   flush(): Delta {
     const rest = this.#held
     this.#held = ''

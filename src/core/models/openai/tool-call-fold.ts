@@ -12,7 +12,6 @@ interface CallDraft extends SentCall {
   extra: Json | undefined
   /** Whether this call started at the index of another call that is to the same tool and has arguments. */
   repeats: boolean
-  /** Whether another call to the same tool started at the index of this call. */
   isReplaced: boolean
 }
 
@@ -87,10 +86,7 @@ export class ToolCallFold {
     }))
   }
 
-  /**
-   * Finds the call that a piece belongs to: by index, otherwise by id, otherwise the last call. If several calls
-   * share an index, the id decides.
-   */
+  /** By index, otherwise by id, otherwise the last call. If calls share an index, the id decides. */
   #find(index: number | null, id: string): CallDraft | undefined {
     const named = this.#byId.get(id)
     if (index === null) return named ?? this.#last
@@ -125,7 +121,6 @@ interface JsonScan {
   isText: boolean
   isEscape: boolean
   isWhole: boolean
-  /** Last non-blank character. */
   last: string
 }
 

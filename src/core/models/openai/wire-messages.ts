@@ -9,17 +9,11 @@ export type WireMessage = Readonly<Record<string, unknown>>
 export interface WireStyle {
   echoReasoning: ReasoningEcho
   callId: CallIdMapper
-  /**
-   * Whether results may contain images and documents. If not, the images and documents follow the batch as a separate
-   * message.
-   */
+  /** Whether results may contain media. If not, the media follow the batch as a separate message. */
   resultParts?: true
 }
 
-/**
- * Converts a message to the form that every provider accepts, without internal fields. Returns null if the message
- * has no content.
- */
+/** Null if the message has no content. */
 export function toWireMessage(message: Message, style: WireStyle): WireMessage | null {
   switch (message.role) {
     case 'assistant':
@@ -61,7 +55,6 @@ function toReadablePart(part: ContentPart): ContentPart {
   return text === null ? part : { type: 'text', text }
 }
 
-/** Converts a response. Empty responses are dropped, because providers reject them. */
 function toWireAnswer(message: AssistantMessage, { echoReasoning, callId }: WireStyle): WireMessage | null {
   const calls = message.tool_calls ?? []
   // A refusal is sent as text, which all providers accept. Content can be null only together with calls.
@@ -82,10 +75,7 @@ type CallIdMapper = (id: string) => string
 /** OpenAI's maximum id length in Chat Completions. vLLM creates longer ids. */
 const maxCallIdLength = 40
 
-/**
- * Creates the mapper for a model. Mistral requires ids of nine letters and digits. Kimi reads the counter in its ids,
- * so Kimi ids are kept. Other ids are shortened to OpenAI's limit.
- */
+/** Mistral requires nine letters and digits. Kimi reads the counter in its ids, so they are kept. */
 export function createCallIdMapper(model: string, isMistral: boolean, most = maxCallIdLength): CallIdMapper {
   if (isMistral) return (id) => (/^[a-zA-Z0-9]{9}$/.test(id) ? id : hashId(id).slice(0, 9))
   const longest = /kimi/i.test(model) ? Infinity : most
@@ -113,10 +103,7 @@ export function toValidName(name: string): string {
   return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed'
 }
 
-/**
- * Returns the arguments as a JSON object. Many servers parse the arguments of past calls, and reject the whole request
- * if they are not an object.
- */
+/** Many servers parse the arguments of past calls, and reject requests in which they are not an object. */
 export function toObjectText(text: string): string {
   if (text.trim() === '') return '{}'
   let value: unknown
@@ -137,9 +124,7 @@ export function toObjectText(text: string): string {
 const maxCallsPerMessage = 128
 
 export interface Arrangement {
-  /** Whether to insert an answer between results and a user message, as Mistral requires. */
   bridge: boolean
-  /** Maximum calls per message. Defaults to OpenAI's limit. */
   most?: number
 }
 
@@ -197,10 +182,7 @@ export function createTextMessageCache(role: 'system' | 'user'): (words: string 
 const openingMessage: WireMessage = { role: 'user', content: 'Begin.' }
 const bridgeMessage: WireMessage = { role: 'assistant', content: 'OK.' }
 
-/**
- * Whether two messages can be joined. Some chat templates reject consecutive messages with the same role. Messages
- * with stored items stay separate.
- */
+/** Some chat templates reject consecutive messages with the same role. Stored items stay separate. */
 function canJoin(last: WireMessage, message: WireMessage): boolean {
   if (last['role'] !== message['role']) return false
   if (last['items'] !== undefined || message['items'] !== undefined) return false
