@@ -69,6 +69,11 @@ const cases: [string, Partial<OpenAIChatOptions>, Record<string, string>, string
     { apiKey: 'k' },
     { OPENAI_ORG_ID: 'org', OPENAI_PROJECT_ID: 'p' },
   ],
+  [
+    'headers of the environment',
+    { apiKey: 'k', headers: { 'x-own': 'mine' } },
+    { OPENAI_CUSTOM_HEADERS: 'X-Team: blue\nx-own : theirs\nnonsense' },
+  ],
   ['custom headers', { apiKey: 'k', headers: { Authorization: 'Basic x', ACCEPT: 'text/plain' } }, {}],
   ['another content type', { apiKey: 'k', headers: { 'Content-Type': 'text/plain' } }, {}],
   ['special characters in the query', { apiKey: 'k', query: { "a!'()*": 'ü &=+#/?', b: '' } }, {}],
@@ -122,22 +127,18 @@ test.each([
   expect(server.requests).toEqual([])
 })
 
-test.each(['OPENAI_LOG', 'OPENAI_CUSTOM_HEADERS', 'OPENAI_ADMIN_KEY'])(
-  '%s is read only by the openai client',
-  async (name) => {
-    const { isPlainClientEnough } = await import('../../../src/core/models/openai/request-client.js')
-    expect(isPlainClientEnough({ model: 'm' })).toBe(true)
-    process.env[name] = 'warn'
-    expect(isPlainClientEnough({ model: 'm' })).toBe(false)
-  },
-)
+test.each(['OPENAI_LOG', 'OPENAI_ADMIN_KEY'])('%s is read only by the openai client', async (name) => {
+  const { isPlainClientEnough } = await import('../../../src/core/models/openai/request-client.js')
+  expect(isPlainClientEnough({ model: 'm' })).toBe(true)
+  process.env[name] = 'warn'
+  expect(isPlainClientEnough({ model: 'm' })).toBe(false)
+})
 
 test('the error of a status has the same fields as that of the openai client', async () => {
-  const { createPlainClient } = await import('../../../src/core/models/openai/request-client.js')
-  const own = createPlainClient({ model: 'm', apiKey: 'k' }, '/chat/completions')
+  const { createStatusError } = await import('../../../src/core/models/openai/request-client.js')
   const error = { message: 'Slow down.', code: 'rate_limited', param: null, type: 'requests' }
   const headers = new Headers({ 'x-request-id': 'req-1' })
-  const thrown = own.statusError(429, JSON.stringify({ error }), headers)
+  const thrown = createStatusError(429, JSON.stringify({ error }), headers)
   const created = real.APIError.generate(429, { error }, undefined, headers)
   const { status, code, param, type, requestID, message } = created
   expect(thrown).toMatchObject({ status, code, param, type, requestID, message, error })

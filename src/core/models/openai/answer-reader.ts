@@ -252,11 +252,8 @@ export const noDelta: Readonly<Delta> = Object.freeze({ text: '', reasoning: '' 
 /** Maximum characters in an event, a body or a response. */
 const maxResponseLength = 64 * 1024 * 1024
 
-/** Milliseconds a connection may take to close after `[DONE]`. */
+/** Milliseconds to wait for usage, `[DONE]` and the end of the connection after a whole answer. */
 export const closeTimeoutMs = 1000
-
-/** Milliseconds to wait for usage and `[DONE]` after the finish reason. */
-export const trailingTimeoutMs = 1000
 
 export function refuseTooLarge(length: number): void {
   if (length <= maxResponseLength) return

@@ -324,3 +324,9 @@ function getEnvironment(): Record<string, string | undefined> {
   const scope: { process?: { env?: Record<string, string | undefined> } } = globalThis
   return scope.process?.env ?? {}
 }
+
+/** The headers of OPENAI_CUSTOM_HEADERS, one a line, as the `openai` client reads them. */
+export function listCustomHeaders(): [name: string, value: string][] {
+  const lines = (getEnvironmentVariable('OPENAI_CUSTOM_HEADERS') ?? '').matchAll(/^([^:\n]+):(.*)$/gm)
+  return [...lines].map(([, name = '', value = '']) => [name.trim(), value.trim()])
+}

@@ -6,17 +6,19 @@ import {
   type OpenAIOptions,
   checkCredentials,
   isAllowedInBrowser,
+  listCustomHeaders,
 } from './openai-options.js'
 import { type OutgoingRequest, createOutgoingRequest } from './node-transport.js'
 import type * as OpenAIPackage from 'openai'
 import type { ConfigError } from '../../base/errors.js'
 import { ModelError } from '../provider.js'
 
-export interface RequestClient {
-  /** The key of the last request, or null before the first one if the key is a function. */
+/** The client of the Node transport. */
+interface PlainClient {
+  /** The key of the last request, or null before the first one. */
   readonly apiKey: string | null
+  /** Rejects with a ModelError with the code from `checkCredentials`. */
   getOutgoing(): Promise<OutgoingRequest>
-  statusError(status: number, text: string, headers: Headers): Error
 }
 
 /** The key that is sent to servers that need none. */
@@ -24,11 +26,9 @@ const placeholderKey = 'no-key-needed'
 
 const defaultTimeoutMs = 600_000
 
-const clientVariables = ['OPENAI_LOG', 'OPENAI_CUSTOM_HEADERS', 'OPENAI_ADMIN_KEY']
-
 /**
  * Whether the `openai` client, whose import takes a third of the first run's time, is not needed. It is needed for
- * values that only its own options accept: headers as a list or as `Headers`, non-string values, `null`.
+ * values that only its own options accept (headers as a list or as `Headers`, non-string values, `null`), and to log.
  */
 export function isPlainClientEnough(options: OpenAIOptions): boolean {
   const { client, fetch, organization, project, headers, query } = options
@@ -39,7 +39,7 @@ export function isPlainClientEnough(options: OpenAIOptions): boolean {
     project !== null &&
     isPlainRecord(headers, (value) => value === null || typeof value === 'string') &&
     isPlainRecord(query, (value) => typeof value === 'string') &&
-    clientVariables.every((name) => getEnvironmentVariable(name) === undefined)
+    ['OPENAI_LOG', 'OPENAI_ADMIN_KEY'].every((name) => getEnvironmentVariable(name) === undefined)
   )
 }
 
@@ -50,15 +50,15 @@ function isPlainRecord(input: unknown, fits: (value: unknown) => boolean): boole
 }
 
 /** Creates the URL and headers of the `openai` client, except for headers that describe the client and its platform. */
-export function createPlainClient(options: OpenAIOptions, path: string): RequestClient {
+export function createPlainClient(options: OpenAIOptions, path: string): PlainClient {
   const { apiKey } = options
-  let key: string | null =
-    typeof apiKey === 'function'
-      ? null
-      : apiKey || (getEnvironmentVariable('OPENAI_API_KEY') ?? placeholderKey)
-
+  let key: string | null = null
   const build = async (): Promise<OutgoingRequest> => {
-    if (typeof apiKey === 'function') key = await askForKey(apiKey)
+    refuseMissingCredentials(options)
+    key =
+      typeof apiKey === 'function'
+        ? await askForKey(apiKey)
+        : apiKey || (getEnvironmentVariable('OPENAI_API_KEY') ?? placeholderKey)
     const url = createRequestURL(options, path)
     return createOutgoingRequest(url, createHeaders(options, key), options.timeoutMs ?? defaultTimeoutMs)
   }
@@ -67,7 +67,6 @@ export function createPlainClient(options: OpenAIOptions, path: string): Request
       return key
     },
     getOutgoing: typeof apiKey === 'function' ? build : loadOnce(build),
-    statusError: createStatusError,
   }
 }
 
@@ -102,21 +101,24 @@ function toQueryPart(text: string): string {
 
 /** Creates the headers. `Headers` rejects invalid values and trims the others. */
 function createHeaders(options: OpenAIOptions, key: string | null): Headers {
+  const { organization, project, headers: own = {} } = options
   const headers = new Headers({ accept: 'application/json', 'user-agent': 'Statewright' })
-  const set = (name: string, value: string | null | undefined): void => {
+  for (const [name, value] of [
+    ['openai-organization', organization ?? getEnvironmentVariable('OPENAI_ORG_ID')],
+    ['openai-project', project ?? getEnvironmentVariable('OPENAI_PROJECT_ID')],
+    ['authorization', `Bearer ${key}`],
+    ...listCustomHeaders(),
+    ...(Symbol.iterator in own ? (own as Iterable<[string, string]>) : Object.entries(own)),
+    ['content-type', 'application/json'],
+  ] as [string, string | null | undefined][]) {
     if (value === null) headers.delete(name)
     else if (value !== undefined) headers.set(name, value)
   }
-  set('openai-organization', options.organization ?? getEnvironmentVariable('OPENAI_ORG_ID'))
-  set('openai-project', options.project ?? getEnvironmentVariable('OPENAI_PROJECT_ID'))
-  set('authorization', `Bearer ${key}`)
-  for (const [name, value] of Object.entries(options.headers ?? {})) set(name, value)
-  set('content-type', 'application/json')
   return headers
 }
 
 /** Has the fields of the client's errors and the whole body. The client keeps only the body's `error`. */
-function createStatusError(status: number, text: string, headers: Headers): Error {
+export function createStatusError(status: number, text: string, headers: Headers): Error {
   const body = parseJsonOr(text, undefined) as { error?: ErrorBody } | null | undefined
   const error = body?.error
   const message = error?.message || error || (body === undefined ? text : undefined)
@@ -140,50 +142,23 @@ interface ErrorBody {
   type?: unknown
 }
 
-export interface OwnClient extends OpenAIPackage.OpenAI, RequestClient {
-  readonly apiKey: string | null
-  /** Whether OPENAI_LOG enables logging, which works only for requests that the client sends. */
-  readonly logsRequests: boolean
-}
-
-/** Loads the client on first use, so that importing Statewright stays cheap and bundlers can split it. */
-export async function loadClient(options: OpenAIOptions, path: string): Promise<OwnClient> {
+/**
+ * Loads the client on first use, so that importing Statewright stays cheap and bundlers can split it.
+ *
+ * @throws ModelError with the code from `checkCredentials`, or `missing_package`
+ */
+export async function loadClient(options: OpenAIOptions): Promise<OpenAIPackage.OpenAI> {
   refuseMissingCredentials(options)
-  const { OpenAI: Client } = await importClient()
+  // A literal import, so that bundlers include the package. Platforms report a missing package in different ways.
+  const { OpenAI: Client } = await import('openai').catch((cause: unknown) => {
+    const message =
+      'Requests need the package openai in runtimes other than Node, with a custom fetch, or with ' +
+      'OPENAI_LOG. Run: npm install openai'
+    throw new ModelError({ kind: 'fatal', code: 'missing_package', message }, { cause })
+  })
 
   // The User-Agent contains the class name.
-  class OpenAI extends Client implements OwnClient {
-    readonly #getStored = loadOnce(() => this.#build())
-
-    get logsRequests(): boolean {
-      return this.logLevel === 'info' || this.logLevel === 'debug'
-    }
-
-    getOutgoing(): Promise<OutgoingRequest> {
-      return typeof options.apiKey === 'function' ? this.#build() : this.#getStored()
-    }
-
-    async #build(): Promise<OutgoingRequest> {
-      const { timeoutMs } = options
-      const request: Parameters<OpenAIPackage.OpenAI['buildRequest']>[0] = {
-        method: 'post',
-        path,
-        headers: { 'content-type': 'application/json' },
-        ...(timeoutMs !== undefined && { timeout: timeoutMs }),
-        // Also set by the client's own methods.
-        __security: { bearerAuth: true },
-      }
-      await this.prepareOptions(request)
-      const { req, url, timeout } = await this.buildRequest(request)
-      await this.prepareRequest(req, { url, options: request })
-      return createOutgoingRequest(url, req.headers, timeout)
-    }
-
-    statusError(status: number, text: string, headers: Headers): Error {
-      const body = parseJsonOr(text, undefined)
-      return this.makeStatusError(status, body as object, body === undefined ? text : undefined, headers)
-    }
-
+  class OpenAI extends Client {
     /** Keeps the whole error body. The client would keep only the body's `error`. */
     protected override makeStatusError(
       status: number,
@@ -195,7 +170,7 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
     }
   }
 
-  const build = (apiKey: OpenAIOptions['apiKey']): OwnClient =>
+  const build = (apiKey: OpenAIOptions['apiKey']): OpenAIPackage.OpenAI =>
     new OpenAI({
       apiKey,
       baseURL: options.baseURL,
@@ -216,30 +191,11 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
   }
 }
 
-/** The literal import lets bundlers include the package. Platforms report a missing package differently. */
-async function importClient(): Promise<typeof OpenAIPackage> {
-  try {
-    return await import('openai')
-  } catch (cause) {
-    const message =
-      'Requests need the package openai in runtimes other than Node, with a custom fetch, or with ' +
-      'OPENAI_LOG. Run: npm install openai'
-    throw new ModelError({ kind: 'fatal', code: 'missing_package', message }, { cause })
-  }
-}
-
-export function refuseMissingCredentials(options: OpenAIOptions): void {
+function refuseMissingCredentials(options: OpenAIOptions): void {
   try {
     checkCredentials(options)
   } catch (error) {
-    throw toCredentialsError(error as ConfigError)
+    const { code, message } = error as ConfigError
+    throw new ModelError({ kind: 'fatal', code, message })
   }
-}
-
-function toCredentialsError({ code, message }: ConfigError): ModelError {
-  return new ModelError({
-    kind: 'fatal',
-    code,
-    message,
-  })
 }

@@ -1,5 +1,5 @@
 import type { ModelFailure } from '../../../../machines/agent/model-response.js'
-import type { OpenAIClient, OpenAIOptions } from './openai-options.js'
+import { listCustomHeaders, type OpenAIClient, type OpenAIOptions } from './openai-options.js'
 
 const redacted = '[redacted]'
 
@@ -22,6 +22,7 @@ export class SentSecrets {
   constructor({ apiKey, headers, query }: Pick<OpenAIOptions, 'apiKey' | 'headers' | 'query'>) {
     if (typeof apiKey === 'string') this.#add(apiKey)
     this.#addHeaders(headers)
+    this.#addHeaders(listCustomHeaders())
     for (const [name, value] of Object.entries(query ?? {})) {
       if (secretParameters.test(name)) this.#add(value)
     }
