@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { decodePercent } from '../base/text.js'
-import { asList, asText, isObject, asObject } from '../base/values.js'
+import { asList, asText, getOrCreate, isObject, asObject } from '../base/values.js'
 import { mapObject } from './normalize-schema.js'
 import type { ModelRequest, ModelRequestOptions, ToolSpec } from './provider.js'
 
@@ -25,18 +25,6 @@ export function findSchemaFamily(provider: string, model: string): SchemaFamily 
   return /claude|anthropic/i.test(name) ? 'anthropic' : /gemini|google/i.test(name) ? 'gemini' : 'openai'
 }
 
-interface FittedTools {
-  readonly tools: readonly ToolSpec[]
-  readonly warnings: readonly string[]
-}
-
-/** Adapted lists, or null for lists that already fit. */
-const fittedTools: Record<SchemaFamily, WeakMap<readonly ToolSpec[], FittedTools | null>> = {
-  openai: new WeakMap(),
-  anthropic: new WeakMap(),
-  gemini: new WeakMap(),
-}
-
 /** Keyed by spec, because providers cache tools by identity. A string says why a tool is omitted. */
 const fittedSpecs: Record<SchemaFamily, WeakMap<ToolSpec, ToolSpec | string>> = {
   openai: new WeakMap(),
@@ -50,27 +38,14 @@ export function fitTools(
   family: SchemaFamily,
   onWarning: ModelRequestOptions['onWarning'],
 ): ModelRequest {
-  const { tools: source } = request
-  if (source.length === 0) return request
-  let fitted = fittedTools[family].get(source)
-  if (fitted === undefined) fittedTools[family].set(source, (fitted = fitAll(source, family)))
-  if (fitted === null) return request
-  const { tools, warnings } = fitted
-  for (const warning of warnings) onWarning?.('tool_left_out', warning)
-  return { ...request, tools }
-}
-
-function fitAll(source: readonly ToolSpec[], family: SchemaFamily): FittedTools | null {
-  const tools: ToolSpec[] = []
-  const warnings: string[] = []
-  for (const spec of source) {
-    const fitted = fittedSpecs[family].get(spec) ?? fitSpec(spec, family)
-    if (fitted !== spec) fittedSpecs[family].set(spec, fitted)
-    if (typeof fitted === 'string') warnings.push(`The tool '${spec.name}' is omitted: ${fitted}.`)
-    else tools.push(fitted)
-  }
-  const isSame = tools.length === source.length && tools.every((tool, index) => tool === source[index])
-  return isSame ? null : { tools, warnings }
+  const tools = request.tools.flatMap((spec) => {
+    const fitted = getOrCreate(fittedSpecs[family], spec, () => fitSpec(spec, family))
+    if (typeof fitted !== 'string') return [fitted]
+    onWarning?.('tool_left_out', `The tool '${spec.name}' is omitted: ${fitted}.`)
+    return []
+  })
+  const isSame = tools.length === request.tools.length && tools.every((tool, i) => tool === request.tools[i])
+  return isSame ? request : { ...request, tools }
 }
 
 function fitSpec(spec: ToolSpec, family: SchemaFamily): ToolSpec | string {
@@ -89,25 +64,28 @@ class UnfitSchemaError extends Error {}
 
 const maxParts = 5_000
 
-/** Counts expanded subschemas, because each reference may double their number. */
-class PartCounter {
-  #left = maxParts
+interface Scope {
+  readonly root: JsonObject
+  /** References on the path to this schema. */
+  readonly refs: readonly string[]
+  readonly parts: { count: number }
+}
 
-  count(): void {
-    this.#left -= 1
-    if (this.#left < 0)
-      throw new UnfitSchemaError(
-        `its input schema has more than ${maxParts} parts after its references are expanded`,
-      )
-  }
+/** Counts expanded subschemas, because each reference may double their number. */
+function countPart({ parts }: Scope): void {
+  parts.count += 1
+  if (parts.count > maxParts)
+    throw new UnfitSchemaError(
+      `its input schema has more than ${maxParts} parts after its references are expanded`,
+    )
 }
 
 /** Returns the same object if the schema already fits. @throws an Error whose message ends a sentence */
 export function fitSchema(schema: JsonObject, family: SchemaFamily): JsonObject {
-  const parts = new PartCounter()
-  const open = openTop(schema, parts)
+  const scope: Scope = { root: schema, refs: [], parts: { count: 0 } }
+  const open = openTop(schema, scope)
   if (family === 'gemini') {
-    const { description, properties = {}, required } = toGemini(open, { root: schema, refs: [], parts })
+    const { description, properties = {}, required } = toGemini(open, scope)
     return { type: 'object', ...(description && { description }), properties, ...(required && { required }) }
   }
   const fitted = family === 'anthropic' ? describeOddKeys(open) : open
@@ -136,23 +114,17 @@ function addNote(schema: JsonObject, notes: readonly (readonly [string, Json | u
 
 const topKeywords = ['anyOf', 'oneOf', 'allOf', 'not', 'enum', 'const', '$ref']
 
-function openTop(schema: JsonObject, parts: PartCounter): JsonObject {
+function openTop(schema: JsonObject, scope: Scope): JsonObject {
   const odd = topKeywords.filter((key) => key in schema)
   if (odd.length === 0) return schema
-  const { properties, required } = gather(schema, { root: schema, refs: [], parts })
-  const rest = Object.fromEntries(
-    Object.entries(schema).filter(([key]) => key !== 'required' && !odd.includes(key)),
-  ) as JsonObject
+  const { properties, required } = gather(schema, scope)
+  const rest = omitKeys(schema, ['required', ...odd])
   const notes = odd.filter((key) => key !== '$ref').map((key) => [key, schema[key]] as const)
   return addNote({ ...rest, properties, ...(required.size > 0 && { required: [...required] }) }, notes)
 }
 
-interface Scope {
-  readonly root: JsonObject
-  /** References on the path to this schema. */
-  readonly refs: readonly string[]
-  readonly parts: PartCounter
-}
+const omitKeys = (schema: JsonObject, keys: readonly string[]): JsonObject =>
+  Object.fromEntries(Object.entries(schema).filter(([key]) => !keys.includes(key))) as JsonObject
 
 interface Members {
   properties: JsonObject
@@ -165,7 +137,7 @@ const readMembers = ({ properties, required }: JsonObject): Members => ({
 })
 
 function gather(schema: Json, scope: Scope): Members {
-  scope.parts.count()
+  countPart(scope)
   if (!isObject(schema)) return readMembers({})
   const all = [readMembers(schema), ...asList(schema.allOf).map((part) => gather(part, scope))]
   const { $ref } = schema
@@ -241,23 +213,14 @@ function findRef(root: JsonObject, ref: string): Json | undefined {
 const isAnthropicKey = (key: string): boolean => /^[a-zA-Z0-9_.-]{1,64}$/.test(key)
 
 const mapKeywords = new Set(['$defs', 'definitions', 'patternProperties', 'dependentSchemas', 'properties'])
-
-const valueKeywords = new Set([
-  'const',
-  'enum',
-  'default',
-  'examples',
-  'required',
-  'dependentRequired',
-  'type',
-])
+const valueKeywords = 'const enum default examples required dependentRequired type'.split(' ')
 
 /** Moves properties whose names Anthropic rejects into the description. Returns the same object if there are none. */
 function describeOddKeys(schema: JsonObject): JsonObject {
   const changed = new Set<string>()
   const inner = mapObject(schema, (value, key) => {
-    const next = mapKeywords.has(key) && isObject(value) ? mapObject(value, fitValue) : fitKeyword(key, value)
-    if (!isEqualEntry(value, next)) changed.add(key)
+    const next = fitKeyword(key, value)
+    if (next !== value) changed.add(key)
     return next
   })
   const fitted = changed.size === 0 ? schema : widen(inner, changed)
@@ -287,25 +250,19 @@ function describeOddKeys(schema: JsonObject): JsonObject {
  * and `if` are dropped and `oneOf` becomes `anyOf`.
  */
 function widen(schema: JsonObject, changed: ReadonlySet<string>): JsonObject {
-  const dropped = new Set(['not', 'if', 'oneOf'].filter((key) => changed.has(key)))
-  // `then` and `else` have no effect without `if`.
-  const rest = Object.fromEntries(Object.entries(schema).filter(([key]) => !dropped.has(key))) as JsonObject
-  return dropped.has('oneOf') ? { anyOf: schema.oneOf as Json, ...rest } : rest
+  const dropped = ['not', 'if', 'oneOf'].filter((key) => changed.has(key))
+  const rest = omitKeys(schema, dropped)
+  return dropped.includes('oneOf') ? { anyOf: schema.oneOf as Json, ...rest } : rest
 }
 
 const fitValue = (value: Json): Json => (isObject(value) ? describeOddKeys(value) : value)
 
 function fitKeyword(key: string, value: Json): Json {
-  if (valueKeywords.has(key)) return value
-  return Array.isArray(value) ? value.map(fitValue) : fitValue(value)
-}
-
-function isEqualEntry(before: Json, after: Json): boolean {
-  if (before === after) return true
-  if (typeof before !== 'object' || before === null || typeof after !== 'object' || after === null)
-    return false
-  const [old, next] = [Object.values(before), Object.values(after)]
-  return old.length === next.length && old.every((value, index) => value === next[index])
+  if (valueKeywords.includes(key)) return value
+  if (mapKeywords.has(key) && isObject(value)) return mapObject(value, fitValue)
+  if (!Array.isArray(value)) return fitValue(value)
+  const list = value.map(fitValue)
+  return list.every((item, i) => item === value[i]) ? value : list
 }
 
 const geminiKeywords: Readonly<Record<string, readonly string[]>> = {
@@ -331,7 +288,7 @@ const geminiTypes = ['string', 'number', 'boolean', 'object', 'array']
 
 /** Converts to Gemini's subset of OpenAPI. References are expanded. A recursive reference becomes a plain object. */
 function toGemini(source: Json | undefined, scope: Scope): JsonObject {
-  scope.parts.count()
+  countPart(scope)
   const { $ref, allOf, ...schema } = isObject(source) ? source : {}
   if (typeof $ref === 'string') {
     const target = findRef(scope.root, $ref)
@@ -352,12 +309,9 @@ function toGemini(source: Json | undefined, scope: Scope): JsonObject {
     return toGemini(mergeAll(schema, open), { ...scope, refs: [...scope.refs, ...refs] })
   }
   const key = ['anyOf', 'oneOf'].find((name) => asList(schema[name]).length > 0)
-  if (key !== undefined) {
-    const { [key]: ways, ...rest } = schema
-    return toAnyOf(asList(ways).map((way) => toGemini(mergeAll(rest, [way]), scope)))
-  }
-  const types = listTypes(schema)
-  return toAnyOf(types.map((type) => toTyped(schema, type, scope)))
+  if (key === undefined) return toAnyOf(listTypes(schema).map((type) => toTyped(schema, type, scope)))
+  const { [key]: ways, ...rest } = schema
+  return toAnyOf(asList(ways).map((way) => toGemini(mergeAll(rest, [way]), scope)))
 }
 
 function toAnyOf(ways: readonly JsonObject[]): JsonObject {

@@ -23,24 +23,20 @@ export function normalizeSchema({ nullable: _nullable, ...schema }: JsonObject):
 /** `\p{…}`, named groups and other syntax that Python regular expressions do not support. */
 const foreignPattern = /\\[pPckuU]|\(\?<[^=!]/
 
+const jsonTypes = 'string number integer boolean array object null'.split(' ')
+
 const typeNames: Readonly<Record<string, string>> = {
-  string: 'string',
+  ...Object.fromEntries(jsonTypes.map((name) => [name, name])),
   str: 'string',
-  number: 'number',
   float: 'number',
   double: 'number',
   decimal: 'number',
-  integer: 'integer',
   int: 'integer',
   long: 'integer',
-  boolean: 'boolean',
   bool: 'boolean',
-  array: 'array',
   list: 'array',
-  object: 'object',
   dict: 'object',
   map: 'object',
-  null: 'null',
 }
 
 type Reader = (value: Json, isOld: boolean) => Json | undefined
@@ -88,9 +84,9 @@ const readers: Readonly<Record<string, Reader>> = Object.assign(
   toReaders(isList, 'examples'),
   toReaders(
     readSchema,
-    'items additionalProperties unevaluatedProperties unevaluatedItems contains not if then else',
+    'items additionalProperties unevaluatedProperties unevaluatedItems contains not if then else ' +
+      'propertyNames contentSchema',
   ),
-  toReaders(readSchema, 'propertyNames contentSchema'),
   toReaders(readSchemas, 'anyOf oneOf allOf prefixItems'),
   toReaders(readMap, 'properties patternProperties dependentSchemas $defs definitions'),
   toReaders(readNames, 'required'),
@@ -201,8 +197,8 @@ function setOwn(target: JsonObject, key: string, value: Json): void {
   Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true })
 }
 
+/** Returns the same object if no value changes. */
 export function mapObject(source: JsonObject, change: (value: Json, key: string) => Json): JsonObject {
-  const result: JsonObject = {}
-  for (const [key, value] of Object.entries(source)) setOwn(result, key, change(value, key))
-  return result
+  const entries = Object.entries(source).map(([key, value]) => [key, change(value, key)] as const)
+  return entries.every(([key, value]) => value === source[key]) ? source : Object.fromEntries(entries)
 }
