@@ -157,8 +157,12 @@ export function hasThrown(plain: object): boolean {
  */
 export function toPlainError(error: unknown): ModelActorError {
   if (isPlainFailure(error)) return error
-  const failure = createModelFailure({ kind: 'fatal', code: 'internal', message: describeError(error) })
-  return rememberThrown({ ...failure, usage: null, jitter: 1 }, error)
+  return rememberThrown(createActorError('internal', describeError(error)), error)
+}
+
+/** A fatal failure as plain data for the machine. */
+export function createActorError(code: string, message: string): ModelActorError {
+  return { ...createModelFailure({ kind: 'fatal', code, message }), usage: null, jitter: 1 }
 }
 
 function isPlainFailure(error: unknown): error is ModelActorError {

@@ -52,15 +52,15 @@ export function createActors(parts: AgentParts) {
         return () => batch.stop()
       }),
     ),
-    consultGuards: fromAgent<UserGuardsOutput, { on: 'calls' | 'results' }>(async (effect) =>
+    consultGuards: fromDurable<UserGuardsOutput, { on: 'calls' | 'results' }>(async (effect) =>
       (await loadGuards()).consultGuards(parts, effect.input.on, effect),
     ),
-    screenInput: fromAgent(async (effect) => (await loadScreening()).screenInput(parts, effect)),
-    screenCalls: fromAgent(async (effect) => (await loadScreening()).screenCalls(speaking(effect), effect)),
-    screenResults: fromAgent(async (effect) => (await loadScreening()).screenResults(parts, effect)),
-    screenOutput: fromAgent(async (effect) => (await loadScreening()).screenOutput(parts, effect)),
-    prepareStep: fromAgent(async (effect) => (await loadStep()).prepareStep(speaking(effect), effect)),
-    retrieve: fromAgent(async (effect) => retrieveSnippets(parts, effect)),
+    screenInput: fromDurable(async (effect) => (await loadScreening()).screenInput(parts, effect)),
+    screenCalls: fromDurable(async (effect) => (await loadScreening()).screenCalls(speaking(effect), effect)),
+    screenResults: fromDurable(async (effect) => (await loadScreening()).screenResults(parts, effect)),
+    screenOutput: fromDurable(async (effect) => (await loadScreening()).screenOutput(parts, effect)),
+    prepareStep: fromDurable(async (effect) => (await loadStep()).prepareStep(speaking(effect), effect)),
+    retrieve: fromDurable(async (effect) => retrieveSnippets(parts, effect)),
     /** Rejects with `context_overflow` if nothing fits, and with `missing_package` without a tokenizer. */
     fitContext: fromAgent<CompactionOutput>(async (effect) => {
       const { fitTranscript, loadCounter, toActorError } = await loadFitting()
@@ -86,6 +86,16 @@ const fromAgent = <Output, Input = NonReducibleUnknown>(
   fromEffect<Output, Input>(async (started) => {
     const { runtime, context } = getAgent(started.self)
     return work({ ...started, runtime, context })
+  })
+
+/** Creates such an actor that starts when the log is durable. */
+const fromDurable = <Output, Input = NonReducibleUnknown>(
+  work: (effect: { input: Input } & EffectScope) => Promise<Output>,
+) =>
+  fromAgent<Output, Input>(async (effect) => {
+    await effect.runtime.waitUntilDurable()
+    effect.abort.throwIfAborted()
+    return work(effect)
   })
 
 const resolvedType = 'xstate.promise.resolve'

@@ -1,6 +1,6 @@
 import { getOrCreate } from '../base/values.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { createModelFailure } from '../../../machines/agent/model-response.js'
+import { createActorError } from '../base/errors.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { type StepPlan, findNextPlan } from '../../../machines/agent/step-plan.js'
 import type { AgentParts } from '../live/agent-parts.js'
@@ -39,12 +39,10 @@ function keepChoice({ toolChoice }: AgentParts, tools: readonly string[]): Agent
 function getModel({ models = {} }: AgentParts, name: string): ModelProvider {
   const model = Object.hasOwn(models, name) ? models[name] : undefined
   if (model !== undefined) return getMarkedModel(model)
-  const failure = createModelFailure({
-    kind: 'fatal',
-    code: 'unknown_model',
-    message: `This step was planned for the model '${name}', which this agent does not have. Add it to models in createAgent.`,
-  })
-  throw { ...failure, usage: null, jitter: 1 }
+  throw createActorError(
+    'unknown_model',
+    `This step was planned for the model '${name}', which this agent does not have. Add it to models in createAgent.`,
+  )
 }
 
 /** The tools of the request. The search and call tools are offered only if there are deferred tools. */

@@ -31,8 +31,6 @@ import type { BudgetHold, HoldScope } from './budget-hold.js'
 import { checkPriceKnown } from './check-run-start.js'
 import { loadScreening } from './run-tools.js'
 import { watchIdle } from './watch-idle.js'
-import type { Clock } from '../base/clock.js'
-import type { SafeTelemetry } from '../telemetry/safe-telemetry.js'
 
 /** Loaded before the first request, because a page that has lost its connection could not load it later. */
 let failures: typeof Failures | undefined
@@ -131,7 +129,7 @@ export async function askModel<Output>(
         currentModel = next
         const spent = bill.switchModel(next, failure)
         void prices.load(next.provider, next.model)
-        measured?.switchModel(next, failure && { failure, spent })
+        measured?.switchModel(next, failure, spent)
         if (failure !== null) {
           emitFallback({ parts, runtime, context, abort }, next, failure)
           onFallback?.()
@@ -275,84 +273,63 @@ function emitFallback(
 type NamedModel = Pick<ModelProvider, 'provider' | 'model' | 'endpoint'>
 
 /** Starts measuring a request. Returns undefined if the run has no telemetry. */
+/** Measures a request. Undefined if the run has no telemetry. */
 function measureRequest(
   { telemetry, clock }: AgentRuntime,
-  { provider, model, endpoint }: NamedModel,
+  asked: NamedModel,
   request: ModelRequest,
   purpose: TelemetryRequestInfo['purpose'],
   { steps, attempt }: AgentContext,
-): MeasuredRequest | undefined {
-  return (
-    telemetry &&
-    new MeasuredRequest(telemetry, clock, {
-      type: 'inference',
-      purpose,
-      step: steps + 1,
-      attempt,
-      fallback: 0,
-      request,
-      provider,
-      model,
-      endpoint: readEndpoint(endpoint),
-      sentAt: clock.now(),
-      waits: [],
-      ...unknownOutcome,
-    })
-  )
+) {
+  if (!telemetry) return undefined
+  const start = (model: NamedModel, fallback: number): TelemetryRequestInfo => ({
+    type: 'inference',
+    purpose,
+    step: steps + 1,
+    attempt,
+    fallback,
+    request,
+    ...identify(model),
+    sentAt: clock.now(),
+    waits: [],
+    firstChunkAt: null,
+    response: null,
+    responseId: null,
+    failure: null,
+    usage: null,
+  })
+  let info = start(asked, 0)
+  const around = <Value>(work: () => Value): Value => telemetry.around(info, work)
+  return {
+    around,
+    noteChunk(): void {
+      info.firstChunkAt ??= clock.now()
+    },
+    /** Null ends the wait for a limiter. */
+    noteWait(wait: { limiter: string } | null): void {
+      const now = clock.now()
+      if (wait !== null) info.waits.push({ limiter: wait.limiter, since: now, until: null })
+      else for (const one of info.waits) one.until ??= now
+    },
+    /** If the previous model failed, this is a new request. */
+    switchModel(next: NamedModel, failure: ModelFailure | null, usage: Usage | null): void {
+      if (failure === null) Object.assign(info, identify(next))
+      else {
+        Object.assign(info, { failure, usage })
+        info = start(next, info.fallback + 1)
+      }
+      around(() => undefined)
+    },
+    /** The provider's response id is passed only to telemetry. */
+    noteResponse(response: ModelResponse, { id }: ModelResponse): void {
+      info.response = response
+      info.responseId = typeof id === 'string' && id !== '' ? truncate(scrubEvidence(id), 200) : null
+    },
+  }
 }
 
-const unknownOutcome = {
-  firstChunkAt: null,
-  response: null,
-  responseId: null,
-  failure: null,
-  usage: null,
-}
-
-class MeasuredRequest {
-  readonly #telemetry: SafeTelemetry
-  readonly #clock: Clock
-  #info: TelemetryRequestInfo
-
-  constructor(telemetry: SafeTelemetry, clock: Clock, info: TelemetryRequestInfo) {
-    this.#telemetry = telemetry
-    this.#clock = clock
-    this.#info = info
-  }
-
-  around<Value>(work: () => Value): Value {
-    return this.#telemetry.around(this.#info, work)
-  }
-
-  noteChunk(): void {
-    this.#info.firstChunkAt ??= this.#clock.now()
-  }
-
-  noteWait(wait: { limiter: string } | null): void {
-    const { waits } = this.#info
-    const now = this.#clock.now()
-    if (wait !== null) waits.push({ limiter: wait.limiter, since: now, until: null })
-    else for (const one of waits) one.until ??= now
-  }
-
-  /** Switches to another model. If the previous model failed, this is a new request. */
-  switchModel(next: NamedModel, givenUp: { failure: ModelFailure; spent: Usage | null } | null): void {
-    const { provider, model } = next
-    const endpoint = readEndpoint(next.endpoint)
-    if (givenUp === null) Object.assign(this.#info, { provider, model, endpoint })
-    else {
-      const info = Object.assign(this.#info, { failure: givenUp.failure, usage: givenUp.spent })
-      const fallback = info.fallback + 1
-      const sentAt = this.#clock.now()
-      this.#info = { ...info, ...unknownOutcome, fallback, provider, model, endpoint, sentAt, waits: [] }
-    }
-    this.around(() => undefined)
-  }
-
-  noteResponse(response: ModelResponse, { id }: ModelResponse): void {
-    this.#info.response = response
-    this.#info.responseId = typeof id === 'string' && id !== '' ? truncate(scrubEvidence(id), 200) : null
-  }
+const identify = ({ provider, model, endpoint }: NamedModel) => {
+  return { provider, model, endpoint: readEndpoint(endpoint) }
 }
 
 /** The endpoint reported by the provider, or null if its host or port is invalid. */

@@ -1,18 +1,13 @@
 import type { BudgetError } from '../budgets/shared-budget.js'
-import { rememberThrown } from '../base/errors.js'
+import { createActorError, rememberThrown } from '../base/errors.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import {
-  createModelFailure,
-  type ModelActorError,
-  type ModelFailure,
-  type ModelResponse,
-} from '../../../machines/agent/model-response.js'
+import type { ModelActorError, ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
 import { addUsage, noUsage, type TokenUsage, type Usage } from '../../../machines/agent/usage.js'
 import { extendObject } from '../../../guards/lib/json.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { ModelError, type ModelProvider, type ModelRequest } from '../models/provider.js'
 import type { PriceBook } from '../prices/price-book.js'
-import { estimatePartialUsage, estimateUsage } from '../prices/estimate-tokens.js'
+import { createUsage, estimatePartialUsage, estimateUsage } from '../prices/estimate-tokens.js'
 
 export type AskedModel = Pick<ModelProvider, 'provider' | 'model'>
 
@@ -122,13 +117,7 @@ export class Bill {
 
 function splitTotal({ outputTokens, reasoningTokens }: TokenUsage, totalTokens: number): TokenUsage {
   const output = Math.min(outputTokens, totalTokens)
-  return {
-    inputTokens: totalTokens - output,
-    outputTokens: output,
-    totalTokens,
-    cachedInputTokens: 0,
-    reasoningTokens: Math.min(reasoningTokens, output),
-  }
+  return createUsage(totalTokens - output, output, Math.min(reasoningTokens, output))
 }
 
 function sumUsages(usages: readonly Usage[]): Usage {
@@ -167,9 +156,8 @@ export const toBudgetCode = ({ code }: BudgetError): string =>
 
 export function toRefusedSearch(error: BudgetError): ModelActorError {
   const { message, subject } = error
-  const failure = createModelFailure({ kind: 'fatal', code: toBudgetCode(error), message })
-  const refused = { ...failure, usage: null, jitter: 1, ...(subject !== undefined && { budget: subject }) }
-  return rememberThrown(refused, error)
+  const failure = createActorError(toBudgetCode(error), message)
+  return rememberThrown({ ...failure, ...(subject !== undefined && { budget: subject }) }, error)
 }
 
 const ourCodes = /^(token_budget|shared_budget(_\w+)?)$/

@@ -1,6 +1,6 @@
 import { type AskedModel, OverBudgetError, toBudgetCode } from './bill.js'
 import type { ModelFailure } from '../../../machines/agent/model-response.js'
-import type { Usage, TokenUsage } from '../../../machines/agent/usage.js'
+import type { Usage } from '../../../machines/agent/usage.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { CallAbort } from '../base/abort.js'
 import { describeError } from '../base/errors.js'
@@ -17,7 +17,7 @@ import {
 import { type AgentParts, listRunBudgets } from '../live/agent-parts.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import type { ModelRequest } from '../models/provider.js'
-import { estimateRequestTokens } from '../prices/estimate-tokens.js'
+import { createUsage, estimateRequestTokens } from '../prices/estimate-tokens.js'
 import type { PriceBook } from '../prices/price-book.js'
 
 export interface HoldScope {
@@ -34,16 +34,16 @@ export class BudgetHold {
   #model: AskedModel
   #held: HeldAmount[] = []
   #isAsked = false
-  #before = { usd: 0, tokens: 0 }
+  readonly #before = { usd: 0, tokens: 0 }
 
-  private constructor(scope: HoldScope, model: AskedModel) {
+  private constructor(scope: HoldScope) {
     this.#scope = scope
-    this.#model = model
+    this.#model = scope.parts.model
   }
 
   /** @throws {OverBudgetError} or the reason for the abort */
   static async open(scope: HoldScope): Promise<BudgetHold> {
-    const hold = new BudgetHold(scope, scope.parts.model)
+    const hold = new BudgetHold(scope)
     await hold.#take()
     return hold
   }
@@ -53,13 +53,10 @@ export class BudgetHold {
   }
 
   async switchModel(next: AskedModel, failure: ModelFailure | null, spent: Usage | null): Promise<void> {
-    if (spent !== null)
-      this.#before = {
-        usd: this.#before.usd + (spent.cost ?? 0),
-        tokens: this.#before.tokens + countTokens(spent),
-      }
-    if (failure === null) await this.#settle({ usd: 0, tokens: 0 })
-    else await this.#settle(spent === null ? this.#judgeFailure(failure, null) : toPaid(spent))
+    this.#before.usd += spent?.cost ?? 0
+    this.#before.tokens += spent ? countTokens(spent) : 0
+    if (failure === null) await this.#settle(unpaid)
+    else await this.#settle(spent === null ? judgeFailure(failure, null) : toPaid(spent))
     this.#model = next
     await this.#take()
   }
@@ -70,14 +67,17 @@ export class BudgetHold {
     await this.#settle(isReported || usage.estimated ? this.#takeBefore(toPaid(usage)) : null)
   }
 
-  async settleFailure(failure: ModelFailure, usage: Usage | null, error: unknown): Promise<void> {
-    if (!this.#isAsked) return this.#settle({ usd: 0, tokens: 0 })
-    await this.#settle(usage === null ? this.#judgeFailure(failure, error) : this.#takeBefore(toPaid(usage)))
+  settleFailure(failure: ModelFailure, usage: Usage | null, error: unknown): Promise<void> {
+    return this.#settleEarly(usage, judgeFailure(failure, error))
   }
 
-  async settleStopped(usage: Usage | null): Promise<void> {
-    if (!this.#isAsked) return this.#settle({ usd: 0, tokens: 0 })
-    await this.#settle(usage === null ? null : this.#takeBefore(toPaid(usage)))
+  settleStopped(usage: Usage | null): Promise<void> {
+    return this.#settleEarly(usage, null)
+  }
+
+  #settleEarly(usage: Usage | null, unknown: Paid | null): Promise<void> {
+    if (!this.#isAsked) return this.#settle(unpaid)
+    return this.#settle(usage === null ? unknown : this.#takeBefore(toPaid(usage)))
   }
 
   /** Emits an event of the run, or a process warning if the request has ended. */
@@ -85,10 +85,6 @@ export class BudgetHold {
     const { abort, runtime } = this.#scope
     if (abort.aborted) warnUnsettled(message)
     else runtime.emit({ type: 'warning', code: unsettledCode, message })
-  }
-
-  #judgeFailure({ status }: ModelFailure, error: unknown): Paid | null {
-    return isUnpaid(status, error) ? { usd: 0, tokens: 0 } : null
   }
 
   #takeBefore(paid: Paid): Paid {
@@ -144,6 +140,11 @@ interface Paid {
   estimated?: boolean
 }
 
+const unpaid: Paid = { usd: 0, tokens: 0 }
+
+const judgeFailure = ({ status }: ModelFailure, error: unknown): Paid | null =>
+  isUnpaid(status, error) ? unpaid : null
+
 const estimateMargin = 1.1
 
 function limitEstimate(paid: number | null, reserved: number | null, estimated = false): number | null {
@@ -162,9 +163,8 @@ function countTokens({ inputTokens, outputTokens }: Usage): number {
 /** An exhausted budget ends the run or makes it wait. An unavailable store may recover. */
 function toOverBudgetError(error: unknown, budget: string, now: number): OverBudgetError {
   const message = describeError(error)
-  if (!(error instanceof BudgetError)) {
+  if (!(error instanceof BudgetError))
     return new OverBudgetError({ kind: 'transient', code: 'shared_budget_unavailable', message }, { budget })
-  }
   return new OverBudgetError(
     { kind: 'fatal', code: toBudgetCode(error), message },
     // The clocks of the budget and of the sleeping session can differ.
@@ -198,13 +198,7 @@ export async function priceWorstCase(
   inputTokens: number,
   outputTokens: number,
 ): Promise<number | null> {
-  const usage: TokenUsage = {
-    inputTokens,
-    outputTokens,
-    totalTokens: inputTokens + outputTokens,
-    cachedInputTokens: 0,
-    reasoningTokens: 0,
-  }
+  const usage = createUsage(inputTokens, outputTokens)
   const plain = await prices.price(provider, model, usage)
   const written = await prices.price(provider, model, { ...usage, cacheWriteTokens: inputTokens })
   return plain === null || written === null ? (plain ?? written) : Math.max(plain, written)

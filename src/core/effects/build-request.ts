@@ -1,3 +1,4 @@
+import { getOrCreate } from '../base/values.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { findPlannedMessages } from './apply-plan.js'
 import { fitMessages, attachSkills } from '../context/fit-messages.js'
@@ -34,7 +35,11 @@ export function buildRequest(parts: AgentParts, context: AgentContext, conclude:
     instructions:
       search && parts.tools.deferred.length > 0 ? addToolIndex(parts, search) : parts.instructions,
     messages: search ? search.wrap(messages) : messages,
-    nudges: [...formatRetrieved(context), ...context.nudges, ...(conclude ? [finalAnswer] : [])],
+    nudges: [
+      ...(context.retrieved?.length ? [formatSnippets(context.retrieved)] : []),
+      ...context.nudges,
+      ...(conclude ? [finalAnswer] : []),
+    ],
     tools: conclude && !forbids ? [] : parts.tools.offered,
     ...(toolChoice !== undefined && { toolChoice }),
     sampling: parts.sampling,
@@ -49,11 +54,7 @@ export function buildRequest(parts: AgentParts, context: AgentContext, conclude:
 }
 
 function addToolIndex({ instructions, tools: { deferred } }: AgentParts, search: ToolSearch): string | null {
-  let index = indexes.get(deferred)
-  if (index === undefined) {
-    index = search.writeIndex(deferred)
-    indexes.set(deferred, index)
-  }
+  const index = getOrCreate(indexes, deferred, () => search.writeIndex(deferred))
   return [instructions, index].filter(Boolean).join('\n\n') || null
 }
 
@@ -91,10 +92,6 @@ function canForbidCalls({ model, tools: { offered: tools }, output, extraBody }:
   return output === undefined || canTakeFormat(output, { tools }, model)
 }
 
-function formatRetrieved({ retrieved }: AgentContext): string[] {
-  return retrieved && retrieved.length > 0 ? [formatSnippets(retrieved)] : []
-}
-
 const finalAnswer =
   'This is your final answer. You cannot call any more tools. Answer now with what you know.'
 
@@ -102,8 +99,6 @@ export async function retrieveSnippets(
   parts: AgentParts,
   { abort, self, runtime, context }: EffectScope,
 ): Promise<RetrievedSnippet[]> {
-  await runtime.waitUntilDurable()
-  abort.throwIfAborted()
   const query = getLastUserText(context.messages)
   if (!parts.memory || query === '') return []
   runtime.steps.start(self, {
@@ -113,10 +108,9 @@ export async function retrieveSnippets(
   abort.throwIfAborted()
   const { memory } = parts
   const { telemetry } = runtime
+  const retrieve = () => memory.retrieve(query, { signal: abort.signal })
   try {
-    const found = telemetry
-      ? telemetry.around({ type: 'memory_retrieval' }, () => memory.retrieve(query, { signal: abort.signal }))
-      : memory.retrieve(query, { signal: abort.signal })
+    const found = telemetry ? telemetry.around({ type: 'memory_retrieval' }, retrieve) : retrieve()
     return parseSnippets(await found)
   } catch (error) {
     throw error instanceof BudgetError ? toRefusedSearch(error) : error
@@ -142,10 +136,11 @@ export async function requestSummary(scope: AskScope, request: ModelRequest): Pr
         written += text
       },
       getKnownText: (partialText) => partialText || written,
-      toOutput: async (response, price) => ({
-        ...judgeSummary(response, context.config),
-        usage: await price(),
-      }),
+      toOutput: async (response, price) => {
+        const problem = findSummaryProblem(response, context.config)
+        const text = problem === null ? response.text.trim() : null
+        return { text, problem: problem ?? '', usage: await price() }
+      },
     })
   } catch (error) {
     abort.throwIfAborted()
@@ -154,20 +149,11 @@ export async function requestSummary(scope: AskScope, request: ModelRequest): Pr
   }
 }
 
-function judgeSummary(
-  response: ModelResponse,
-  { completion }: AgentConfig,
-): Pick<Summary, 'text' | 'problem'> {
-  const { text, toolCalls, complete } = response
-  // Providers have different finish reasons for a truncated answer.
+function findSummaryProblem(response: ModelResponse, { completion }: AgentConfig): string | null {
   const kind = classifyResponse(response)
-  const problems: [boolean, string][] = [
-    [kind === 'refusal' || kind === 'filtered', 'the model refused'],
-    [!complete && completion.onMissingEnd === 'retry', 'the stream closed before the end'],
-    [kind === 'truncated' || kind === 'truncatedCalls', 'the answer was cut off at the output limit'],
-    [toolCalls.length > 0, 'the model called a tool'],
-    [text.trim() === '', 'the answer was empty'],
-  ]
-  const problem = problems.find(([holds]) => holds)?.[1]
-  return problem === undefined ? { text: text.trim(), problem: '' } : { text: null, problem }
+  if (kind === 'refusal' || kind === 'filtered') return 'the model refused'
+  if (!response.complete && completion.onMissingEnd === 'retry') return 'the stream closed before the end'
+  if (kind === 'truncated' || kind === 'truncatedCalls') return 'the answer was cut off at the output limit'
+  if (response.toolCalls.length > 0) return 'the model called a tool'
+  return response.text.trim() === '' ? 'the answer was empty' : null
 }

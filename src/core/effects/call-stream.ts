@@ -1,4 +1,4 @@
-import { asText } from '../base/values.js'
+import { asText, getOrCreate } from '../base/values.js'
 import type { AnswerStream } from '../live/answer-stream.js'
 import type { ToolCallDelta } from '../models/provider.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
@@ -10,7 +10,7 @@ import type { Json } from '../../../machines/agent/json.js'
 import type { ModelResponse } from '../../../machines/agent/model-response.js'
 import { withheldReasoning } from '../../../machines/agent/screening.js'
 import { getReadableText } from '../shields/readable-text.js'
-import { nameCall } from '../models/calls.js'
+import { isPlaceholder, nameCall, withoutPlaceholder } from '../models/calls.js'
 
 interface StreamedCall {
   id: string
@@ -46,7 +46,9 @@ export class CallStream {
   write({ index, ...delta }: ToolCallDelta): void {
     if (!Number.isInteger(index)) return
     const [id, name, added] = [delta.id, delta.name, delta.arguments].map(asText) as [string, string, string]
-    const call = this.#getCall(index)
+    const call = getOrCreate(this.#calls, index, (): StreamedCall => {
+      return { id: '', name: '', pending: '', state: 'unnamed' }
+    })
     if (call.state === 'whole') return
     if (call.state === 'streams') {
       if (added !== '') this.#emit(index, call, added)
@@ -84,28 +86,9 @@ export class CallStream {
     return !id.includes('/') && ![...this.#ids].some((known) => known === id || known.startsWith(`${id}/`))
   }
 
-  #getCall(index: number): StreamedCall {
-    const known = this.#calls.get(index)
-    if (known) return known
-    const call: StreamedCall = { id: '', name: '', pending: '', state: 'unnamed' }
-    this.#calls.set(index, call)
-    return call
-  }
-
   #emit(index: number, { id, name }: StreamedCall, delta: string): void {
     this.#stream.writeCall({ callId: id, name, index, delta })
   }
-}
-
-/** Whether a text is a placeholder. Some providers send `{}` or `null` before the real arguments. */
-function isPlaceholder(text: string): boolean {
-  return text === '' || text === '{}' || text === 'null'
-}
-
-/** Removes a `{}` that precedes the actual arguments. */
-function withoutPlaceholder(text: string): string {
-  const rest = text.startsWith('{}') ? text.slice(2).trimStart() : ''
-  return rest.startsWith('{') ? rest : text
 }
 
 type Reasoning = Pick<

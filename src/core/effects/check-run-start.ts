@@ -1,6 +1,7 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import { describeError, ConfigError } from '../base/errors.js'
+import { createUsage } from '../prices/estimate-tokens.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import type { ActiveSkill } from '../../../machines/agent/skills.js'
@@ -16,23 +17,23 @@ export async function checkPriceKnown(
 ): Promise<void> {
   if (limits.costLimit === 0 || budget.onUnknownPrice !== 'error') return
   if (budget.scope === 'session' && session.cost === null) {
-    throw new ConfigError(
-      'unknown_price',
-      'limits.costLimit is set, but this session has already used tokens of unknown price. ' +
+    throw unknownPriceError(
+      'this session has already used tokens of unknown price. ' +
         "Start a new session, count this run alone with budget.scope: 'run', or use limits.tokenBudget instead.",
-      'limits.costLimit',
     )
   }
   for (const { provider, model: name } of [model, ...(model.fallbacks ?? [])]) {
-    if ((await prices.price(provider, name, anyUsage)) !== null) continue
-    throw new ConfigError(
-      'unknown_price',
-      `limits.costLimit is set, but the price of '${name}' (${provider}) is not known. ` +
+    if ((await prices.price(provider, name, createUsage(1, 1))) !== null) continue
+    throw unknownPriceError(
+      `the price of '${name}' (${provider}) is not known. ` +
         `Set it in prices: { '${name}': { inputPerMillion, outputPerMillion } }, use limits.tokenBudget instead, ` +
         `or accept uncounted cost with budget.onUnknownPrice: 'warn'.`,
-      'limits.costLimit',
     )
   }
+}
+
+function unknownPriceError(problem: string): ConfigError {
+  return new ConfigError('unknown_price', `limits.costLimit is set, but ${problem}`, 'limits.costLimit')
 }
 
 /** So that a missing engine does not fail the first search. @throws {ConfigError} `missing_package` */
@@ -43,14 +44,6 @@ export async function checkSearchInstalled({ search }: Pick<ToolSet, 'search'>):
     const message = `${describeError(error)}. Or pass a custom search to toolSearch: toolSearch({ search: (query, tools) => names }).`
     throw new ConfigError('missing_package', message, 'tools', { cause: error })
   }
-}
-
-const anyUsage = {
-  inputTokens: 1,
-  outputTokens: 1,
-  totalTokens: 2,
-  cachedInputTokens: 0,
-  reasoningTokens: 0,
 }
 
 /** So that a missing tokenizer does not fail a later request. @throws {ConfigError} `missing_package` */
@@ -94,8 +87,6 @@ interface ToolsReport {
   changed: readonly string[]
 }
 
-const nothing: readonly string[] = []
-
 const reports = new WeakMap<AgentRuntime, ToolsReport>()
 
 /** Warns about each tool that has changed since the run's last request, because an MCP server can change its tools. */
@@ -108,8 +99,7 @@ export function warnOfChangedTools(
   if (before?.specs === specs) return
   // After a handoff, the tools belong to another agent.
   const changes = before?.speaker === speaker ? findChanges(before.specs, specs) : []
-  const known = before?.changed ?? nothing
-  const changed = changes.length === 0 ? known : [...known, ...changes.map(({ name }) => name)]
+  const changed = [...(before?.changed ?? []), ...changes.map(({ name }) => name)]
   reports.set(runtime, { speaker, specs, changed })
   for (const { name, what } of changes) {
     const message = `The tool '${name}' has changed since the last request of this run (${what}). The model reads the new version.`
@@ -137,6 +127,6 @@ function findChanges(
 export function takeChangedTools(runtime: AgentRuntime): string[] | null {
   const last = reports.get(runtime)
   if (last === undefined || last.changed.length === 0) return null
-  reports.set(runtime, { ...last, changed: nothing })
+  reports.set(runtime, { ...last, changed: [] })
   return [...last.changed]
 }

@@ -25,9 +25,9 @@ import type {
 } from '../user-guards/guard.js'
 import { CallAbort, attachSignal, runWithTimeout } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
-import { describeError, rememberThrown } from '../base/errors.js'
+import { createActorError, describeError, rememberThrown } from '../base/errors.js'
 import { findAnsweringCall, findEndingCall } from '../../../machines/agent/call-state.js'
-import { createModelFailure, type ModelActorError } from '../../../machines/agent/model-response.js'
+import type { ModelActorError } from '../../../machines/agent/model-response.js'
 import { readOutput } from '../structured/read-output.js'
 
 /** Errors and missing verdicts become plain data. A result may also be the answer of the run. */
@@ -36,17 +36,15 @@ export async function consultGuards(
   on: 'calls' | 'results',
   { abort, runtime, context }: EffectScope,
 ): Promise<UserGuardsOutput> {
-  await runtime.waitUntilDurable()
-  abort.throwIfAborted()
   const fact = on === 'calls' ? createGuardCallsFact(context) : createGuardResultsFact(context)
-  const { clock, binding } = runtime
-  const consulted = await consultUserGuards(parts.guards, context.guardrails.user, fact, {
-    abort,
-    clock,
-    context: binding.context,
-  })
+  const app = runtime.binding.context
+  const { user } = context.guardrails
+  const answers = await Promise.all(
+    parts.guards.map((guard) => askGuard(guard, user, fact, app, runtime.clock, abort)),
+  )
+  const consulted = toConsultation(answers, fact)
   if (fact.type === 'calls' || consulted.findings.some(({ action }) => action === 'halt')) return consulted
-  const question = { results: fact.results, step: context.steps, context: binding.context }
+  const question = { results: fact.results, step: context.steps, context: app }
   return { ...consulted, ...(await findResultAnswer(parts, context, question)) }
 }
 
@@ -116,17 +114,14 @@ function readGuardVerdict(
   if (action === 'halt') {
     return { verdict: { action, ...words, evidence: typeof evidence === 'string' ? evidence : null } }
   }
-  const callIds = ids === undefined ? null : toList(ids)
+  // A value that is not a list counts as a list with one invalid id.
+  const callIds: unknown[] | null = ids === undefined ? null : Array.isArray(ids) ? ids : [undefined]
   // An empty list refuses nothing, so guards do not have to check whether calls remain.
   if (callIds?.length === 0) return { verdict: null }
   const problem = findBlockProblem(callIds, fact)
   return problem === null
     ? { verdict: { action, ...words, callIds: callIds as string[] | null } }
     : { problem }
-}
-
-function toList(value: unknown): unknown[] {
-  return Array.isArray(value) ? [...(value as unknown[])] : [undefined]
 }
 
 function describeValue(value: unknown): string {
@@ -144,11 +139,6 @@ function findBlockProblem(callIds: readonly unknown[] | null, fact: GuardFact): 
   return `verdict() returned a block whose callIds are not ids of these calls (${known.join(', ')})`
 }
 
-interface ConsultOptions extends Pick<EffectScope, 'abort'> {
-  clock: Clock
-  context: unknown
-}
-
 interface GuardAnswer {
   guard: UserGuard
   state: Json
@@ -156,37 +146,23 @@ interface GuardAnswer {
   failure?: string
 }
 
-async function consultUserGuards(
-  guards: readonly UserGuard[],
+/** Never rejects. */
+async function askGuard(
+  guard: UserGuard,
   states: UserStates,
   fact: GuardFact,
-  { abort: outer, clock, context }: ConsultOptions,
-): Promise<UserGuardsOutput> {
-  const aborts = guards.map(() => new CallAbort())
-  const stopWaiting = outer.follow(() => {
-    for (const abort of aborts) abort.abort(outer.reason)
-  })
-  const answers = await Promise.all(
-    guards.map((guard, index) => {
-      const abort = aborts[index] ?? new CallAbort()
-      const state = deepFreeze(getUserState(states, guard.name, guard.initial))
-      return askGuard(guard, state, { fact, context, abort, clock })
-    }),
-  )
-  stopWaiting()
-  return toConsultation(answers, fact)
-}
-
-function askGuard(
-  guard: UserGuard,
-  before: Json,
-  { fact, context, abort, clock }: { fact: GuardFact; context: unknown; abort: CallAbort; clock: Clock },
+  app: unknown,
+  clock: Clock,
+  outer: CallAbort,
 ): Promise<GuardAnswer> {
   const { timeoutMs } = guard
-  const question: GuardContext = attachSignal({ fact, context }, abort)
+  const before = deepFreeze(getUserState(states, guard.name, guard.initial))
+  const abort = new CallAbort()
+  const stopFollowing = outer.follow(() => abort.abort(outer.reason))
+  const question: GuardContext = attachSignal({ fact, context: app }, abort)
   let state = before
   const failed = (failure: string): GuardAnswer => ({ guard, state, verdict: null, failure })
-  return runWithTimeout(
+  const answer = await runWithTimeout(
     { timeoutMs, clock, abort, timedOut: () => failed(`verdict() took longer than ${timeoutMs} ms`) },
     async () => {
       try {
@@ -202,6 +178,8 @@ function askGuard(
       }
     },
   )
+  stopFollowing()
+  return answer
 }
 
 const weight: Record<UserFinding['action'], number> = { halt: 0, block: 1, nudge: 2 }
@@ -230,28 +208,17 @@ function toFinding({ guard, verdict, failure }: GuardAnswer, fact: GuardFact): U
     )
     return { ...common, action: 'halt', message, evidence: toEvidence(`${name}: ${failure}`) }
   }
-  switch (verdict?.action) {
-    case 'nudge':
-      return { ...common, ...verdict, evidence: describeCalls(name, fact, null) }
-    case 'block':
-      return {
-        ...common,
-        ...verdict,
-        message: `Not executed: ${verdict.message}`,
-        evidence: describeCalls(name, fact, verdict.callIds),
-      }
-    case 'halt':
-      return {
-        ...common,
-        action: 'halt',
-        message: `Guard '${name}' stopped the run: ${verdict.message}`,
-        evidence:
-          verdict.evidence === null
-            ? describeCalls(name, fact, null)
-            : toEvidence(`${name}: ${verdict.evidence}`),
-      }
-    default:
-      return null
+  if (verdict === null) return null
+  const { action, message } = verdict
+  const callIds = action === 'block' ? verdict.callIds : null
+  const evidence = action === 'halt' ? verdict.evidence : null
+  return {
+    ...common,
+    action,
+    callIds,
+    message:
+      { nudge: '', block: 'Not executed: ', halt: `Guard '${name}' stopped the run: ` }[action] + message,
+    evidence: evidence === null ? describeCalls(name, fact, callIds) : toEvidence(`${name}: ${evidence}`),
   }
 }
 
@@ -291,7 +258,8 @@ async function askStopWhen(stopWhen: StopWhen, question: StopQuestion): Promise<
 }
 
 function createFailure(what: string): ModelActorError {
-  const message = `stopWhen ${what} Fix it: it receives { results, step, context } and must return true or false.`
-  const failure = createModelFailure({ kind: 'fatal', code: 'stop_when_failed', message })
-  return { ...failure, usage: null, jitter: 1 }
+  return createActorError(
+    'stop_when_failed',
+    `stopWhen ${what} Fix it: it receives { results, step, context } and must return true or false.`,
+  )
 }

@@ -40,15 +40,9 @@ export async function fitTranscript(base: FitScope, counter: TokenCounter): Prom
   const requestWith = (fit: Fit | null) => buildRequest(parts, { ...context, fit }, false)
   const sizeOf = (fit: Fit | null) => counter.request(requestWith(fit))
   const { fit, before, situation } = checkFit(context, counter, requestWith)
-  const done = (fit: Fit | null, more: Partial<CompactionOutput> = {}): CompactionOutput => ({
-    fit,
-    strategy,
-    before,
-    after: sizeOf(fit),
-    usage: null,
-    warning: null,
-    ...more,
-  })
+  const done = (fit: Fit | null, more: Partial<CompactionOutput> = {}): CompactionOutput => {
+    return { fit, strategy, before, after: sizeOf(fit), usage: null, warning: null, ...more }
+  }
   if (situation === null) return done(fit)
 
   const plain = drawFit(strategies[strategy], situation, sizeOf)
@@ -67,11 +61,7 @@ function checkPlannedSize(parts: AgentParts, context: AgentContext, counter: Tok
   const size = counter.request(buildRequest(parts, context, false))
   if (size <= window || window === 0)
     return { fit: context.fit, strategy, before: size, after: size, usage: null, warning: null }
-  throw new ModelError({
-    kind: 'context_overflow',
-    code: 'context_overflow',
-    message: `The request needs ${size} tokens, more than the ${window} of context.window, with the messages that prepareStep returned. Return fewer.`,
-  })
+  throw overflowError(size, window, ', with the messages that prepareStep returned. Return fewer.')
 }
 
 /** Returns a fit with a summary, or the problem as a string, which is empty if there was nothing to summarize. */
@@ -134,17 +124,14 @@ function contextOverflowError(
     `${tools} for tools`,
     `${needed - fixed} for ${whole ? 'messages' : 'the newest message and the messages it requires'}`,
   ]
-  const advice = whole
-    ? 'Raise it, or choose another context.strategy.'
-    : 'Raise it, or shorten the largest part.'
-  return new ModelError({
-    kind: 'context_overflow',
-    code: 'context_overflow',
-    message: `The request needs ${needed} tokens, more than the ${window} of context.window: ${amounts.join(', ')}. ${advice}`,
-  })
+  const advice = `Raise it, or ${whole ? 'choose another context.strategy' : 'shorten the largest part'}.`
+  return overflowError(needed, window, `: ${amounts.join(', ')}. ${advice}`)
 }
 
-type BuildRequest = (fit: Fit | null) => ModelRequest
+function overflowError(needed: number, window: number, rest: string): ModelError {
+  const message = `The request needs ${needed} tokens, more than the ${window} of context.window${rest}`
+  return new ModelError({ kind: 'context_overflow', code: 'context_overflow', message })
+}
 
 interface FitCheck {
   readonly fit: Fit | null
@@ -159,7 +146,7 @@ const comfortable = 3 / 4
 export function checkFit(
   { messages, fit, config }: Pick<AgentContext, 'messages' | 'fit' | 'config'>,
   counter: TokenCounter,
-  requestWith: BuildRequest,
+  requestWith: (fit: Fit | null) => ModelRequest,
 ): FitCheck {
   const window = config.context.window || Infinity
   const isOfUse = fit !== null && config.context.strategy !== 'none' && isValidGap(messages, fit)
@@ -170,16 +157,13 @@ export function checkFit(
   if (whole <= (current === null ? window : window * comfortable))
     return { fit: null, before, situation: null }
   if (before <= window) return { fit: current, before, situation: null }
-  return {
-    fit: current,
-    before,
-    situation: {
-      messages,
-      sizes: messages.map(counter.message),
-      fixed: counter.fixed(base),
-      window,
-      previous: current,
-      noteSize: (note) => perMessage + counter.text(note),
-    },
+  const situation: FitSituation = {
+    messages,
+    sizes: messages.map(counter.message),
+    fixed: counter.fixed(base),
+    window,
+    previous: current,
+    noteSize: (note) => perMessage + counter.text(note),
   }
+  return { fit: current, before, situation }
 }

@@ -1,9 +1,9 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { createModelFailure, type ModelActorError } from '../../../machines/agent/model-response.js'
+import type { ModelActorError } from '../../../machines/agent/model-response.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import type { Json } from '../../../machines/agent/json.js'
 import type { StepPlan } from '../../../machines/agent/step-plan.js'
-import { describeError, rememberThrown } from '../base/errors.js'
+import { createActorError, describeError, rememberThrown } from '../base/errors.js'
 import { freezeOnce } from '../base/values.js'
 import { findNearestName } from '../base/text.js'
 import { parseJsonOr } from '../base/json.js'
@@ -14,12 +14,7 @@ import type { EffectScope } from '../live/runtime.js'
 import { readConversation } from '../sessions/input-history.js'
 
 /** Rejects with a plain failure that names the invalid option and key. */
-export async function prepareStep(
-  parts: AgentParts,
-  { abort, runtime, context }: EffectScope,
-): Promise<StepPlan> {
-  await runtime.waitUntilDurable()
-  abort.throwIfAborted()
+export async function prepareStep(parts: AgentParts, { runtime, context }: EffectScope): Promise<StepPlan> {
   const app = runtime.binding.context
   const step = context.steps + 1
   const { writeInstructions } = parts
@@ -137,14 +132,9 @@ function readWhole(items: readonly unknown[], now: number, refuse: Refuse): Mess
     const isAfterCalls = last?.role === 'tool' || (last as { internal?: unknown } | null)?.internal === true
     const { history, newMessages } = readConversation(isAfterCalls ? [...items, closing] : items, now)
     const own = isAfterCalls ? newMessages.slice(0, -1) : newMessages
-    const planned = own.map(
-      (message, i): Message => ({
-        role: 'user',
-        id: `m${history.length + i + 1}`,
-        createdAt: now,
-        ...message,
-      }),
-    )
+    const planned = own.map((message, i): Message => {
+      return { role: 'user', id: `m${history.length + i + 1}`, createdAt: now, ...message }
+    })
     return [...history, ...planned]
   } catch (error) {
     return refuse(`returned messages that are not valid in a request: ${describeError(error)}`)
@@ -162,14 +152,15 @@ function listLastResults({ messages, steps }: AgentContext): StepResult[] {
   const asking = messages[at]
   if (steps === 0 || asking?.role !== 'assistant') return []
   return messages.slice(at + 1).flatMap((message): StepResult[] => {
-    const call =
-      message.role === 'tool' ? asking.tool_calls?.find(({ id }) => id === message.tool_call_id) : undefined
-    if (message.role !== 'tool' || call === undefined) return []
-    const { name, arguments: text } = call.function
+    if (message.role !== 'tool') return []
+    const call = asking.tool_calls?.find(({ id }) => id === message.tool_call_id)
+    if (call === undefined) return []
+    const {
+      id,
+      function: { name, arguments: text },
+    } = call
     const status = (message.data?.['status'] ?? 'ok') as StepResult['status']
-    return [
-      { id: call.id, name, arguments: parseJsonOr(text, null) as Json, status, content: message.content },
-    ]
+    return [{ id, name, arguments: parseJsonOr(text, null) as Json, status, content: message.content }]
   })
 }
 
@@ -184,6 +175,5 @@ function hint(value: unknown, names: readonly string[]): string {
 
 function createFailure(option: 'instructions' | 'prepareStep', problem: string): ModelActorError {
   const code = option === 'instructions' ? 'instructions_failed' : 'prepare_step_failed'
-  const failure = createModelFailure({ kind: 'fatal', code, message: `${option} ${problem}` })
-  return { ...failure, usage: null, jitter: 1 }
+  return createActorError(code, `${option} ${problem}`)
 }

@@ -77,9 +77,7 @@ export function requestModel(
         begin()
         return undefined
       },
-      onDelta: (text, reasoning) => {
-        shown.write(text, reasoning)
-      },
+      onDelta: (text, reasoning) => shown.write(text, reasoning),
       onToolCall: calls === null ? undefined : (delta) => calls.write(delta),
       onHosted: createHostedSteps(runtime, self, context),
       onFallback: () => {

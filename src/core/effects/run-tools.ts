@@ -18,7 +18,7 @@ import type { Clock } from '../base/clock.js'
 import type { BatchScope, SubAgentBatch } from './sub-agent-batch.js'
 import { type AgentParts, getTraits, getSpeakerTools } from '../live/agent-parts.js'
 import type { SafeTelemetry } from '../telemetry/safe-telemetry.js'
-import type { StepProgress, ToolStepResponse } from '../../../machines/agent/announcements.js'
+import type { ToolStepResponse } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { attachCause, describeError, hasThrown } from '../base/errors.js'
 
@@ -73,13 +73,12 @@ export class ToolBatch implements RunBatchOptions {
   #halt(): void {
     const { context, sendBack } = this.#scope
     const left = new Set((this.#running?.halt() ?? this.#calls).map(({ id }) => id))
-    const notStarted = this.#calls.flatMap((call) =>
-      left.has(call.id) &&
-      (isInDoubt(context, call) || call.expiresAt !== undefined || call.grant !== undefined)
-        ? [call.id]
-        : [],
+    const notStarted = this.#calls.filter(
+      (call) =>
+        left.has(call.id) &&
+        (isInDoubt(context, call) || call.expiresAt !== undefined || call.grant !== undefined),
     )
-    if (notStarted.length > 0) sendBack({ type: 'RELEASED', notStarted })
+    if (notStarted.length > 0) sendBack({ type: 'RELEASED', notStarted: notStarted.map(({ id }) => id) })
   }
 
   get tools(): ToolSet {
@@ -143,7 +142,7 @@ export class ToolBatch implements RunBatchOptions {
     // Shields screen a result only when its tool has ended.
     if (context.features.resultShields) return
     runtime.emit({ type: 'tool_progress', callId, name, progress })
-    runtime.emit(createToolProgress(context, callId, name, progress))
+    runtime.emit({ type: 'step_progress', ...createToolStep(context, callId, name), progress })
   }
 
   onLoad(callId: string, names: readonly string[]): void {
@@ -169,20 +168,18 @@ export class ToolBatch implements RunBatchOptions {
   async #isCleared({ id: callId, name: toolName }: RunnableCall, { elicitations }: Ask): Promise<boolean> {
     const text = JSON.stringify(elicitations)
     const { screenText } = await loadScreening()
-    const { action, findings } = await screenText(this.#parts, this.#scope, 'toolOutput', text, {
-      callId,
-      toolName,
-    })
-    for (const finding of findings)
-      if (finding.action !== 'allow')
-        this.#scope.runtime.emit({
-          ...finding,
-          type: 'shield',
-          point: 'toolOutput',
-          action: finding.action,
-          callId,
-        })
-    return action === 'allow' || action === 'warn'
+    const scene = { callId, toolName }
+    const { action: verdict, findings } = await screenText(
+      this.#parts,
+      this.#scope,
+      'toolOutput',
+      text,
+      scene,
+    )
+    for (const { action, ...finding } of findings)
+      if (action !== 'allow')
+        this.#scope.runtime.emit({ ...finding, type: 'shield', point: 'toolOutput', action, callId })
+    return verdict === 'allow' || verdict === 'warn'
   }
 
   onSkillChange(callId: string, change: SkillChange): void {
@@ -246,12 +243,9 @@ export class ToolBatch implements RunBatchOptions {
     const result = context.features.resultShields ? withoutUnseen(original) : original
     this.#ended += 1
     const usage = this.#subAgentBatch?.takeUsage(callId, result) ?? null
-    if (haltsBatch(context, result)) {
-      // The run is about to halt, so queued calls never start.
-      for (const { id } of this.#calls.slice(this.#begun)) {
-        sendBack({ type: 'TOOL_RESULT', callId: id, result: notStarted })
-      }
-    }
+    // If the run is about to halt, queued calls never start.
+    for (const { id } of haltsBatch(context, result) ? this.#calls.slice(this.#begun) : [])
+      sendBack({ type: 'TOOL_RESULT', callId: id, result: notStarted })
     sendBack({ type: 'TOOL_RESULT', callId, result, ...(usage && { usage }) })
   }
 
@@ -324,21 +318,9 @@ class ToolStep implements ToolWork {
     return {
       outcome: result?.status === 'ok' ? 'ok' : 'error',
       ...(threw && { error: attachCause({ code: result.status, message }, result) }),
-      payload: {
-        toolCall,
-        toolResponse: result && toStepResponse(result, resultShields),
-      },
+      payload: { toolCall, toolResponse: result && toStepResponse(result, resultShields) },
     }
   }
-}
-
-function createToolProgress(
-  context: AgentContext,
-  callId: string,
-  name: string,
-  progress: unknown,
-): StepProgress {
-  return { type: 'step_progress', ...createToolStep(context, callId, name), progress }
 }
 
 function createToolStep(context: AgentContext, callId: string, name: string): ToolWork['step'] {

@@ -17,7 +17,7 @@ import type { Step, ShieldViolation } from '../../../machines/agent/announcement
 import { readOutput } from '../structured/read-output.js'
 import type { EffectScope } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import { askShields, type AskShieldsOptions } from '../shields/ask-shields.js'
+import { askShields } from '../shields/ask-shields.js'
 import { getReadableText } from '../shields/readable-text.js'
 import { prepareCalls } from '../tools/prepare-calls.js'
 import { toPrepareOptions } from './prepare-options.js'
@@ -25,24 +25,26 @@ import { runStaggered } from '../base/platform.js'
 import type { ShieldScene } from '../shields/define-shield.js'
 
 /** Screens the user messages: each part separately, and all texts together. */
-export async function screenInput(
-  parts: AgentParts,
-  { abort, self, runtime, context }: EffectScope,
-): Promise<InputScreening[]> {
-  await runtime.waitUntilDurable()
-  abort.throwIfAborted()
-  const messages = listUnclearedInput(context)
+export async function screenInput(parts: AgentParts, scope: EffectScope): Promise<InputScreening[]> {
+  const { context } = scope
   const stepId = `${getStepId(context)}.input`
-  runtime.steps.start(
-    self,
+  startSteps(scope, [
     createShieldStep({ stepId, point: 'input' }, (screenings: InputScreening[]) => screenings),
-  )
-  abort.throwIfAborted()
-  const look: ScreenText = (text) => screenText(parts, { runtime, context, abort }, 'input', text)
-  const looks = messages.map(async ({ content }, index) =>
+  ])
+  const look: ScreenText = (text) => screenText(parts, scope, 'input', text)
+  const looks = listUnclearedInput(context).map(async ({ content }, index) =>
     (await screenContent(content, look)).map((screening) => ({ ...screening, index })),
   )
   return (await Promise.all(looks)).flat()
+}
+
+/** A subscriber may stop the run when a step starts. */
+function startSteps<Output>(
+  { abort, self, runtime }: EffectScope,
+  steps: readonly StepWork<'shield_call', Output>[],
+): void {
+  for (const step of steps) runtime.steps.start(self, step)
+  abort.throwIfAborted()
 }
 
 type ScreenText = (text: string) => Promise<Screening>
@@ -91,24 +93,13 @@ async function screenJoinedTexts(
 }
 
 /** Screens a complete answer together with its earlier pieces, and emits the text that was held back. */
-export async function screenOutput(
-  parts: AgentParts,
-  { abort, self, runtime, context }: EffectScope,
-): Promise<OutputScreening> {
-  await runtime.waitUntilDurable()
-  abort.throwIfAborted()
-  const stepId = `${context.pendingAnswer?.stepId ?? context.runId}.output`
-  runtime.steps.start(
-    self,
-    createShieldStep({ stepId, point: 'output' }, (screening: Screening) => [screening]),
-  )
-  abort.throwIfAborted()
+export async function screenOutput(parts: AgentParts, scope: EffectScope): Promise<OutputScreening> {
+  const { abort, runtime, context } = scope
   const { pendingAnswer, unscreenedText, continuedText } = context
+  const stepId = `${pendingAnswer?.stepId ?? context.runId}.output`
+  startSteps(scope, [createShieldStep({ stepId, point: 'output' }, (screening: Screening) => [screening])])
   const answer = (unscreenedText?.text ?? '') + (pendingAnswer?.text ?? '')
-  const screening = toLastPiece(
-    continuedText,
-    await screenText(parts, { runtime, context, abort }, 'output', answer),
-  )
+  const screening = toLastPiece(continuedText, await screenText(parts, scope, 'output', answer))
   abort.throwIfAborted()
   runtime.streamCleared(screening.action === 'block' ? '' : screening.content)
   return screening.action === 'redact'
@@ -141,28 +132,23 @@ function toLastPiece(pieces: string, screening: Screening): Screening {
   }
 }
 
-export async function screenCalls(
-  parts: AgentParts,
-  { abort, self, runtime, context }: EffectScope,
-): Promise<CallScreening[]> {
-  await runtime.waitUntilDurable()
-  abort.throwIfAborted()
+export async function screenCalls(parts: AgentParts, scope: EffectScope): Promise<CallScreening[]> {
+  const { abort, runtime, context } = scope
   const calls = listUnclearedCalls(context)
   const callShield = createShieldSteps()
-  for (const { id: callId, unscreenedArguments } of calls) {
-    if (!unscreenedArguments) continue
-    const stepId = `${getCallStepId(context, callId)}.toolInput`
-    runtime.steps.start(self, callShield({ stepId, point: 'toolInput', callId }))
-  }
-  abort.throwIfAborted()
+  startSteps(
+    scope,
+    calls
+      .filter((call) => call.unscreenedArguments)
+      .map(({ id: callId }) =>
+        callShield({ stepId: `${getCallStepId(context, callId)}.toolInput`, point: 'toolInput', callId }),
+      ),
+  )
   const options = toPrepareOptions(parts, context, runtime.binding, abort)
-  const screen = async ({
-    id: callId,
-    name: toolName,
-    arguments: text,
-  }: BatchCall): Promise<CallScreening> => {
-    const look = (content: string) =>
-      screenText(parts, { runtime, context, abort }, 'toolInput', content, { callId, toolName })
+  const screen = async (call: BatchCall): Promise<CallScreening> => {
+    const { id: callId, name: toolName, arguments: text } = call
+    if (!call.unscreenedArguments) return { ...allowedScreening, content: text, callId }
+    const look = (content: string) => screenText(parts, scope, 'toolInput', content, { callId, toolName })
     const screening = { ...(await look(text)), callId }
     if (parts.tools.get(toolName) !== undefined) return screening
     // An unknown tool name was written by the model, like the arguments.
@@ -171,45 +157,39 @@ export async function screenCalls(
     return { ...named, action: 'block' as const, content: '', callId, name: withheldName }
   }
   return runStaggered(calls, abort, async (call) => {
-    const screening = call.unscreenedArguments
-      ? await screen(call)
-      : { ...allowedScreening, content: call.arguments, callId: call.id }
+    const screening = await screen(call)
     const { action, content } = screening
     const isChanged = call.undecided === true || (call.decisions !== undefined && action === 'redact')
     if (!isChanged || action === 'block') return screening
-    const request = {
-      id: call.id,
-      type: 'function' as const,
-      function: { name: call.name, arguments: content },
-    }
+    const called = { name: call.name, arguments: content }
+    const request = { id: call.id, type: 'function' as const, function: called }
     const [prepared] = await prepareCalls([request], parts.tools, options)
     return prepared?.approvalTimedOut ? screening : { ...screening, decisions: prepared?.decisions ?? [] }
   })
 }
 
 /** Screens the received results. Reasons for rejecting calls are screened by input shields. */
-export async function screenResults(
-  parts: AgentParts,
-  { abort, self, runtime, context }: EffectScope,
-): Promise<CallScreening[]> {
-  await runtime.waitUntilDurable()
-  abort.throwIfAborted()
+export async function screenResults(parts: AgentParts, scope: EffectScope): Promise<CallScreening[]> {
+  const { abort, context } = scope
   const { inputShields, resultShields } = context.features
   const come = context.calls.flatMap(({ id, name, result, unscreenedResult }) => {
     if (!unscreenedResult || result === undefined) return []
     return [{ id, name, result, reason: inputShields ? findRejectionReason(result) : null }]
   })
   const [callShield, reasonShield] = [createShieldSteps(), createShieldSteps(({ asInput }) => asInput)]
-  const startLook = (callId: string, isReason: boolean): void => {
-    const step = getCallStepId(context, callId)
-    if (isReason) runtime.steps.start(self, reasonShield({ stepId: `${step}.input`, point: 'input', callId }))
-    else runtime.steps.start(self, callShield({ stepId: `${step}.toolOutput`, point: 'toolOutput', callId }))
-  }
-  for (const { id, reason } of come) startLook(id, reason !== null)
-  abort.throwIfAborted()
+  const createStep = (callId: string, point: 'input' | 'toolOutput') =>
+    (point === 'input' ? reasonShield : callShield)({
+      stepId: `${getCallStepId(context, callId)}.${point}`,
+      point,
+      callId,
+    })
+  startSteps(
+    scope,
+    come.map(({ id, reason }) => createStep(id, reason === null ? 'toolOutput' : 'input')),
+  )
   return runStaggered(come, abort, async ({ id: callId, name: toolName, result, reason }) => {
     const look = (point: ShieldPoint, content: string) =>
-      screenText(parts, { runtime, context, abort }, point, content, { callId, toolName })
+      screenText(parts, scope, point, content, { callId, toolName })
     if (reason === null)
       return { ...(await screenToolResult(result, (text) => look('toolOutput', text))), callId }
     const { content, ...asInput } = await look('input', reason)
@@ -217,8 +197,7 @@ export async function screenResults(
     if (asInput.action === 'block') return { ...asInput, content, findings: [], callId, asInput }
     const words = rejectionPrefix + content
     if (!resultShields) return { ...allowedScreening, content: words, callId, asInput }
-    startLook(callId, false)
-    abort.throwIfAborted()
+    startSteps(scope, [createStep(callId, 'toolOutput')])
     return { ...(await look('toolOutput', words)), callId, asInput }
   })
 }
@@ -234,12 +213,7 @@ async function screenToolResult(
   const { action, findings } = await look(readable.join('\n'))
   if (action !== 'block' && action !== 'redact') return screening
   const content = `${screening.content}\n${withheldMedia}`
-  return {
-    ...screening,
-    content,
-    withoutMedia: true as const,
-    findings: [...screening.findings, ...findings],
-  }
+  return { ...screening, content, withoutMedia: true, findings: [...screening.findings, ...findings] }
 }
 
 const allowedScreening = { action: 'allow' as const, message: null, findings: [] }
@@ -298,24 +272,21 @@ export async function screenText(
   scene: Pick<ShieldScene, 'callId' | 'toolName'> = {},
 ): Promise<Screening> {
   const { timeoutMs, failOpen } = shields
-  const { clock, binding } = runtime
-  const { messages } = context
-  const { telemetry } = runtime
-  const whole: AskShieldsOptions = {
-    ...scene,
-    point,
-    signal: abort.signal,
-    clock,
-    timeoutMs,
-    failOpen,
-    messages,
-    context: binding.context,
-    reportThrown: (message) => runtime.emit({ type: 'warning', code: 'shield_failed', message }),
-  }
+  const { clock, binding, telemetry } = runtime
+  const ask = () =>
+    askShields(shields[point], content, {
+      ...scene,
+      point,
+      signal: abort.signal,
+      clock,
+      timeoutMs,
+      failOpen,
+      messages: context.messages,
+      context: binding.context,
+      reportThrown: (message) => runtime.emit({ type: 'warning', code: 'shield_failed', message }),
+    })
   const outcome = await (telemetry
-    ? telemetry.around({ type: 'shield_call', point, callId: scene.callId }, () =>
-        askShields(shields[point], content, whole),
-      )
-    : askShields(shields[point], content, whole))
+    ? telemetry.around({ type: 'shield_call', point, callId: scene.callId }, ask)
+    : ask())
   return outcome.action === 'block' ? { ...outcome, content: '' } : outcome
 }

@@ -65,9 +65,7 @@ export class SubAgentBatch {
       const child =
         runtime.children.get(call.id) ?? (await this.#openChild(tool, delegate, input, call, failed))
       if (!(child instanceof ChildRun)) return child
-      child.onUsage(() => {
-        this.#reportUsage(call.id, child)
-      })
+      child.onUsage(() => this.#reportUsage(call.id, child))
       // Reports the usage that a resumed sub-agent had before this listener was added.
       this.#reportUsage(call.id, child)
       const { questions } = context.calls.find(({ id }) => id === call.id) ?? {}
@@ -100,9 +98,7 @@ export class SubAgentBatch {
   takeUsage(callId: string, result: ToolResult): Usage | null {
     const child = this.#scope.runtime.children.get(callId)
     const usage = child?.takeUsage() ?? null
-    return haltsBatch(this.#context, result) || this.#exhaustsBudget(usage)
-      ? addUsages(usage, this.#stopOthers(child))
-      : usage
+    return haltsBatch(this.#context, result) ? this.#addOthers(usage, child) : this.#countUsage(usage, child)
   }
 
   stop(): void {
@@ -122,22 +118,20 @@ export class SubAgentBatch {
     const { childUsage, questions } = context.calls.find(({ id }) => id === call.id) ?? {}
     const depth = (runtime.binding.depth ?? 0) + 1
     const maxDepth = Math.min(delegate.maxDepth, runtime.binding.maxDepth ?? Infinity)
-    if (depth > maxDepth) {
+    if (depth > maxDepth)
       return failed(
         `Not started: sub-agents may be nested only ${maxDepth} deep (maxDepth), and '${tool.name}' would be at level ${depth}. Do this yourself.`,
       )
-    }
     const left = getRemaining(getBudgetTotals(context), toBudgetLimits(config))
-    if (Object.values(left).includes(0)) {
+    if (Object.values(left).includes(0))
       return failed("Not executed: the run's budget is used up.", 'not_executed')
-    }
     const isBegun = childUsage !== undefined || (questions !== undefined && questions.length > 0)
     // A pending pause takes precedence.
     if (context.pausing && !isBegun) return this.#reportRest(call.id, [])
 
     const child = new ChildRun(childUsage)
     runtime.children.set(call.id, child)
-    const run = await this.#beginChild(child, delegate, {
+    const run = await beginChild(child, delegate, {
       name: tool.name,
       message: delegate.messageFor(input),
       sessionId: getChildSessionId(context, call.id),
@@ -169,28 +163,11 @@ export class SubAgentBatch {
         runtime.emit(toChildEvent(event, call.id, tool.name))
       },
     })
-    if (run === null) {
-      return failed(
-        'Interrupted: the sub-agent was running when the process ended, and it has no log to resume from. Its outcome is unknown.',
-        'interrupted',
-      )
-    }
-    return child
-  }
-
-  async #beginChild(
-    child: ChildRun,
-    delegate: Delegate,
-    errand: DelegateRequest,
-  ): Promise<DelegateRun | null> {
-    let run: DelegateRun | null = null
-    try {
-      run = await delegate.open(errand)
-      if (run) child.attach(run)
-      return run
-    } finally {
-      if (run === null) child.markNotBegun()
-    }
+    if (run) return child
+    return failed(
+      'Interrupted: the sub-agent was running when the process ended, and it has no log to resume from. Its outcome is unknown.',
+      'interrupted',
+    )
   }
 
   /** Whether shields of this run or of a parent screen call results before they are emitted. */
@@ -200,30 +177,27 @@ export class SubAgentBatch {
   }
 
   #reportRest(callId: string, questions: RunResult['pending'] = [], wakeAt?: number): null {
-    this.#scope.sendBack({
-      type: 'CHILD_WAITING',
-      callId,
-      questions,
-      ...(wakeAt !== undefined && { wakeAt }),
-    })
+    const wake = wakeAt !== undefined && { wakeAt }
+    this.#scope.sendBack({ type: 'CHILD_WAITING', callId, questions, ...wake })
     return null
   }
 
   #reportUsage(callId: string, child: ChildRun): void {
-    const usage = child.takeUsage()
-    if (usage === null) return
-    const all = this.#exhaustsBudget(usage) ? addUsages(usage, this.#stopOthers(child)) : usage
-    this.#scope.sendBack({ type: 'CHILD_USAGE', callId, usage: all ?? usage })
+    const usage = this.#countUsage(child.takeUsage(), child)
+    if (usage !== null) this.#scope.sendBack({ type: 'CHILD_USAGE', callId, usage })
   }
 
-  #exhaustsBudget(usage: Usage | null): boolean {
+  #countUsage(usage: Usage | null, child: ChildRun | undefined): Usage | null {
     const context = this.#context
-    return usage !== null && findBudgetReason({ ...context, ...addToTotals(context, usage) }) !== null
+    const isSpent =
+      usage !== null && findBudgetReason({ ...context, ...addToTotals(context, usage) }) !== null
+    return isSpent ? this.#addOthers(usage, child) : usage
   }
 
   /** Stops the other sub-agents before the run, so that their usage is counted. */
-  #stopOthers(child: ChildRun | undefined): Usage | null {
-    return this.#scope.runtime.stopChildren(child)
+  #addOthers(usage: Usage | null, child: ChildRun | undefined): Usage | null {
+    const others = this.#scope.runtime.stopChildren(child)
+    return usage && others ? addUsage(usage, others) : (usage ?? others)
   }
 
   #followPauses(): () => void {
@@ -235,9 +209,22 @@ export class SubAgentBatch {
       }
     }
     const subscription = this.#scope.parent.subscribe(pauseAll as (snapshot: unknown) => void)
-    return () => {
-      subscription.unsubscribe()
-    }
+    return () => subscription.unsubscribe()
+  }
+}
+
+async function beginChild(
+  child: ChildRun,
+  delegate: Delegate,
+  errand: DelegateRequest,
+): Promise<DelegateRun | null> {
+  let run: DelegateRun | null = null
+  try {
+    run = await delegate.open(errand)
+    if (run) child.attach(run)
+    return run
+  } finally {
+    if (run === null) child.markNotBegun()
   }
 }
 
@@ -246,15 +233,8 @@ const waitForever = (): Promise<never> => new Promise(() => undefined)
 /** A sub-agent that a guard paused counts as ended for its caller. */
 function isAtRest(result: RunResult): boolean {
   const { state, reason } = result
-  return (
-    state === 'WAITING_FOR_INPUT' ||
-    (state === 'PAUSED' &&
-      (reason === 'paused' || reason === 'approval_expired' || result.wakeAt !== undefined))
-  )
-}
-
-function addUsages(a: Usage | null, b: Usage | null): Usage | null {
-  return a && b ? addUsage(a, b) : (a ?? b)
+  if (state !== 'PAUSED') return state === 'WAITING_FOR_INPUT'
+  return reason === 'paused' || reason === 'approval_expired' || result.wakeAt !== undefined
 }
 
 /** Converts an event from a sub-agent to an event of its parent. Each level extends the path. */
@@ -263,14 +243,8 @@ function toChildEvent(
   callId: string,
   name: string,
 ): EmittedEvent {
-  return event.type === 'child_event'
-    ? {
-        type: 'child_event',
-        callId: `${callId}/${event.callId}`,
-        path: [name, ...event.path],
-        event: event.event,
-      }
-    : { type: 'child_event', callId, path: [name], event }
+  if (event.type !== 'child_event') return { type: 'child_event', callId, path: [name], event }
+  return { ...event, callId: `${callId}/${event.callId}`, path: [name, ...event.path] }
 }
 
 /** The types of events without content from a model, a tool or a person. */

@@ -51,13 +51,12 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
   function check(): void {
     const [silence, content] = deadlines()
     const now = readElapsed(clock)
+    const what = begun ? 'nothing but comments or empty chunks' : 'no content'
     if (silence <= now) abort.abort(idleError(`nothing for ${streamIdleMs} ms (streamIdleMs)`))
-    else if (content <= now) abort.abort(idleError(describeSilence(begun, contentIdleMs)))
+    else if (content <= now) abort.abort(idleError(`${what} for ${contentIdleMs} ms (contentIdleMs)`))
     else timer = startTimer()
   }
-  outer.onAbort = () => {
-    abort.abort(outer.reason)
-  }
+  outer.onAbort = () => abort.abort(outer.reason)
   return {
     abort,
     onActivity: (kind = 'content') => {
@@ -71,9 +70,7 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
     },
     rejectOnSilence: (work) =>
       new Promise((resolve, reject) => {
-        abort.onAbort = () => {
-          reject(abort.reason as Error)
-        }
+        abort.onAbort = () => reject(abort.reason as Error)
         work.then(resolve, reject)
       }),
     hold: (isHeld) => {
@@ -89,15 +86,6 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
   }
 }
 
-function describeSilence(begun: boolean, limitMs: number): string {
-  const what = begun ? 'nothing but comments or empty chunks' : 'no content'
-  return `${what} for ${limitMs} ms (contentIdleMs)`
-}
-
 function idleError(sent: string): ModelError {
-  return new ModelError({
-    kind: 'transient',
-    code: 'idle_timeout',
-    message: `The provider sent ${sent}.`,
-  })
+  return new ModelError({ kind: 'transient', code: 'idle_timeout', message: `The provider sent ${sent}.` })
 }

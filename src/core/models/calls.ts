@@ -45,3 +45,12 @@ export function nameCall(id: string, messageNumber: number, used: ReadonlySet<st
   }
   return name
 }
+
+/** Some providers send `{}` or `null` before the actual arguments. */
+export const isPlaceholder = (text: string): boolean => ['', '{}', 'null'].includes(text.trim())
+
+/** Removes a `{}` that precedes the actual arguments. */
+export function withoutPlaceholder(text: string): string {
+  const rest = text.startsWith('{}') ? text.slice(2).trimStart() : ''
+  return rest.startsWith('{') ? rest : text
+}

@@ -129,7 +129,7 @@ export function listMedia(message: Message): MediaPart[] {
   return message.content.filter((part): part is MediaPart => part.type !== 'text')
 }
 
-function withoutReasoning(message: AssistantMessage): AssistantMessage {
+export function withoutReasoning(message: AssistantMessage): AssistantMessage {
   if (!hasReasoning(message)) return message
   const { reasoning: _thoughts, reasoning_details: _details, provider_items: _items, ...rest } = message
   const { tool_calls: calls } = message

@@ -46,10 +46,10 @@ export function toContentPart(input: unknown, at: string): ContentPart {
   if (type === 'file' && part['file'] === undefined) return toDocumentPart(part, at)
   if (typeof type !== 'string' || !Object.hasOwn(payloads, type))
     throw inputError(`${at}.type must be one of ${Object.keys(payloads).join(', ')}, image.`, at)
-  if (typeof payloads[type as ContentPart['type']](part) !== 'string')
+  const payload = payloads[type as ContentPart['type']](part)
+  if (typeof payload !== 'string')
     throw inputError(`${at} has the type ${type}, but no valid ${type} field.`, at)
-  if (/^file:/i.test(String(payloads[type as ContentPart['type']](part))) && type !== 'text')
-    throw inputError(`${at} ${localFileHint}`, at)
+  if (/^file:/i.test(payload) && type !== 'text') throw inputError(`${at} ${localFileHint}`, at)
   return part as ContentPart
 }
 
@@ -121,39 +121,29 @@ function isAddress(text: string): boolean {
 /** Determines the type of an image from its bytes, because providers reject images with the wrong label. */
 function toAddress(data: string, mediaType: string): string {
   if (isAddress(data)) return data
-  const type = mediaType.startsWith('image/') ? (detectImageType(data) ?? mediaType) : mediaType
-  return `data:${type};base64,${data}`
+  const start = Object.keys(imageStarts).find((one) => data.startsWith(one)) ?? ''
+  const type = mediaType.startsWith('image/') ? imageStarts[start] : undefined
+  return `data:${type ?? mediaType};base64,${data}`
 }
 
-function detectImageType(data: string): string | null {
-  const kinds: [start: string, type: string][] = [
-    ['iVBORw0KGgo', 'image/png'],
-    ['/9j/', 'image/jpeg'],
-    ['R0lGOD', 'image/gif'],
-    ['UklGR', 'image/webp'],
-  ]
-  return kinds.find(([start]) => data.startsWith(start))?.[1] ?? null
+/** The first base64 characters of images. */
+const imageStarts: Readonly<Record<string, string>> = {
+  iVBORw0KGgo: 'image/png',
+  '/9j/': 'image/jpeg',
+  R0lGOD: 'image/gif',
+  UklGR: 'image/webp',
 }
 
-/** Takes linear time. `btoa` takes seconds for a large image, because it needs one character per byte. */
+/** Encodes chunks without padding, because `btoa` takes a string with one character per byte. */
 export function toBase64(data: Uint8Array): string {
-  const encoded = new Uint8Array(Math.ceil(data.length / 3) * 4)
-  let at = 0
-  for (let i = 0; i < data.length; i += 3) {
-    const [a = 0, b = 0, c = 0] = [data[i], data[i + 1], data[i + 2]]
-    encoded[at++] = base64Digits[a >> 2] as number
-    encoded[at++] = base64Digits[((a & 3) << 4) | (b >> 4)] as number
-    encoded[at++] = base64Digits[((b & 15) << 2) | (c >> 6)] as number
-    encoded[at++] = base64Digits[c & 63] as number
-  }
-  encoded.fill(base64Padding, encoded.length - ((3 - (data.length % 3)) % 3))
-  return new TextDecoder().decode(encoded)
+  let text = ''
+  for (let at = 0; at < data.length; at += base64Chunk)
+    text += btoa(String.fromCharCode(...data.subarray(at, at + base64Chunk)))
+  return text
 }
 
-const base64Digits = new TextEncoder().encode(
-  'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/',
-)
-const base64Padding = 0x3d
+/** A multiple of 3, and few enough arguments for a call. */
+const base64Chunk = 0x3000
 
 export function isMediaList(media: unknown): boolean {
   const kinds: unknown[] = ['image', 'audio', 'file']
@@ -179,9 +169,9 @@ const descriptions = new WeakMap<MediaPart, string>()
 
 function buildDescription(part: MediaPart): string {
   const kind = getMediaKind(part)
-  const payload = String(payloads[part.type](part as unknown as Fields))
-  if (/^https?:/i.test(payload)) return `[${kind}: ${payload}]`
-  if (part.type === 'file' && part.file.file_data === undefined) return `[${kind}: ${payload}]`
+  const payload = getPayload(part)
+  const isStored = part.type === 'file' && part.file.file_data === undefined
+  if (isStored || /^https?:/i.test(payload)) return `[${kind}: ${payload}]`
   const [, type] = /^data:([^;,]*)/i.exec(payload) ?? []
   const base64 = payload.slice(payload.indexOf(',') + 1)
   const format = part.type === 'input_audio' ? `audio/${part.input_audio.format}` : type
@@ -190,8 +180,8 @@ function buildDescription(part: MediaPart): string {
   return `[${kind}: ${words.filter(Boolean).join(', ')}]`
 }
 
-export function getPayloadLength(part: MediaPart): number {
-  return String(payloads[part.type](part as unknown as Fields)).length
+export function getPayload(part: MediaPart): string {
+  return String(payloads[part.type](part as unknown as Fields))
 }
 
 export function countBase64Bytes(base64: string): number {

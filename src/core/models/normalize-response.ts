@@ -3,7 +3,7 @@ import type { MediaKind } from '../../../machines/agent/refusals.js'
 import type { MediaPart, ToolCall } from '../../../machines/agent/messages.js'
 import type { FailureKind, ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
-import { readTokens, readUsd, readWaitMs, asText } from '../base/values.js'
+import { getOrCreate, readTokens, readUsd, readWaitMs, asText } from '../base/values.js'
 import { createId } from '../base/platform.js'
 import { stripControls } from '../base/text.js'
 import { readCitations } from './citations.js'
@@ -18,62 +18,54 @@ import { toPlainJson, readHostedBy, readProviderItems } from './plain-json.js'
  */
 export function normalizeResponse(response: ModelResponse, toCallId = (id: string) => id): ModelResponse {
   const source: Partial<Record<keyof ModelResponse, unknown>> = response ?? {}
-  const details = Array.isArray(source.reasoningDetails) ? normalizeDetails(source.reasoningDetails) : []
+  const details = normalizeDetails(source.reasoningDetails)
+  const media = toList(source.media).flatMap(readMedia)
+  const annotations = readCitations(normalizeDetails(source.annotations))
+  // All items or none, because items may depend on each other.
+  const providerItems = readProviderItems(source.providerItems)
   return {
     text: asText(source.text),
     reasoning: asText(source.reasoning),
     refusal: typeof source.refusal === 'string' ? source.refusal : null,
-    toolCalls: Array.isArray(source.toolCalls)
-      ? normalizeCalls(source.toolCalls as Partial<ToolCall>[], toCallId)
-      : [],
+    toolCalls: normalizeCalls(toList(source.toolCalls) as Partial<ToolCall>[], toCallId),
     finishReason: toWord(source.finishReason),
     complete: source.complete !== false,
     usage: normalizeUsage(source.usage),
     model: toWord(source.model),
     ...(details.length > 0 && { reasoningDetails: details }),
-    ...normalizeMedia(source.media),
-    ...normalizeAnnotations(source.annotations),
-    ...normalizeProviderItems(source.providerItems),
+    ...(media.length > 0 && { media }),
+    ...(annotations.length > 0 && { annotations }),
+    ...(providerItems && { providerItems }),
     ...(typeof source.by === 'string' && { by: source.by }),
   }
 }
 
-/** Returns all items or none, because items may depend on each other. */
-function normalizeProviderItems(source: unknown): Pick<ModelResponse, 'providerItems'> {
-  const read = readProviderItems(source)
-  return read === null ? {} : { providerItems: read }
+const toList = (source: unknown): unknown[] => (Array.isArray(source) ? source : [])
+
+function readMedia(source: unknown): MediaPart[] {
+  try {
+    const part = toContentPart(source, 'media')
+    return part.type === 'text' ? [] : [part]
+  } catch {
+    return []
+  }
 }
 
-function normalizeMedia(source: unknown): Pick<ModelResponse, 'media'> {
-  const media = (Array.isArray(source) ? source : []).flatMap((part: unknown): MediaPart[] => {
-    try {
-      const read = toContentPart(part, 'media')
-      return read.type === 'text' ? [] : [read]
-    } catch {
-      return []
-    }
-  })
-  return media.length === 0 ? {} : { media }
-}
-
-function normalizeAnnotations(source: unknown): Pick<ModelResponse, 'annotations'> {
-  const annotations = Array.isArray(source) ? readCitations(normalizeDetails(source)) : []
-  return annotations.length === 0 ? {} : { annotations }
-}
-
-function normalizeDetails(source: readonly unknown[]): Json[] {
-  return source.map(toPlainJson).filter((detail) => detail !== undefined)
+function normalizeDetails(source: unknown): Json[] {
+  return toList(source)
+    .map(toPlainJson)
+    .filter((detail) => detail !== undefined)
 }
 
 function normalizeCalls(calls: readonly Partial<ToolCall>[], toCallId: (id: string) => string): ToolCall[] {
   const ids: IdTree = new Map()
   return listDistinctCalls(calls, readCall).map((call, i) => {
     const { name, arguments: text } = readCall(call)
-    const hosted = normalizeHosted(call?.hosted)
+    const hosted = readHostedBy(call?.hosted)
     // The id is also unique in the session, because people, logs and the model refer to a call by its id.
     let id = asText(call?.id) || `call_${createId().replaceAll('-', '').slice(0, 24)}`
     // The provider identifies hosted calls by its own id, so the id is kept.
-    if (hosted.hosted === undefined) id = toCallId(id)
+    if (hosted === null) id = toCallId(id)
     while (!addId(ids, id)) id = toCallId(`${id.replaceAll('/', '_')}_${i + 1}`)
     const extra = toPlainJson(call?.extra_content)
     return {
@@ -81,7 +73,7 @@ function normalizeCalls(calls: readonly Partial<ToolCall>[], toCallId: (id: stri
       type: 'function',
       function: { name, arguments: text.trim() === '' ? '{}' : text },
       ...(extra !== undefined && { extra_content: extra }),
-      ...hosted,
+      ...(hosted && { hosted }),
     }
   })
 }
@@ -97,27 +89,15 @@ interface IdTree extends Map<string, IdTree> {}
 
 /** Also returns false if one id extends another at a slash, because ids of sub-agent calls do so. */
 function addId(ids: IdTree, id: string): boolean {
-  const parts = id.split('/')
   let tree = ids
-  for (const [i, part] of parts.entries()) {
+  let isNew = false
+  for (const part of id.split('/')) {
     const next = tree.get(part)
-    if (next === undefined) {
-      for (const rest of parts.slice(i)) {
-        const added: IdTree = new Map()
-        tree.set(rest, added)
-        tree = added
-      }
-      return true
-    }
-    if (next.size === 0) return false
-    tree = next
+    if (next?.size === 0) return false
+    isNew ||= next === undefined
+    tree = getOrCreate(tree, part, (): IdTree => new Map())
   }
-  return false
-}
-
-function normalizeHosted(source: unknown): Pick<ToolCall, 'hosted'> {
-  const hosted = readHostedBy(source)
-  return hosted === null ? {} : { hosted }
+  return isNew
 }
 
 /** Converts a provider's string to one line without control characters, because such strings are printed and logged. */

@@ -1,3 +1,4 @@
+import { isBetween } from '../base/text.js'
 import { getOrCreate } from '../base/values.js'
 import type { AssistantMessage, ContentPart, Message, ToolCall } from '../../../machines/agent/messages.js'
 import type { ModelResponse } from '../../../machines/agent/model-response.js'
@@ -34,10 +35,10 @@ export function estimateTextTokens(text: string): number {
 
 /** Weight of a UTF-16 unit in sixtieths of a token, so that sums are exact. */
 function weighUnit(unit: number): number {
-  if (unit < 0x80) return isPunctuation(unit) ? 24 : 15
+  if (isBetween(unit, 0x21, 0x7e) && !isAlphanumeric(unit)) return 24
   if (unit < 0x250) return 15
   if (isEastAsian(unit)) return 40
-  return unit >= 0xd800 && unit <= 0xdfff ? 45 : 20
+  return isBetween(unit, 0xd800, 0xdfff) ? 45 : 20
 }
 
 /** Estimates the input tokens of a request: instructions, messages, nudges and tools. The counts are cached. */
@@ -63,13 +64,13 @@ export function estimateUsage(
     estimateTextTokens(refusal ?? '') +
     reasoningTokens +
     sumTokens(toolCalls, countCall)
-  return {
-    inputTokens,
-    outputTokens,
-    totalTokens: inputTokens + outputTokens,
-    cachedInputTokens: 0,
-    reasoningTokens,
-  }
+  return createUsage(inputTokens, outputTokens, reasoningTokens)
+}
+
+/** Usage without cached input. */
+export function createUsage(inputTokens: number, outputTokens: number, reasoningTokens = 0): TokenUsage {
+  const totalTokens = inputTokens + outputTokens
+  return { inputTokens, outputTokens, totalTokens, cachedInputTokens: 0, reasoningTokens }
 }
 
 export function estimatePartialUsage(request: ModelRequest, text: string, reasoning = ''): TokenUsage {
@@ -142,23 +143,14 @@ function countBase64Tokens(base64: string, bytesPerToken: number): number {
   return Math.ceil((base64.length * 3) / 4 / bytesPerToken)
 }
 
-function isPunctuation(unit: number): boolean {
-  return (
-    (unit >= 0x21 && unit <= 0x2f) ||
-    (unit >= 0x3a && unit <= 0x40) ||
-    (unit >= 0x5b && unit <= 0x60) ||
-    (unit >= 0x7b && unit <= 0x7e)
-  )
-}
+const isAlphanumeric = (unit: number): boolean =>
+  isBetween(unit, 0x30, 0x39) || isBetween(unit, 0x41, 0x5a) || isBetween(unit, 0x61, 0x7a)
 
-function isEastAsian(unit: number): boolean {
-  return (
-    (unit >= 0x2e80 && unit <= 0x9fff) ||
-    (unit >= 0xac00 && unit <= 0xd7ff) ||
-    (unit >= 0xf900 && unit <= 0xfaff) ||
-    (unit >= 0xff00 && unit <= 0xffef)
-  )
-}
+const isEastAsian = (unit: number): boolean =>
+  isBetween(unit, 0x2e80, 0x9fff) ||
+  isBetween(unit, 0xac00, 0xd7ff) ||
+  isBetween(unit, 0xf900, 0xfaff) ||
+  isBetween(unit, 0xff00, 0xffef)
 
 /** Caches counts, because messages and tools are immutable and are sent again with every request. */
 function memoizeCount<Item extends object>(count: (item: Item) => number): (item: Item) => number {

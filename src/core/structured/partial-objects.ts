@@ -1,4 +1,5 @@
 import { Allow, parse } from 'partial-json'
+import { JsonScan } from '../models/json-scan.js'
 import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 
 /** A partial `T`, in which fields and items may be missing and strings may be cut off. */
@@ -25,7 +26,7 @@ export class PartialObjects {
   #stepId = ''
   #text = ''
   #parsedLength = 0
-  #depth = new TextDepth()
+  #scan = new JsonScan()
 
   constructor(next: (object: object) => void) {
     this.#next = next
@@ -36,34 +37,15 @@ export class PartialObjects {
       this.#stepId = stepId
       this.#text = ''
       this.#parsedLength = 0
-      this.#depth = new TextDepth()
+      this.#scan = new JsonScan()
     }
     this.#text += text
-    this.#depth.read(text)
-    if (this.#depth.deepest > maxDepth) return
+    if (this.#scan.read(text).deepest > maxDepth) return
     const { length } = this.#text
     if (finished ? length === this.#parsedLength : length < this.#parsedLength * growth) return
     this.#parsedLength = length
     const object = parseStart(this.#text)
     if (object !== undefined) this.#next(object)
-  }
-}
-
-class TextDepth {
-  deepest = 0
-  #depth = 0
-  #isInString = false
-  #isEscaped = false
-
-  read(piece: string): void {
-    for (const character of piece) {
-      if (this.#isEscaped) this.#isEscaped = false
-      else if (character === '"') this.#isInString = !this.#isInString
-      else if (this.#isInString) this.#isEscaped = character === '\\'
-      else if (character === '{' || character === '[') this.#depth += 1
-      else if (character === '}' || character === ']') this.#depth -= 1
-      if (this.#depth > this.deepest) this.deepest = this.#depth
-    }
   }
 }
 

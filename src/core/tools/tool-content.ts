@@ -4,7 +4,7 @@ import type { MediaPart } from '../../../machines/agent/messages.js'
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import { inputError } from '../base/errors.js'
 import { formatValue } from '../base/text.js'
-import { type InputPart, describeMedia, getPayloadLength, toContentPart } from '../models/media.js'
+import { type InputPart, describeMedia, getPayload, toContentPart } from '../models/media.js'
 
 /** Maximum base64 characters in a result, which correspond to 20 MB. */
 const mostMedia = 28 * 1024 * 1024
@@ -60,7 +60,7 @@ export function toolContent(
   const { mediaOptional = false } = options
   const read = parts.map((part, i) => toContentPart(part, `parts[${i}]`))
   const media = read.filter((part): part is MediaPart => part.type !== 'text')
-  const length = media.reduce((sum, part) => sum + getPayloadLength(part), 0)
+  const length = media.reduce((sum, part) => sum + getPayload(part).length, 0)
   if (length > mostMedia) {
     throw inputError(
       `The parts contain ${Math.ceil(length / 1024 / 1024)} MB of base64; the maximum is ${mostMedia / 1024 / 1024} MB. Return a URL, or less data.`,

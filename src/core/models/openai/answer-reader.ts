@@ -1,5 +1,5 @@
 import { createParser } from 'eventsource-parser'
-import type { ModelFailure, ModelResponse } from '../../../../machines/agent/model-response.js'
+import type { ModelResponse } from '../../../../machines/agent/model-response.js'
 import { asObject } from '../../base/values.js'
 import { isMarkup } from '../error-body.js'
 import { toBodyFailure, toModelFailure } from '../to-model-failure.js'
@@ -48,13 +48,14 @@ export class AnswerReader {
 
   /** Reports the text of a chunk in one piece. @throws ModelError, or the reason of the abort */
   push(text: string): void {
-    const before = this.#body?.progress ?? 0
+    const before = this.#body?.getProgress() ?? 0
+    const start = this.#body === null ? text.trimStart() : text
     try {
-      this.#push(text)
+      if (start !== '') (this.#body ??= this.#createBody(start)).push(start)
     } finally {
       this.#report()
     }
-    this.#options.onActivity((this.#body?.progress ?? 0) > before ? 'content' : 'keep_alive')
+    this.#options.onActivity((this.#body?.getProgress() ?? 0) > before ? 'content' : 'keep_alive')
   }
 
   /** Call this at the end of the body. @throws like push */
@@ -86,33 +87,20 @@ export class AnswerReader {
     return signal.aborted ? signal.reason : addPartial(error, this.#fold)
   }
 
-  #push(text: string): void {
-    const start = this.#body === null ? text.trimStart() : text
-    if (start === '') return
-    this.#body ??= this.#createBody(start)
-    this.#body.push(start)
-  }
-
   /** The first non-blank character determines the form of the body. */
   #createBody(start: string): BodyReader {
-    if (/^[{[]/.test(start)) return new JsonBody((whole) => this.#takeDocument(whole))
+    if (/^[{[]/.test(start)) return createJsonReader((whole) => this.#takeDocument(whole))
     // First letters of event stream fields and comments.
-    if (/^[deir:]/.test(start)) return this.#createEventBody()
-    throw invalidResponseError(this.#url, isMarkup(start) ? 'a web page' : 'neither JSON nor an event stream')
-  }
-
-  #createEventBody(): BodyReader {
-    const fold = this.#fold
+    if (!/^[deir:]/.test(start))
+      throw invalidResponseError(
+        this.#url,
+        isMarkup(start) ? 'a web page' : 'neither JSON nor an event stream',
+      )
     const reader = createSseReader({
       onJson: (value, event) => this.#onJson(value, event),
       onText: (data, event) => this.#onText(data, event),
     })
-    return {
-      ...reader,
-      get progress() {
-        return fold.progress
-      },
-    }
+    return { ...reader, getProgress: () => this.#fold.progress }
   }
 
   #onJson(value: unknown, event: string): void {
@@ -164,36 +152,20 @@ export class AnswerReader {
 
 interface BodyReader {
   /** A counter of the received data, without comments and empty events. */
-  readonly progress: number
+  getProgress(): number
   push(text: string): void
   end(): void
 }
 
-class JsonBody implements BodyReader {
-  readonly #take: (value: unknown) => void
-  #whole = ''
-
-  constructor(take: (value: unknown) => void) {
-    this.#take = take
-  }
-
-  get progress(): number {
-    return this.#whole.length
-  }
-
-  push(text: string): void {
-    this.#whole += text
-    refuseTooLarge(this.#whole.length)
-  }
-
-  end(): void {
-    let value: unknown
-    try {
-      value = JSON.parse(this.#whole)
-    } catch {
-      return
-    }
-    this.#take(value)
+function createJsonReader(take: (value: unknown) => void): BodyReader {
+  let whole = ''
+  return {
+    getProgress: () => whole.length,
+    push: (text) => refuseTooLarge((whole += text).length),
+    end: () => {
+      const value = parseJsonOr(whole, undefined)
+      if (value !== undefined) take(value)
+    },
   }
 }
 
@@ -207,7 +179,7 @@ function invalidResponseError(url: string, what: string): ModelError {
 
 function addPartial(error: unknown, fold: ResponseFold): ModelError {
   const { text, usage } = fold.getPartial()
-  const failure: ModelFailure = toModelFailure(error)
+  const failure = toModelFailure(error)
   return new ModelError({ ...failure, partialText: text, usage: failure.usage ?? usage }, { cause: error })
 }
 

@@ -99,9 +99,7 @@ export function createChatBodyBuilder(options: ChatBodyOptions) {
         messages: messagesOf(request),
         ...(tools.length > 0 && { tools: tools.map(functionOf) }),
         ...(tools.length > 0 && toolChoice !== undefined && { tool_choice: toWireChoice(toolChoice) }),
-        ...(responseFormat && {
-          response_format: { type: 'json_schema', json_schema: responseFormat },
-        }),
+        ...(responseFormat && { response_format: { type: 'json_schema', json_schema: responseFormat } }),
         ...toWireSampling(request.sampling, options.maxTokensField),
         stream,
         ...(stream && options.streamOptions && { stream_options: { include_usage: true } }),

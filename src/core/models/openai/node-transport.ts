@@ -55,26 +55,18 @@ function loadNodeHttp(): NodeHttp | null {
   }
 }
 
-/** Node's `fetch` is a thin wrapper around its bundled undici. */
-const nodeFetchSource = /undici/
-
-let knownFetch: unknown
-let knownDispatcher: unknown
-let isNodeFetch = false
+let known: { fetch: unknown; dispatcher: unknown; isNode: boolean } | undefined
 
 /** Whether `fetch` and its dispatcher are Node's own. Cached until either changes. */
 function usesNodeFetch(): boolean {
   const { fetch }: Platform = globalThis
   const dispatcher: unknown = Reflect.get(globalThis, Symbol.for('undici.globalDispatcher.1'))
-  if (!isNodeFetch || fetch !== knownFetch || dispatcher !== knownDispatcher) {
-    knownFetch = fetch
-    knownDispatcher = dispatcher
-    isNodeFetch =
-      typeof fetch === 'function' &&
-      nodeFetchSource.test(Function.prototype.toString.call(fetch)) &&
-      isPlainAgent(dispatcher)
+  if (known?.fetch !== fetch || known?.dispatcher !== dispatcher) {
+    // Node's `fetch` is a thin wrapper around its bundled undici.
+    const isOwn = typeof fetch === 'function' && /undici/.test(Function.prototype.toString.call(fetch))
+    known = { fetch, dispatcher, isNode: isOwn && isPlainAgent(dispatcher) }
   }
-  return isNodeFetch
+  return known?.isNode ?? false
 }
 
 /** Whether this is the default agent, which Node creates with the first `fetch`. */

@@ -99,70 +99,56 @@ export interface OpenAIChatOptions extends OpenAIOptions {
   echoReasoning?: boolean | ReasoningForm | undefined
 }
 
-const ownClientPhrase = 'The client has its own address and key'
-
 /** @throws ConfigError for invalid options. */
 export function checkChatOptions(options: OpenAIChatOptions): void {
   const invalid = createOptionError('openaiChat')
   checkSharedOptions(options, invalid)
   const { client, echoReasoning } = options
-  if (
-    client !== undefined &&
-    typeof (client as Partial<OpenAIClient>).chat?.completions?.create !== 'function'
-  )
-    throw invalid('client', clientPhrase)
+  const { create }: Partial<ClientApi> =
+    (client as Partial<OpenAIClient> | undefined)?.chat?.completions ?? {}
+  if (client !== undefined && typeof create !== 'function') throw invalid('client', clientPhrase)
   const echoes: unknown[] = [undefined, true, false, ...reasoningForms]
-  if (!echoes.includes(echoReasoning)) {
+  if (!echoes.includes(echoReasoning))
     throw invalid('echoReasoning', `must be true, false or one of ${reasoningForms.join(', ')}.`)
-  }
 }
 
-export type OptionErrorFactory = (option: string, what: string) => ConfigError
+type OptionErrorFactory = (option: string, what: string) => ConfigError
 
-function createOptionError(provider: string): OptionErrorFactory {
-  return (option, what) => new ConfigError('invalid_option', `${provider}: ${option} ${what}`, option)
-}
+const createOptionError =
+  (provider: string): OptionErrorFactory =>
+  (option, what) =>
+    new ConfigError('invalid_option', `${provider}: ${option} ${what}`, option)
 
 const clientPhrase = 'must be an OpenAI client, such as new OpenAI() or new AzureOpenAI().'
 
 function checkSharedOptions(options: OpenAIOptions | null | undefined, invalid: OptionErrorFactory): void {
-  const { model, client, baseURL, apiKey, media, timeoutMs, limiter, dispatcher }: Partial<OpenAIOptions> =
-    options ?? {}
-  if (typeof model !== 'string' || model.trim() === '') {
+  const { model, client, baseURL, apiKey, media, timeoutMs }: Partial<OpenAIOptions> = options ?? {}
+  const { limiter, dispatcher, fetch }: Partial<OpenAIOptions> = options ?? {}
+  if (typeof model !== 'string' || model.trim() === '')
     throw invalid('model', "must be a model name, such as 'gpt-5-mini'.")
-  }
-  if (client !== undefined && (baseURL !== undefined || apiKey !== undefined)) {
+  if (client !== undefined && (baseURL !== undefined || apiKey !== undefined))
     throw invalid(
       'client',
-      `cannot be combined with baseURL or apiKey. ${ownClientPhrase}. Set them on the client instead.`,
+      'cannot be combined with baseURL or apiKey. The client has its own address and key. Set them on the client instead.',
     )
-  }
-  if (baseURL !== undefined && !isHttpUrl(baseURL)) {
+  if (baseURL !== undefined && !isHttpUrl(baseURL))
     throw invalid('baseURL', "must be an http(s) URL, such as 'http://localhost:11434/v1'.")
-  }
   if (baseURL !== undefined && hasUserInfo(baseURL)) throw invalid('baseURL', noUserPhrase)
-  if (dispatcher !== undefined) checkDispatcher(options ?? {}, invalid)
-  if (!isLimiter(limiter)) throw invalid('limiter', limiterPhrase)
-  if (!isMediaList(media))
-    throw invalid('media', "must be a list of zero or more of 'image', 'audio' and 'file'.")
-  if (timeoutMs !== undefined && !(Number.isInteger(timeoutMs) && timeoutMs > 0 && timeoutMs < 2 ** 31)) {
-    throw invalid('timeoutMs', 'must be a whole number of milliseconds, from 1 to 2147483647.')
-  }
-}
-
-function checkDispatcher(
-  { dispatcher, client, fetch }: Partial<OpenAIOptions>,
-  invalid: OptionErrorFactory,
-): void {
-  if (typeof (dispatcher as Partial<RequestDispatcher> | null)?.request !== 'function') {
+  if (
+    dispatcher !== undefined &&
+    typeof (dispatcher as Partial<RequestDispatcher> | null)?.request !== 'function'
+  )
     throw invalid('dispatcher', "must be an undici dispatcher, such as new Pool('https://api.openai.com').")
-  }
-  if (client !== undefined || fetch !== undefined) {
+  if (dispatcher !== undefined && (client !== undefined || fetch !== undefined))
     throw invalid(
       'dispatcher',
       'cannot be combined with client or fetch, which send the requests themselves.',
     )
-  }
+  if (!isLimiter(limiter)) throw invalid('limiter', limiterPhrase)
+  if (!isMediaList(media))
+    throw invalid('media', "must be a list of zero or more of 'image', 'audio' and 'file'.")
+  if (timeoutMs !== undefined && !(Number.isInteger(timeoutMs) && timeoutMs > 0 && timeoutMs < 2 ** 31))
+    throw invalid('timeoutMs', 'must be a whole number of milliseconds, from 1 to 2147483647.')
 }
 
 export function isHttpUrl(url: unknown): url is string {
@@ -226,8 +212,6 @@ export interface OpenAIResponsesOptions extends OpenAIOptions {
   encryptedReasoning?: boolean | undefined
 }
 
-const summaryValues: unknown[] = [undefined, 'auto', 'concise', 'detailed']
-
 export function checkResponsesOptions(options: OpenAIResponsesOptions): void {
   const invalid = createOptionError('openaiResponses')
   checkSharedOptions(options, invalid)
@@ -239,7 +223,7 @@ export function checkResponsesOptions(options: OpenAIResponsesOptions): void {
   const own = hostedTools?.find(({ type }) => type === 'function')
   if (own !== undefined)
     throw invalid('hostedTools', 'must not contain functions. Pass them to the agent as tools.')
-  if (!summaryValues.includes(reasoningSummary))
+  if (![undefined, 'auto', 'concise', 'detailed'].includes(reasoningSummary))
     throw invalid('reasoningSummary', 'must be auto, concise or detailed.')
   if (encryptedReasoning !== undefined && typeof encryptedReasoning !== 'boolean')
     throw invalid('encryptedReasoning', 'must be true or false.')
@@ -280,13 +264,12 @@ export function isAllowedInBrowser(options: OpenAIOptions): boolean {
 export function getBaseURL({ client, baseURL }: OpenAIOptions): string {
   if (client !== undefined) return isHttpUrl(client.baseURL) ? client.baseURL : officialURL
   if (baseURL !== undefined) return baseURL
-  const fromEnvironment = getEnvironment().OPENAI_BASE_URL?.trim()
-  if (!fromEnvironment) return officialURL
-  const refuse = (what: string): never => {
-    throw new ConfigError('invalid_option', `OPENAI_BASE_URL ${what}`, 'OPENAI_BASE_URL')
-  }
-  if (!isHttpUrl(fromEnvironment)) return refuse('must be an http(s) URL.')
-  return hasUserInfo(fromEnvironment) ? refuse(noUserPhrase) : fromEnvironment
+  const fromEnvironment = getEnvironmentVariable('OPENAI_BASE_URL')
+  if (fromEnvironment === undefined) return officialURL
+  const isUrl = isHttpUrl(fromEnvironment)
+  if (isUrl && !hasUserInfo(fromEnvironment)) return fromEnvironment
+  const problem = `OPENAI_BASE_URL ${isUrl ? noUserPhrase : 'must be an http(s) URL.'}`
+  throw new ConfigError('invalid_option', problem, 'OPENAI_BASE_URL')
 }
 
 /** The server of the base URL, or undefined if a custom client does not expose it. */
@@ -300,8 +283,8 @@ export function findEndpoint(options: OpenAIOptions): ModelProvider['endpoint'] 
 
 /** Whether a required key is missing. Only OpenAI's own server requires a key. */
 function isKeyMissing(options: OpenAIOptions): boolean {
-  const { OPENAI_API_KEY, OPENAI_ADMIN_KEY } = getEnvironment()
-  const isThere = Boolean(options.apiKey || OPENAI_API_KEY?.trim() || OPENAI_ADMIN_KEY?.trim())
+  const names = ['OPENAI_API_KEY', 'OPENAI_ADMIN_KEY']
+  const isThere = Boolean(options.apiKey) || names.some(getEnvironmentVariable)
   return !isThere && new URL(getBaseURL(options)).host === new URL(officialURL).host
 }
 
@@ -317,12 +300,8 @@ function isBrowser(): boolean {
 
 /** The trimmed value, or undefined if it is empty. */
 export function getEnvironmentVariable(name: string): string | undefined {
-  return getEnvironment()[name]?.trim() || undefined
-}
-
-function getEnvironment(): Record<string, string | undefined> {
   const scope: { process?: { env?: Record<string, string | undefined> } } = globalThis
-  return scope.process?.env ?? {}
+  return scope.process?.env?.[name]?.trim() || undefined
 }
 
 /** The headers of OPENAI_CUSTOM_HEADERS, one a line, as the `openai` client reads them. */

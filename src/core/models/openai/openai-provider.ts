@@ -82,7 +82,7 @@ function createWireProvider(
     model: options.model,
     ...(endpoint && { endpoint }),
     ...(structuredOutput && { structuredOutput }),
-    ...(canForbidCalls(provider) && { canForbidCalls: true }),
+    ...(forbiddingProviders.includes(provider) && { canForbidCalls: true }),
     ...(options.media && { media: options.media }),
     ...(echo !== 'none' && { echoesReasoning: echo === 'with_calls' ? echo : ('always' as const) }),
     check: () => checkCredentials(options),
@@ -121,10 +121,6 @@ const supportByProvider: Readonly<Record<string, StructuredOutputSupport>> = {
 
 /** Providers that honor `tool_choice: 'none'` and whose prompt caches start with the tools. */
 const forbiddingProviders: readonly string[] = ['openai', 'azure', 'x-ai']
-
-function canForbidCalls(provider: string): boolean {
-  return forbiddingProviders.includes(provider)
-}
 
 export function findStructuredOutput(provider: string): StructuredOutputSupport | undefined {
   return Object.hasOwn(supportByProvider, provider) ? supportByProvider[provider] : undefined

@@ -147,9 +147,7 @@ class ResponsesFold implements ResponseFold {
     const response = this.#response
     const status = asText(response.status)
     if (type === 'response.failed' || status === 'failed' || status === 'cancelled')
-      this.#fail({
-        error: response.error ?? { code: status || 'failed', message: 'the response failed' },
-      })
+      this.#fail({ error: response.error ?? { code: status || 'failed', message: 'the response failed' } })
     if (status === 'queued' || (status === 'in_progress' && type === '')) throw unfinishedError(status)
     this.#ending =
       type === 'response.incomplete' || status === 'incomplete'

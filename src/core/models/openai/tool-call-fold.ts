@@ -2,7 +2,9 @@ import { fingerprintCall } from '../../../../guards/lib/fingerprint.js'
 import type { Json, JsonObject } from '../../../../machines/agent/json.js'
 import type { ToolCall } from '../../../../machines/agent/messages.js'
 import type { ToolCallDelta } from '../provider.js'
-import { listDistinctCalls, type SentCall } from '../calls.js'
+import { isPlaceholder, listDistinctCalls, type SentCall, withoutPlaceholder } from '../calls.js'
+import { JsonScan } from '../json-scan.js'
+import { parseJsonOr } from '../../base/json.js'
 import { asList, asObject, asText } from '../../base/values.js'
 
 interface CallDraft extends SentCall {
@@ -96,49 +98,18 @@ export class ToolCallFold {
 }
 
 function createDraft(): CallDraft {
-  const json = { depth: 0, isText: false, isEscape: false, isWhole: false, last: '' }
-  return {
-    id: '',
-    name: '',
-    arguments: '',
-    json,
-    snapshot: '',
-    extra: undefined,
-    repeats: false,
-    isReplaced: false,
-  }
+  const state = { snapshot: '', extra: undefined, repeats: false, isReplaced: false }
+  return { id: '', name: '', arguments: '', json: new JsonScan(), ...state }
 }
 
 function addPiece(draft: CallDraft, piece: string): void {
   const { snapshot } = draft
   draft.snapshot = snapshot !== null && piece.startsWith(snapshot) ? piece : null
   draft.arguments += piece
-  scan(draft.json, piece)
+  draft.json.read(piece)
 }
 
-interface JsonScan {
-  depth: number
-  isText: boolean
-  isEscape: boolean
-  isWhole: boolean
-  last: string
-}
-
-function scan(state: JsonScan, piece: string): JsonScan {
-  for (let i = 0; i < piece.length; i += 1) {
-    const char = piece.charAt(i)
-    if (char > ' ') state.last = char
-    if (state.isEscape) state.isEscape = false
-    else if (char === '"') state.isText = !state.isText
-    else if (state.isText) state.isEscape = char === '\\'
-    else if (char === '{' || char === '[') state.depth += 1
-    else if (char === '}' || char === ']') state.isWhole = --state.depth === 0
-  }
-  return state
-}
-
-const isWholeObject = (text: string): boolean =>
-  text.startsWith('{') && scan(createDraft().json, text).isWhole
+const isWholeObject = (text: string): boolean => text.startsWith('{') && new JsonScan().read(text).isWhole
 
 function hasWholeArguments({ json, snapshot, arguments: text }: CallDraft): boolean {
   const isCumulative = snapshot !== null && snapshot.length < text.length
@@ -186,27 +157,17 @@ function canContinue({ json }: CallDraft, piece: string): boolean {
 
 const isBlank = ({ json }: CallDraft): boolean => json.last === ''
 
-/** Whether a text is a placeholder. Some providers send `{}` or `null` before the actual arguments. */
-const isPlaceholder = (text: string): boolean => ['', '{}', 'null'].includes(text.trim())
-
 function toArguments({ arguments: text, snapshot }: CallDraft): string {
   const trimmed = text.trim()
   if (trimmed === 'null') return ''
   if (snapshot !== null && snapshot.length < text.length && isJsonObject(snapshot) && !isJsonObject(trimmed))
     return snapshot
-  if (!trimmed.startsWith('{}')) return text
-  const rest = trimmed.slice(2).trimStart()
-  return rest.startsWith('{') ? rest : text
+  const rest = withoutPlaceholder(trimmed)
+  return rest === trimmed ? text : rest
 }
 
 function isJsonObject(text: string): boolean {
-  if (!text.startsWith('{')) return false
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
+  return text.startsWith('{') && parseJsonOr(text, undefined) !== undefined
 }
 
 function createUniqueIds(): (id: string) => string {
