@@ -1,7 +1,7 @@
 import type * as O200k from 'gpt-tokenizer/encoding/o200k_base'
 import { readTokens } from '../base/values.js'
 import { StatewrightError } from '../base/errors.js'
-import { loadPeer } from '../base/platform.js'
+import { loadOnce, loadPeer } from '../base/platform.js'
 
 /**
  * Counts tokens for a model.
@@ -15,22 +15,18 @@ export interface Tokenizer {
 /** Number of characters to count at once. The time to merge a long word without breaks is quadratic. */
 const sliceLength = 512
 
-let loadingTokenizer: Promise<Tokenizer> | undefined
-
 /**
  * `o200k_base` of gpt-tokenizer, OpenAI's encoding since GPT-4o and a good estimate for other models.
  * @throws {StatewrightError} `missing_package`
  */
-export function loadDefaultTokenizer(): Promise<Tokenizer> {
-  loadingTokenizer ??= loadPeer<typeof O200k>(
+export const loadDefaultTokenizer = loadOnce(async (): Promise<Tokenizer> => {
+  const { countTokens } = await loadPeer<typeof O200k>(
     'gpt-tokenizer/encoding/o200k_base',
     'context.window without a custom tokenizer',
-  ).then(({ countTokens }) => {
-    const asPlainText = { disallowedSpecial: new Set<string>() }
-    return createSlicedTokenizer((text) => countTokens(text, asPlainText))
-  })
-  return loadingTokenizer
-}
+  )
+  const asPlainText = { disallowedSpecial: new Set<string>() }
+  return createSlicedTokenizer((text) => countTokens(text, asPlainText))
+})
 
 /** Wraps a custom tokenizer and validates its counts, because NaN would let every request pass. */
 export function wrapTokenizer(tokenizer: Tokenizer): Tokenizer {

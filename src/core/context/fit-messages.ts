@@ -35,14 +35,11 @@ function getMergedSeam(
   at: number,
 ): UserMessage | null {
   const known = mergedByFit.get(fit)
-  if (known?.seam.length === seam.length && known.seam.every((message, i) => message === seam[i])) {
+  if (known?.seam.length === seam.length && known.seam.every((message, i) => message === seam[i]))
     return known.merged
-  }
-  const note: UserMessage[] =
-    fit.note === null
-      ? []
-      : [{ role: 'user', id: 'context-note', createdAt: at, internal: true, content: fit.note }]
-  const merged = mergeUserMessages([...seam.slice(0, noteAt), ...note, ...seam.slice(noteAt)])
+  const note = { role: 'user', id: 'context-note', createdAt: at, internal: true } as const
+  const added = fit.note === null ? [] : [{ ...note, content: fit.note }]
+  const merged = mergeUserMessages([...seam.slice(0, noteAt), ...added, ...seam.slice(noteAt)])
   mergedByFit.set(fit, { seam, merged })
   return merged
 }
@@ -64,32 +61,25 @@ function isUser(message: Message | undefined): message is UserMessage {
   return message?.role === 'user'
 }
 
-type Attached = Pick<AgentContext, 'messages' | 'skills'>
-
 const attachedByFit = new WeakMap<Fit, { skills: readonly ActiveSkill[]; fit: Fit }>()
 
 /** Appends the instructions of active skills that the fit omits. Cached until fit or skills change. */
-export function attachSkills({ messages, skills }: Attached, fit: Fit | null): Fit | null {
+export function attachSkills(
+  { messages, skills }: Pick<AgentContext, 'messages' | 'skills'>,
+  fit: Fit | null,
+): Fit | null {
   if (fit === null || skills.length === 0 || !isValidGap(messages, fit)) return fit
   const known = attachedByFit.get(fit)
   if (known?.skills === skills) return known.fit
   const texts = skills.flatMap(({ name, messageId }) => {
-    const text = findLeftOut(messages, fit, messageId)
-    return text === null
-      ? []
-      : [`[You have loaded the skill "${name}". Its instructions still apply:]\n${text}`]
+    // The screened instructions.
+    const at = messages.findLastIndex(({ id }) => id === messageId)
+    const message = messages[at]
+    if (message?.role !== 'tool' || !isInGap(fit, at)) return []
+    return [`[You have loaded the skill "${name}". Its instructions still apply:]\n${message.content}`]
   })
-  const attached =
-    texts.length === 0
-      ? fit
-      : { ...fit, note: [...(fit.note === null ? [] : [fit.note]), ...texts].join('\n\n') }
+  const note = [...(fit.note === null ? [] : [fit.note]), ...texts].join('\n\n')
+  const attached = texts.length === 0 ? fit : { ...fit, note }
   attachedByFit.set(fit, { skills, fit: attached })
   return attached
-}
-
-/** The screened instructions of a skill. Null if requests still contain them. */
-function findLeftOut(messages: readonly Message[], fit: Fit, messageId: string): string | null {
-  const at = messages.findLastIndex(({ id }) => id === messageId)
-  const message = messages[at]
-  return message?.role === 'tool' && isInGap(fit, at) ? message.content : null
 }

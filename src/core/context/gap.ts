@@ -1,6 +1,7 @@
 import type { Gap, Fit } from '../../../machines/agent/fit.js'
-import type { Message } from '../../../machines/agent/messages.js'
+import type { Message, ToolCall } from '../../../machines/agent/messages.js'
 import { truncate } from '../../../guards/lib/cut.js'
+import { readTime } from '../base/clock.js'
 import { isTurnOpening } from '../sessions/find-turn.js'
 
 export interface FitSituation {
@@ -61,12 +62,16 @@ export function formatGapMarker(dropped: readonly Message[]): string {
   return `[${parts.join('; ')}.]`
 }
 
+export function listCalls(message: Message): readonly ToolCall[] {
+  return (message.role === 'assistant' && message.tool_calls) || []
+}
+
 function formatToolCounts(dropped: readonly Message[]): string {
   const times = new Map<string, number>()
-  for (const message of dropped) {
-    const calls = (message.role === 'assistant' && message.tool_calls) || []
-    for (const { function: called } of calls) times.set(called.name, (times.get(called.name) ?? 0) + 1)
-  }
+  for (const {
+    function: { name },
+  } of dropped.flatMap(listCalls))
+    times.set(name, (times.get(name) ?? 0) + 1)
   const named = [...times].slice(0, maxNames).map(([name, n]) => `${truncate(name, maxNameLength)} ×${n}`)
   const others = times.size - maxNames
   return [...named, ...(others > 0 ? [formatCount(others, 'other tool')] : [])].join(', ')
@@ -79,8 +84,7 @@ function formatTimeSpan(dropped: readonly Message[]): string {
 
 /** Formats a time. An invalid date, possible in an external session, is shown unchanged. */
 function formatTime(createdAt: number): string {
-  const date = new Date(createdAt)
-  return Number.isNaN(date.getTime()) ? String(createdAt) : date.toISOString()
+  return readTime(createdAt) === null ? String(createdAt) : new Date(createdAt).toISOString()
 }
 
 function formatCount(count: number, noun: string): string {
@@ -108,9 +112,8 @@ export function planGap(situation: FitSituation, { keepFirst, note }: GapDemands
   const { lead, first, opening, userIndices, latest } = findLandmarks(messages)
   const withFirst = keepFirst && (previous === null || !isInGap(previous, first))
   const head = withFirst && first === lead ? lead + 1 : lead
-  const staying = [...new Set(withFirst ? [first, ...userIndices] : userIndices)].filter(
-    (index) => index >= head,
-  )
+  const wanted = new Set(withFirst ? [first, ...userIndices] : userIndices)
+  const staying = [...wanted].filter((index) => index >= head)
   const fewest = Math.max(head + 1, Math.min(previous?.from ?? 0, latest))
 
   let size = fixed + note + sizes.reduce((sum, tokens) => sum + tokens, 0)
@@ -161,7 +164,9 @@ export function findLandmarks(messages: readonly Message[]): Landmarks {
   const firstOther = messages.findIndex(({ role }) => role !== 'system')
   const opensTurn = messages.findLastIndex(isTurnOpening)
   const opening = opensTurn >= 0 ? opensTurn : messages.findLastIndex(({ role }) => role === 'user')
-  const steering = messages.flatMap((message, i) => (i > opening && isFromUser(message) ? [i] : []))
+  const steering = messages.flatMap(({ role, internal }, i) =>
+    i > opening && role === 'user' && !internal ? [i] : [],
+  )
   return {
     lead: firstOther === -1 ? messages.length : firstOther,
     first: messages.findIndex(({ role }) => role === 'user'),
@@ -169,8 +174,4 @@ export function findLandmarks(messages: readonly Message[]): Landmarks {
     userIndices: opening === -1 ? steering : [opening, ...steering],
     latest: messages.findLastIndex(({ role }) => role !== 'tool'),
   }
-}
-
-function isFromUser({ role, internal }: Message): boolean {
-  return role === 'user' && internal !== true
 }

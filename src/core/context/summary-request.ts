@@ -2,6 +2,7 @@ import { truncate } from '../../../guards/lib/cut.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { Message, UserMessage } from '../../../machines/agent/messages.js'
 import type { ModelRequest } from '../models/provider.js'
+import { listCalls } from './gap.js'
 import type { SummaryPlan } from './strategies/summarize.js'
 
 /** The number of characters to keep from a tool result and from other texts, for each attempt. */
@@ -22,17 +23,17 @@ export function createSummaryRequest(
 ): ModelRequest | null {
   const { toolChoice: _choice, sampling, ...rest } = base
   const { stop: _stop, ...parameters } = sampling
+  const request: ModelRequest = {
+    ...rest,
+    instructions: formatInstructions(limit),
+    nudges: [],
+    tools: [],
+    sampling: parameters,
+    extraBody: withoutForcedOutput(base.extraBody),
+  }
   for (const lengths of cuts) {
-    const request: ModelRequest = {
-      ...rest,
-      instructions: formatInstructions(limit),
-      messages: [createSummaryInput(fresh, earlier, lengths)],
-      nudges: [],
-      tools: [],
-      sampling: parameters,
-      extraBody: withoutForcedOutput(base.extraBody),
-    }
-    if (fits(request)) return request
+    const messages = [createSummaryInput(fresh, earlier, lengths)]
+    if (fits({ ...request, messages })) return { ...request, messages }
   }
   return null
 }
@@ -55,10 +56,7 @@ function withoutForcedOutput(extraBody: JsonObject): JsonObject {
   return { ...extraBody, ...Object.fromEntries(unwanted.map((key) => [key, null])) }
 }
 
-interface Lengths {
-  result: number
-  text: number
-}
+type Lengths = (typeof cuts)[number]
 
 function createSummaryInput(
   fresh: readonly Message[],
@@ -84,24 +82,18 @@ function describeMessage(
   switch (message.role) {
     case 'tool':
       return `result of ${names.get(message.tool_call_id) ?? 'a call'}: ${truncate(message.content, result)}`
-    case 'assistant':
-      return [
-        ...(message.content || message.refusal
-          ? [`assistant: ${truncate(message.content || message.refusal || '', text)}`]
-          : []),
-        ...listCalls(message).map(
-          ({ function: { name, arguments: input } }) => `assistant calls ${name}: ${truncate(input, text)}`,
-        ),
-      ].join('\n')
+    case 'assistant': {
+      const words = message.content || message.refusal || ''
+      const calls = listCalls(message).map(({ function: { name, arguments: input } }) => {
+        return `assistant calls ${name}: ${truncate(input, text)}`
+      })
+      return [...(words ? [`assistant: ${truncate(words, text)}`] : []), ...calls].join('\n')
+    }
     case 'user':
       return `${message.internal ? 'the loop' : 'user'}: ${truncate(getUserText(message), text)}`
     default:
       return `${message.role}: ${truncate(message.content, text)}`
   }
-}
-
-function listCalls(message: Message) {
-  return (message.role === 'assistant' && message.tool_calls) || []
 }
 
 function getUserText({ content }: UserMessage): string {

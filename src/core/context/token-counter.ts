@@ -1,4 +1,4 @@
-import type { AssistantMessage, Message } from '../../../machines/agent/messages.js'
+import type { Message } from '../../../machines/agent/messages.js'
 import type { ModelProvider, ModelRequest } from '../models/provider.js'
 import { createCounts, perMessage, sumTokens } from '../prices/estimate-tokens.js'
 import type { Tokenizer } from './default-tokenizer.js'
@@ -26,12 +26,10 @@ export function createTokenCounter(
   echo?: ModelProvider['echoesReasoning'],
 ): TokenCounter {
   const text = (words: string | null | undefined): number => (words ? tokenizer.count(words) : 0)
-  const isEchoed = ({ tool_calls: calls = [] }: AssistantMessage): boolean =>
-    echo === 'always' || (echo === 'with_calls' && calls.length > 0)
-
   const { countMessage: message, countTool } = createCounts(text, {
     countExtra: ({ extra_content: extra }) => (extra === undefined ? 0 : text(JSON.stringify(extra))),
-    isEchoed,
+    isEchoed: ({ tool_calls: calls = [] }) =>
+      echo === 'always' || (echo === 'with_calls' && calls.length > 0),
   })
   const prompt = memoizeLatest((instructions: string): number => perMessage + text(instructions))
 

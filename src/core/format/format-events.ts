@@ -1,8 +1,8 @@
-import { formatWakeTime } from '../base/clock.js'
 import type { AgentEvent, StepCompleted } from '../../../machines/agent/announcements.js'
 import { parseStepNumber } from '../../../machines/agent/messages.js'
 import { isRestState, isWorkState } from '../../../machines/agent/run-result.js'
 import { noUsage } from '../../../machines/agent/usage.js'
+import { toJson } from '../base/json.js'
 import { optionsRule, expectArgument } from '../base/values.js'
 import {
   createPaint,
@@ -17,7 +17,7 @@ import {
   wrapWords,
 } from './format-words.js'
 import { TextFlow } from './text-flow.js'
-import { formatRunSummary, getStateStyle } from './run-summary.js'
+import { formatRunSummary, formatUntil, getStateStyle } from './run-summary.js'
 import {
   escapeInvisible,
   formatToolName,
@@ -173,6 +173,7 @@ interface LineStyle {
 
 function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
   const { paint, width } = style
+  const dim = (text: string): string => paint('dim', text)
   const note = (color: Style, head: string, message: string): string =>
     `${paint(color, stripControls(head))}  ${stripControls(message)}`.trimEnd()
   switch (event.type) {
@@ -182,13 +183,10 @@ function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
       return paint('bold', `> ${stripControls(formatMessageText(event.message))}`)
     case 'tool_call': {
       const { name, arguments: json } = event.call.function
-      return `  ${paint('cyan', '→')} ${formatToolName(name)}${paint('dim', `(${formatArguments(json, width - 12)})`)}`
+      return `  ${paint('cyan', '→')} ${formatToolName(name)}${dim(`(${formatArguments(json, width - 12)})`)}`
     }
     case 'tool_progress':
-      return paint(
-        'dim',
-        `  … ${formatToolName(event.name)}: ${shorten(formatProgress(event.progress), width - 20)}`,
-      )
+      return dim(`  … ${formatToolName(event.name)}: ${shorten(formatProgress(event), width - 20)}`)
     case 'tool_result':
       return formatResultLine(event, style)
     case 'step_completed':
@@ -198,11 +196,8 @@ function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
       return note('yellow', `↻ ${event.code}`, `${event.message.replace(/[\s.]+$/, '')}; ${wait}`)
     }
     case 'waiting_for_slot': {
-      const { limiter, ahead } = event
-      return paint(
-        'dim',
-        `  … waiting for a slot of '${stripControls(limiter)}' (${formatCount(ahead)} ahead)`,
-      )
+      const ahead = `(${formatCount(event.ahead)} ahead)`
+      return dim(`  … waiting for a slot of '${stripControls(event.limiter)}' ${ahead}`)
     }
     case 'guardrail':
       return note('yellow', `⚑ ${event.guard} (${event.action})`, event.message)
@@ -211,40 +206,31 @@ function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
       return note(action === 'block' ? 'red' : 'yellow', `⚑ ${shield} (${action} ${point})`, message ?? '')
     }
     case 'memory':
-      return paint('dim', `  ◇ memory  ${shorten(formatSources(event), width - 12)}`)
+      return dim(`  ◇ memory  ${shorten(formatSources(event), width - 12)}`)
     case 'tools_loaded':
-      return paint('dim', `  ◇ tools  ${shorten(`${event.names.join(', ')} loaded`, width - 11)}`)
+      return dim(`  ◇ tools  ${shorten(`${event.names.join(', ')} loaded`, width - 11)}`)
     case 'handed_off':
       return paint('bold', `  ⇒ ${stripControls(event.to)} speaks`)
     case 'step_prepared':
-      return paint('dim', `  ◇ step  ${shorten(formatPreparedStep(event), width - 10)}`)
+      return dim(`  ◇ step  ${shorten(formatPreparedStep(event), width - 10)}`)
     case 'context_fitted': {
       const { strategy, before, after, dropped } = event
       const less = `${formatCount(before)} → ${formatCount(after)} tokens, ${formatCount(dropped)} messages omitted`
-      return paint('dim', `  ◇ context  ${less} (${strategy})`)
+      return dim(`  ◇ context  ${less} (${strategy})`)
     }
     case 'budget_warning':
       return note('yellow', '! budget', event.message)
     case 'policy_decided': {
       const { policy, decision, rule, reason = '', shadow, name } = event
       if (decision === 'allow' && !shadow) return null
-      const how = [decision, ...(rule === undefined ? [] : [rule]), ...(shadow ? ['shadow'] : [])].join(', ')
-      const words = `${formatToolName(name)}${reason && `: ${reason}`}`
-      return note(
-        decision === 'deny' && !shadow ? 'red' : 'yellow',
-        `⚑ ${stripControls(policy)} (${stripControls(how)})`,
-        words,
-      )
+      const how = [decision, rule, shadow ? 'shadow' : undefined].filter((word) => word !== undefined)
+      const color = decision === 'deny' && !shadow ? 'red' : 'yellow'
+      return note(color, `⚑ ${policy} (${how.join(', ')})`, formatToolName(name) + (reason && `: ${reason}`))
     }
     case 'approval_requested': {
-      const shown = formatArguments(event.arguments, width)
-      const call = formatCallId(event.callId)
-      const until = event.expiresAt === undefined ? '' : ` until ${formatWakeTime(event.expiresAt)}`
-      return note(
-        'yellow',
-        '? approval',
-        `${formatCallPath(event)}(${shown}) needs approval${until} (call ${call})`,
-      )
+      const called = `${formatCallPath(event)}(${formatArguments(event.arguments, width)})`
+      const how = `needs approval${formatUntil(event.expiresAt)} (call ${formatCallId(event.callId)})`
+      return note('yellow', '? approval', `${called} ${how}`)
     }
     case 'approval_decided': {
       const { name, outcome, by, why = '' } = event
@@ -272,11 +258,7 @@ function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
   }
 }
 
-function formatPreparedStep({
-  changes,
-  model,
-  tools,
-}: Extract<AgentEvent, { type: 'step_prepared' }>): string {
+function formatPreparedStep({ changes, model, tools }: EventOf<'step_prepared'>): string {
   const named: Partial<Record<string, string>> = {
     ...(model !== undefined && { model: `model ${model}` }),
     ...(tools && { tools: tools.length === 0 ? 'no tools' : `tools ${tools.join(', ')}` }),
@@ -285,20 +267,11 @@ function formatPreparedStep({
 }
 
 /** The types of sub-agent events that are shown. They cover the sub-agent's actions but not its text. */
-const childEventTypes: ReadonlySet<string> = new Set([
-  'tool_call',
-  'tool_result',
-  'step_completed',
-  'retry',
-  'waiting_for_slot',
-  'guardrail',
-  'shield',
-  'warning',
-  'error',
-])
+const childEventTypes =
+  'tool_call tool_result step_completed retry waiting_for_slot guardrail shield warning error'.split(' ')
 
 function formatChildLine({ path, event }: EventOf<'child_event'>, style: LineStyle): string | null {
-  const line = childEventTypes.has(event.type) ? formatEventLine(event, style) : null
+  const line = childEventTypes.includes(event.type) ? formatEventLine(event, style) : null
   if (line === null) return null
   return `  ${style.paint('dim', `${path.map(formatToolName).join(' › ')} ›`)} ${line.trimStart()}`
 }
@@ -309,8 +282,7 @@ function formatStateLine(
   note: (color: Style, head: string, message: string) => string,
 ): string | null {
   if (isWorkState(to)) return paint('dim', `● ${to}`)
-  const until = wakeAt === undefined ? '' : ` until ${formatWakeTime(wakeAt)}`
-  return isRestState(to) ? note(getStateStyle(to), `● ${to}`, `${reason ?? ''}${until}`) : null
+  return isRestState(to) ? note(getStateStyle(to), `● ${to}`, `${reason ?? ''}${formatUntil(wakeAt)}`) : null
 }
 
 function formatResultLine(
@@ -324,19 +296,14 @@ function formatResultLine(
   return `  ${mark} ${formatToolName(name)}${paint('dim', `${took}${cut}  ${first}`)}`
 }
 
+function formatProgress({ progress }: EventOf<'tool_progress'>): string {
+  return typeof progress === 'string' ? progress : JSON.stringify(toJson(progress))
+}
+
 function formatSources({ snippets }: EventOf<'memory'>): string {
   if (snippets.length === 0) return 'nothing found'
   const sources = [...new Set(snippets.map(({ source }) => source))].join(', ')
   return `${formatCount(snippets.length)} found: ${sources}`
-}
-
-function formatProgress(value: unknown): string {
-  if (typeof value === 'string') return value
-  try {
-    return JSON.stringify(value) ?? String(value)
-  } catch {
-    return String(value)
-  }
 }
 
 function formatStepLine(step: StepCompleted, { paint, timings }: LineStyle): string | null {
@@ -360,8 +327,6 @@ function formatStepName(step: StepCompleted): string {
 }
 
 function formatStepTokens(step: StepCompleted): string {
-  if (step.stepType !== 'inference') return ''
-  const usage = step.payload.modelResponse?.usage
-  if (!usage) return ''
-  return `, ${usage.estimated ? '≈ ' : ''}${formatCount(usage.totalTokens)} tokens`
+  const usage = step.stepType === 'inference' && step.payload.modelResponse?.usage
+  return usage ? `, ${usage.estimated ? '≈ ' : ''}${formatCount(usage.totalTokens)} tokens` : ''
 }

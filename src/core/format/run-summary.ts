@@ -18,33 +18,29 @@ export function formatRunSummary(
   runNumber = 1,
 ): string {
   const { state, reason, steps, usage, wakeAt } = result
-  const until = wakeAt === undefined ? '' : ` until ${formatWakeTime(wakeAt)}`
-  const rows = [
-    [
-      'steps',
-      formatCount(steps) +
-        formatLimit(limits.maxSteps, formatCount) +
-        (runNumber > 1 ? ` in run ${formatCount(runNumber)}` : ''),
-    ],
-    [
-      'tokens',
-      `${usage.estimated ? '≈ ' : ''}${formatCount(usage.totalTokens)}${formatLimit(limits.tokenBudget, formatCount)}` +
-        ` (${formatCount(usage.inputTokens)} in${formatCachedShare(usage)}, ${formatCount(usage.outputTokens)} out)`,
-    ],
-    [
-      'cost',
-      formatMoney(usage.cost, 'unknown (no price for this model)') +
-        formatLimit(limits.costLimit, formatMoney),
-    ],
-    ...(durationMs === null
-      ? []
-      : [['time', formatDuration(durationMs) + formatLimit(limits.timeoutMs, formatDuration)] as const]),
-  ] as const
+  const estimate = usage.estimated ? '≈ ' : ''
+  const output = formatCount(usage.outputTokens)
+  const input = `${formatCount(usage.inputTokens)} in${formatCachedShare(usage)}`
+  const tokens = `${estimate}${formatCount(usage.totalTokens)}${formatLimit(limits.tokenBudget, formatCount)}`
+  const run = runNumber > 1 ? ` in run ${formatCount(runNumber)}` : ''
+  const cost = formatMoney(usage.cost, 'unknown (no price for this model)')
+  const rows: (readonly [string, string])[] = [
+    ['steps', formatCount(steps) + formatLimit(limits.maxSteps, formatCount) + run],
+    ['tokens', `${tokens} (${input}, ${output} out)`],
+    ['cost', cost + formatLimit(limits.costLimit, formatMoney)],
+  ]
+  if (durationMs !== null)
+    rows.push(['time', formatDuration(durationMs) + formatLimit(limits.timeoutMs, formatDuration)])
   return [
-    `${paint('bold', paint(getStateStyle(state), state))} ${paint('dim', '·')} ${reason}${until}`,
+    `${paint('bold', paint(getStateStyle(state), state))} ${paint('dim', '·')} ${reason}${formatUntil(wakeAt)}`,
     ...rows.map(([name, value]) => `  ${paint('dim', name.padEnd(6))}  ${value}`),
     '',
   ].join('\n')
+}
+
+/** The time until which a run waits, if any, after a space. */
+export function formatUntil(at: number | undefined): string {
+  return at === undefined ? '' : ` until ${formatWakeTime(at)}`
 }
 
 function formatCachedShare(usage: RunResult['usage']): string {

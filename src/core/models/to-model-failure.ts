@@ -49,15 +49,10 @@ function readFailure(error: unknown, now: number, advise: (status: number) => st
 export function toBodyFailure(body: unknown): ModelFailure {
   const error = readErrorBody(body)
   if (error.status !== null) return toHttpFailure(error.status, error, undefined, 0, getFatalAdvice)
-  return {
-    ...createFailure(
-      classifyWords(error),
-      error.code || error.type || 'provider_error',
-      formatSentence('The provider aborted its response', error.message),
-      error,
-    ),
-    retryAfterMs: error.retryAfterMs,
-  }
+  const { retryAfterMs } = error
+  const code = error.code || error.type || 'provider_error'
+  const message = formatSentence('The provider aborted its response', error.message)
+  return { ...createFailure(classifyWords(error), code, message, error), retryAfterMs }
 }
 
 function toHttpFailure(
@@ -73,24 +68,16 @@ function toHttpFailure(
   const target = status >= 300 && status <= 399 ? getHeader(headers, 'location') : ''
   const redirect = target === '' ? '' : `it redirects to ${target}`
   const reason = redirect || error.message || 'the provider gave no reason'
-  return {
-    ...createFailure(
-      kind,
-      error.code || error.type || `http_${status}`,
-      formatSentence(`Status ${status}`, reason, advice),
-      error,
-      status,
-    ),
-    status,
-    retryAfterMs:
-      parseRetryAfter(headers, now) ??
-      error.retryAfterMs ??
-      (status === 429 ? parseRateLimitReset(headers) : null),
-  }
+  const code = error.code || error.type || `http_${status}`
+  const message = formatSentence(`Status ${status}`, reason, advice)
+  const resetMs = status === 429 ? parseRateLimitReset(headers) : null
+  const retryAfterMs = parseRetryAfter(headers, now) ?? error.retryAfterMs ?? resetMs
+  return { ...createFailure(kind, code, message, error, status), status, retryAfterMs }
 }
 
-function classifyStatus(status: number, { code, type, message }: ErrorBody): FailureKind {
-  if (isContextOverflow(status, code, type, message)) return 'context_overflow'
+function classifyStatus(status: number, error: ErrorBody): FailureKind {
+  const { code, type, message } = error
+  if (isContextOverflow(status, error)) return 'context_overflow'
   const words = `${code} ${type}`
   if (misgeneratedCodes.test(code)) return 'transient'
   if (status === 429) return accountWords.test(words) || isAccountExhausted(message) ? 'fatal' : 'rate_limit'
@@ -98,9 +85,10 @@ function classifyStatus(status: number, { code, type, message }: ErrorBody): Fai
   return /overloaded/i.test(words) ? 'transient' : 'fatal'
 }
 
-function classifyWords({ code, type, message }: ErrorBody): FailureKind {
+function classifyWords(error: ErrorBody): FailureKind {
+  const { code, type, message } = error
   const words = `${code} ${type}`
-  if (isContextOverflow(null, code, type, message)) return 'context_overflow'
+  if (isContextOverflow(null, error)) return 'context_overflow'
   if (misgeneratedCodes.test(code)) return 'transient'
   if (accountWords.test(words) || isAccountExhausted(message)) return 'fatal'
   if (/rate_?limit|too_?many_?requests|throttl/i.test(words)) return 'rate_limit'
@@ -112,9 +100,7 @@ function classifyWords({ code, type, message }: ErrorBody): FailureKind {
 const accountWords = /insufficient|billing|balance|payment|credit|exceeded_current_quota|hard_limit/i
 
 /** Whether the message reports an account without credit. A quota may also be a limit per minute. */
-export function isAccountExhausted(message: string): boolean {
-  return accountSentences.test(message)
-}
+export const isAccountExhausted = (message: string): boolean => accountSentences.test(message)
 
 const accountSentences = new RegExp(
   [
@@ -178,41 +164,29 @@ function toConnectionFailure(error: unknown): ModelFailure | null {
   const code = codes.find((code) => connectionCodes.test(code))
   const timedOut = names.includes('TimeoutError') || messages.some((message) => timeoutWords.test(message))
   if (timedOut || /TIMEOUT|ETIMEDOUT/.test(code ?? '')) {
-    return createFailure(
-      'transient',
-      'timeout',
-      `The provider did not answer in time${code === undefined ? '' : ` (${code})`}.`,
-    )
+    const shown = code === undefined ? '' : ` (${code})`
+    return createFailure('transient', 'timeout', `The provider did not answer in time${shown}.`)
   }
   if (names.includes('AbortError') || messages.includes('Request was aborted.'))
     return createFailure('transient', 'aborted', 'The request was aborted.')
   if (code === undefined && !messages.some((message) => connectionWords.test(message))) return null
-  const reason = code ?? messages.findLast((message) => message !== '')
-  return createFailure(
-    'transient',
-    'connection',
-    formatSentence(
-      'The connection to the provider failed',
-      reason ?? '',
-      'Check the base URL and the network if this persists.',
-    ),
-  )
+  const reason = code ?? messages.findLast((message) => message !== '') ?? ''
+  const advice = 'Check the base URL and the network if this persists.'
+  const message = formatSentence('The connection to the provider failed', reason, advice)
+  return createFailure('transient', 'connection', message)
 }
 
 function toUnknownFailure(error: unknown): ModelFailure {
   const code = readText(error, 'code')
   const message = readText(error, 'message') || (typeof error === 'string' ? error : '')
   const words: ErrorBody = { ...readErrorBody(undefined), code, type: readText(error, 'type'), message }
-  const kind = isContextOverflow(null, code, words.type, message)
+  const kind = isContextOverflow(null, words)
     ? 'context_overflow'
     : code === ''
       ? 'fatal'
       : classifyCode(words)
-  return createFailure(
-    kind,
-    code || 'unknown',
-    message === '' ? 'The provider failed with an error without a message.' : toEvidence(message),
-  )
+  const shown = message === '' ? 'The provider failed with an error without a message.' : toEvidence(message)
+  return createFailure(kind, code || 'unknown', shown)
 }
 
 /** Classifies an error without a status, but only if its code is unambiguous. */
@@ -273,7 +247,7 @@ const overflowSentences = [
 /** Matches errors about a request that exceeds the limit of a whole minute. Only a shorter request helps. */
 const exceedsMinuteLimit = /request too large/i
 
-function isContextOverflow(status: number | null, code: string, type: string, message: string): boolean {
+function isContextOverflow(status: number | null, { code, type, message }: ErrorBody): boolean {
   if (status === 413) return true
   if (status === 401 || status === 403) return false
   if (status === 429) return exceedsMinuteLimit.test(message)
@@ -311,11 +285,9 @@ function getHeader(headers: unknown, name: string): string {
   return typeof entry?.[1] === 'string' || typeof entry?.[1] === 'number' ? String(entry[1]).trim() : ''
 }
 
-const rateLimits = ['requests', 'tokens'] as const
-
 /** Milliseconds until an exhausted `x-ratelimit-…` resets, given as `1s`, `6m0s`, `120ms` or seconds. */
 export function parseRateLimitReset(headers: unknown): number | null {
-  const waits = rateLimits.flatMap((name) => {
+  const waits = ['requests', 'tokens'].flatMap((name) => {
     const remaining = getHeader(headers, `x-ratelimit-remaining-${name}`)
     const resetMs = parseDuration(getHeader(headers, `x-ratelimit-reset-${name}`))
     return remaining !== '' && Number(remaining) <= 0 && resetMs !== null ? [resetMs] : []
@@ -329,8 +301,8 @@ function parseDuration(text: string): number | null {
   const seconds = parseAmount(text)
   if (seconds !== null) return readWaitMs(seconds * 1000)
   if (!/^(\d{1,9}(\.\d{1,9})?(ms|[dhms]))+$/.test(text)) return null
-  let total = 0
-  for (const [, amount, , unit] of text.matchAll(/(\d+(\.\d+)?)(ms|[dhms])/g))
-    total += Number(amount) * (unitMs[unit ?? ''] ?? 0)
-  return readWaitMs(total)
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|[dhms])/g)]
+  return readWaitMs(
+    parts.reduce((sum, [, amount, unit = '']) => sum + Number(amount) * (unitMs[unit] ?? 0), 0),
+  )
 }

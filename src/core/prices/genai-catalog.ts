@@ -1,5 +1,6 @@
 import { calcPrice, findProvider, type Provider } from '@pydantic/genai-prices'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
+import { getOrCreate } from '../base/values.js'
 import { stripReleaseDate } from './estimate-tokens.js'
 
 const aliases = new Map([
@@ -17,12 +18,7 @@ export function calculateCatalogPrice(
   usage: TokenUsage,
   at: number,
 ): number | null {
-  const key = `${provider}\n${model}`
-  let entry = entryByModel.get(key)
-  if (entry === undefined) {
-    entry = findEntry(provider, model)
-    entryByModel.set(key, entry)
-  }
+  const entry = getOrCreate(entryByModel, `${provider}\n${model}`, () => findEntry(provider, model))
   if (entry === null) return null
   try {
     const { modelId, provider: narrow } = entry

@@ -3,6 +3,7 @@ import { type ModelPrice, type PriceTable, resolvePriceTable } from '../config/p
 import { readUsd } from '../base/values.js'
 import { configError } from '../base/errors.js'
 import { systemClock } from '../base/clock.js'
+import { loadOnce } from '../base/platform.js'
 import { stripReleaseDate } from './estimate-tokens.js'
 import type * as Catalog from './genai-catalog.js'
 
@@ -48,7 +49,10 @@ export interface PriceBook {
 export function createPriceBook(overrides: PriceOverrides | null = {}): PriceBook {
   if (overrides === null) return noPrices
   if (typeof overrides === 'function') return buildBook(guardPriceFunction(overrides), () => undefined)
-  const find = createFinder(overrides)
+  if (typeof overrides !== 'object')
+    throw configError('prices must be an object with a price for each model, or a function.', 'prices')
+  const table = new Map(Object.entries(resolvePriceTable(overrides)))
+  const find = (model: string) => table.get(model) ?? table.get(stripReleaseDate(model))
   const own: PriceFunction = (_provider, model, usage) => {
     const price = find(model)
     return price && readUsd(calculateCost(usage, price))
@@ -79,9 +83,8 @@ function buildBook(own: PriceFunction, find: (model: string) => ModelPrice | und
     price: (provider, model, usage, at = systemClock.now()) => {
       const cost = own(provider, model, usage)
       if (cost !== undefined) return cost
-      const loading = loadCatalog(provider)
-      if (loading === undefined) return findCatalogPrice(provider, model, usage, at)
-      return loading.then(() => findCatalogPrice(provider, model, usage, at))
+      const find = () => findCatalogPrice(provider, model, usage, at)
+      return loadCatalog(provider)?.then(find) ?? find()
     },
     knownPrice: (provider, model, usage, at = systemClock.now()) => {
       const cost = own(provider, model, usage)
@@ -96,14 +99,6 @@ const noPrices: PriceBook = {
   load: () => undefined,
   price: () => null,
   knownPrice: () => null,
-}
-
-function createFinder(overrides: unknown): (model: string) => ModelPrice | undefined {
-  if (typeof overrides !== 'object') {
-    throw configError('prices must be an object with a price for each model, or a function.', 'prices')
-  }
-  const table = new Map(Object.entries(resolvePriceTable(overrides)))
-  return (model) => table.get(model) ?? table.get(stripReleaseDate(model))
 }
 
 function calculateCost(usage: TokenUsage, price: ModelPrice): number {
@@ -127,18 +122,15 @@ function guardPriceFunction(price: PriceFunction): PriceFunction {
   }
 }
 
-let loading: Promise<typeof Catalog | null> | undefined
 let catalog: typeof Catalog | null = null
+
+const importCatalog = loadOnce(async (): Promise<void> => {
+  catalog = await import('./genai-catalog.js').catch(() => null)
+})
 
 /** Undefined if it is loaded or not needed. Without it in a bundle, no price is known. Never rejects. */
 function loadCatalog(provider: string): Promise<void> | undefined {
-  if (catalog !== null || isOwnServer(provider)) return undefined
-  return importCatalog()
-}
-
-async function importCatalog(): Promise<void> {
-  loading ??= import('./genai-catalog.js').catch(() => null)
-  catalog = await loading
+  return catalog !== null || isOwnServer(provider) ? undefined : importCatalog()
 }
 
 /** Whether the provider is a host or a local server. The catalog lists only companies. */

@@ -10,19 +10,6 @@ import type { AnyActorRef } from 'xstate'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { describeError, configError } from '../base/errors.js'
 
-function beginTelemetry(
-  telemetry: Telemetry,
-  run: TelemetryRunInfo,
-  report: (thrown: unknown) => void,
-): SafeTelemetry | undefined {
-  try {
-    return new SafeTelemetry(telemetry, telemetry.begin(run), report)
-  } catch (thrown) {
-    report(thrown)
-    return undefined
-  }
-}
-
 /** The telemetry of a run. Work is executed exactly once and its result is returned, even if the telemetry throws. */
 export class SafeTelemetry implements RunTelemetry {
   readonly #telemetry: Telemetry
@@ -37,50 +24,36 @@ export class SafeTelemetry implements RunTelemetry {
   }
 
   link(): string | null {
-    try {
+    return this.#attempt(() => {
       const link: unknown = this.#run.link()
       return typeof link === 'string' && link.length <= getMaxLink(this.#run) ? link : null
-    } catch (thrown) {
-      this.#reportOnce(thrown)
-      return null
-    }
+    })
   }
 
   around<T>(step: TelemetryStepInfo, work: () => T): T {
     let done: { value: T } | { error: unknown } | undefined
     const once = (): T => {
-      if (done === undefined) {
-        try {
-          done = { value: work() }
-        } catch (error) {
-          done = { error }
-        }
+      try {
+        done ??= { value: work() }
+      } catch (error) {
+        done = { error }
       }
-      return unwrapOutcome(done)
+      if ('error' in done) throw done.error
+      return done.value
     }
-    try {
-      this.#run.around(step, once)
-    } catch (thrown) {
-      const isOfWork = done !== undefined && 'error' in done && done.error === thrown
-      if (!isOfWork) this.#reportOnce(thrown)
-    }
+    this.#attempt(
+      () => this.#run.around(step, once),
+      (thrown) => done !== undefined && 'error' in done && done.error === thrown,
+    )
     return once()
   }
 
   event(announcement: EmittedEvent): void {
-    try {
-      this.#run.event(announcement)
-    } catch (thrown) {
-      this.#reportOnce(thrown)
-    }
+    this.#attempt(() => this.#run.event(announcement))
   }
 
   end(): void {
-    try {
-      this.#run.end()
-    } catch (thrown) {
-      this.#reportOnce(thrown)
-    }
+    this.#attempt(() => this.#run.end())
   }
 
   /** Describes the run and the call as the parent of a sub-agent. */
@@ -88,10 +61,16 @@ export class SafeTelemetry implements RunTelemetry {
     return { telemetry: this.#telemetry, run: this.#run, callId, name, isUncleared: isWithheld }
   }
 
-  #reportOnce(thrown: unknown): void {
-    if (this.#hasThrown) return
-    this.#hasThrown = true
-    this.#report(thrown)
+  /** Reports the first error of the telemetry, but none of the work. */
+  #attempt<T>(ask: () => T, isOfWork: (thrown: unknown) => boolean = () => false): T | null {
+    try {
+      return ask()
+    } catch (thrown) {
+      if (this.#hasThrown || isOfWork(thrown)) return null
+      this.#hasThrown = true
+      this.#report(thrown)
+      return null
+    }
   }
 }
 
@@ -101,11 +80,6 @@ const maxLink = 200
 /** The maximum length of a run's link. Combined telemetries have a list of links, as JSON. */
 const getMaxLink = ({ parts }: RunTelemetry): number =>
   parts === undefined ? maxLink : (maxLink + 10) * (parts.length + 1)
-
-function unwrapOutcome<T>(done: { value: T } | { error: unknown }): T {
-  if ('error' in done) throw done.error
-  return done.value
-}
 
 export interface MeasuringOptions {
   readonly telemetry: Telemetry | undefined
@@ -133,10 +107,16 @@ export function measureRun(
   const { sessionId } = input ?? context()
   const isResumed = input === null
   const run: TelemetryRunInfo = { runId, sessionId, model, isResumed, link, parent: above ?? null, context }
-  return beginTelemetry(telemetry, run, (thrown) => {
+  const report = (thrown: unknown): void => {
     const message = `The telemetry threw: ${describeError(thrown)}`
     emit({ type: 'warning', code: 'telemetry_error', message })
-  })
+  }
+  try {
+    return new SafeTelemetry(telemetry, telemetry.begin(run), report)
+  } catch (thrown) {
+    report(thrown)
+    return undefined
+  }
 }
 
 /** Undefined for no telemetry or an empty list. @throws {ConfigError} `invalid_config` */

@@ -40,7 +40,9 @@ export function createChatWire(options: OpenAIChatOptions, provider: string): Ap
     format: chatFormat,
     bodies: createChatBodyBuilder({
       model: options.model,
-      maxTokensField: options.maxTokensField ?? getDefaultMaxTokensField(provider),
+      maxTokensField:
+        options.maxTokensField ??
+        (provider === 'openai' || provider === 'azure' ? 'max_completion_tokens' : 'max_tokens'),
       echoReasoning: getReasoningEcho(provider, options.echoReasoning),
       // Mistral rejects unknown fields and reports usage anyway.
       streamOptions: provider !== 'mistral',
@@ -53,10 +55,6 @@ export function createChatWire(options: OpenAIChatOptions, provider: string): Ap
 /** Whether Mistral's rules apply. The rules apply to Mistral models on any server. */
 export function isMistral(provider: string, model: string): boolean {
   return provider === 'mistral' || /(mis|mix|minis|codes|devs|magis|pix|vox)tral/i.test(model)
-}
-
-function getDefaultMaxTokensField(provider: string): 'max_tokens' | 'max_completion_tokens' {
-  return provider === 'openai' || provider === 'azure' ? 'max_completion_tokens' : 'max_tokens'
 }
 
 export interface ChatBodyOptions {
@@ -79,7 +77,10 @@ export function createChatBodyBuilder(options: ChatBodyOptions) {
 
   const wireOf = (message: Message) => getOrCreate(wires, message, () => toWireMessage(message, style))
   const functionOf = (tool: ToolSpec) =>
-    getOrCreate(functions, tool, () => toWellFormed({ type: 'function', function: toFunction(tool) }))
+    getOrCreate(functions, tool, () => {
+      const { name, description, parameters } = tool
+      return toWellFormed({ type: 'function', function: { name, description, parameters } })
+    })
 
   function messagesOf({ instructions, messages, nudges }: ModelRequest): WireMessage[] {
     const wire = systemOf(toWellFormed(instructions))
@@ -111,37 +112,23 @@ export function createChatBodyBuilder(options: ChatBodyOptions) {
   }
 }
 
-function toFunction({ name, description, parameters }: ToolSpec): object {
-  return { name, description, parameters }
-}
-
 function toWireChoice(choice: ToolChoice): unknown {
   return typeof choice === 'string' ? choice : { type: 'function', function: { name: choice.name } }
 }
 
-const wireFieldNames: Readonly<
-  Record<Exclude<keyof Sampling, 'maxTokens'>, string> & { maxTokens?: string }
-> = {
-  temperature: 'temperature',
-  topP: 'top_p',
-  frequencyPenalty: 'frequency_penalty',
-  presencePenalty: 'presence_penalty',
-  seed: 'seed',
-  stop: 'stop',
-  reasoningEffort: 'reasoning_effort',
-}
-
-function toWireSampling(
-  sampling: Sampling,
-  maxTokensField: ChatBodyOptions['maxTokensField'],
-): Record<string, unknown> {
-  const fields: Record<string, unknown> = {}
-  for (const [key, value] of Object.entries(sampling)) {
-    if (value === undefined) continue
-    const field = key === 'maxTokens' ? maxTokensField : wireFieldNames[key as keyof Sampling]
-    if (field !== undefined) fields[field] = value
+function toWireSampling(sampling: Sampling, maxTokensField: string): Record<string, unknown> {
+  const { temperature, topP, maxTokens, frequencyPenalty, presencePenalty, seed, stop } = sampling
+  const fields = {
+    temperature,
+    top_p: topP,
+    [maxTokensField]: maxTokens,
+    frequency_penalty: frequencyPenalty,
+    presence_penalty: presencePenalty,
+    seed,
+    stop,
+    reasoning_effort: sampling.reasoningEffort,
   }
-  return fields
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }
 
 export const chatFormat: AnswerFormat = {
@@ -166,7 +153,7 @@ class ChatFold implements ResponseFold {
   #calls: ToolCallFold | null = null
   /** `function_call`, the deprecated form of `tool_calls`. A response may contain both. */
   #oldCall: ToolCallFold | null = null
-  #details: ReasoningDetails | null = null
+  readonly #details: JsonObject[] = []
   readonly #cited: Json[] = []
   #citedBeside: readonly Json[] = []
   readonly #think = new ThinkSplitter()
@@ -221,7 +208,6 @@ class ChatFold implements ResponseFold {
   }
 
   getResponse(ended: boolean): ModelResponse {
-    const reasoningDetails = this.#details?.result() ?? []
     const toolCalls = this.#calls?.result() ?? []
     const annotations = readCitations([...this.#cited, ...this.#citedBeside])
     return {
@@ -233,7 +219,7 @@ class ChatFold implements ResponseFold {
       complete: !this.#lost && (ended || this.#finishReason !== null),
       usage: this.#usage,
       model: this.#model,
-      ...(reasoningDetails.length > 0 && { reasoningDetails }),
+      ...(this.#details.length > 0 && { reasoningDetails: this.#details }),
       ...(annotations.length > 0 && { annotations }),
       ...(this.#id !== '' && { id: this.#id }),
     }
@@ -272,8 +258,7 @@ class ChatFold implements ResponseFold {
     const thoughts = readDeltaReasoning(delta) + content.reasoning + shown.reasoning
     if (delta.refusal != null) this.#refusal += asText(delta.refusal)
     if (delta.annotations != null) this.#cited.push(...asList(delta.annotations))
-    if (delta.reasoning_details != null)
-      (this.#details ??= new ReasoningDetails()).push(delta.reasoning_details)
+    if (delta.reasoning_details != null) addDetails(this.#details, delta.reasoning_details)
     this.#size += content.text.length + thoughts.length
     let calls: ToolCallDelta[] | undefined
     if (delta.tool_calls != null) {
@@ -285,7 +270,7 @@ class ChatFold implements ResponseFold {
       this.#size += this.#oldCall.push([{ index: 0, function: delta.function_call }])
     }
     refuseTooLarge(this.#size)
-    const begun = (this.#calls?.length ?? 0) + (this.#oldCall?.length ?? 0) + (this.#details?.length ?? 0)
+    const begun = (this.#calls?.length ?? 0) + (this.#oldCall?.length ?? 0) + this.#details.length
     this.#progress = this.#size + this.#refusal.length + begun + this.#cited.length
     return this.#add({ text: shown.text, reasoning: thoughts, ...(calls && { calls }) })
   }
@@ -305,11 +290,11 @@ function toWholeDelta(message: unknown): JsonObject | null {
 }
 
 function findFirstChoice(choices: unknown): JsonObject | null {
-  for (const item of asList(choices)) {
-    const choice = asObject(item)
-    if (choice !== null && (choice.index == null || choice.index === 0)) return choice
-  }
-  return null
+  return (
+    asList(choices)
+      .map(asObject)
+      .find((choice) => choice && (choice.index ?? 0) === 0) ?? null
+  )
 }
 
 function isErrorBody(body: JsonObject): boolean {
@@ -336,13 +321,10 @@ function readDeltaReasoning(delta: JsonObject): string {
   return (
     asText(delta.reasoning_content) ||
     asText(delta.reasoning) ||
-    (Array.isArray(delta.reasoning_details) ? delta.reasoning_details.map(readDetailText).join('') : '')
+    asList(delta.reasoning_details)
+      .map((detail) => asText(asObject(detail)?.text) || asText(asObject(detail)?.summary))
+      .join('')
   )
-}
-
-function readDetailText(detail: unknown): string {
-  const fields = asObject(detail)
-  return asText(fields?.text) || asText(fields?.summary)
 }
 
 function readThoughts(value: unknown): string {
@@ -350,41 +332,23 @@ function readThoughts(value: unknown): string {
 }
 
 /** Joins pieces of the same type, index and id. The entries must be sent back unchanged. */
-class ReasoningDetails {
-  readonly #entries: JsonObject[] = []
-
-  get length(): number {
-    return this.#entries.length
-  }
-
-  push(details: unknown): void {
-    for (const detail of asList(details)) {
-      const entry = asObject(detail)
-      if (entry !== null) this.#add(entry)
-    }
-  }
-
-  result(): Json[] {
-    return this.#entries
-  }
-
-  #add(entry: JsonObject): void {
-    const last = this.#entries.at(-1)
-    if (last === undefined || !isContinuation(last, entry)) {
-      this.#entries.push({ ...entry })
-      return
-    }
-    for (const [key, value] of Object.entries(entry)) {
-      if (key === 'text' || key === 'summary') last[key] = asText(last[key]) + asText(value)
-      else if (value !== null) last[key] = value
-    }
+function addDetails(entries: JsonObject[], details: unknown): void {
+  for (const detail of asList(details)) {
+    const entry = asObject(detail)
+    const last = entries.at(-1)
+    if (entry === null) continue
+    if (last === undefined || !isContinuation(last, entry)) entries.push({ ...entry })
+    else
+      for (const [key, value] of Object.entries(entry)) {
+        if (key === 'text' || key === 'summary') last[key] = asText(last[key]) + asText(value)
+        else if (value !== null) last[key] = value
+      }
   }
 }
 
 function isContinuation(last: JsonObject, next: JsonObject): boolean {
-  const joined = next.type === 'reasoning.text' || next.type === 'reasoning.summary'
   return (
-    joined &&
+    (next.type === 'reasoning.text' || next.type === 'reasoning.summary') &&
     last.type === next.type &&
     last.index === next.index &&
     (next.id == null || last.id == null || last.id === next.id)
