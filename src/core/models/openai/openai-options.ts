@@ -104,9 +104,9 @@ export function checkChatOptions(options: OpenAIChatOptions): void {
   const invalid = createOptionError('openaiChat')
   checkSharedOptions(options, invalid)
   const { client, echoReasoning } = options
-  const { create }: Partial<ClientApi> =
-    (client as Partial<OpenAIClient> | undefined)?.chat?.completions ?? {}
-  if (client !== undefined && typeof create !== 'function') throw invalid('client', clientPhrase)
+  const { completions }: Partial<OpenAIClient['chat']> =
+    (client as Partial<OpenAIClient> | undefined)?.chat ?? {}
+  if (client !== undefined && typeof completions?.create !== 'function') throw invalid('client', clientPhrase)
   const echoes: unknown[] = [undefined, true, false, ...reasoningForms]
   if (!echoes.includes(echoReasoning))
     throw invalid('echoReasoning', `must be true, false or one of ${reasoningForms.join(', ')}.`)
