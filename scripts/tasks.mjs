@@ -37,7 +37,7 @@ export const tasks = {
     postgres: `${build} ${postgres}`,
     principals: 'STATEWRIGHT_PRINCIPALS=all npm run -s test -- test/principals',
     runtimes: `${build} node test/runtimes/main.mjs`,
-    simulation: 'node scripts/simulate.mjs --seeds 2500',
+    simulation: 'node scripts/simulate.mjs --seeds 1500',
     site: 'node scripts/site.mjs --test',
     starters: `${build} node scripts/starters.mjs`,
     taint:

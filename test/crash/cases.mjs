@@ -10,9 +10,9 @@ export const casesOf = (seed, { head, ms }) => [
   ...atRecords(head),
   ...atLeases(),
   ...atEffects(),
-  ...atInstants(seed, 40, ms),
-  ...again(seed, 36, head, ms),
-  ...torn(seed, 24, head),
+  ...atInstants(seed, 24, ms),
+  ...again(seed, 32, head, ms),
+  ...torn(seed, 15, head),
 ]
 
 /** The store is slow before a record, so that premature effects become visible. */

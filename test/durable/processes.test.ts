@@ -52,7 +52,7 @@ function createChance(seed: number): (below: number) => number {
 }
 
 test('each event of two processes that are killed is accepted once, in order per sender', async () => {
-  const [each, kills] = runsAll ? [5000, 20] : [100, 2]
+  const [each, kills] = runsAll ? [2500, 10] : [100, 2]
   const chance = createChance(7)
   const store = fileStore({ dir })
   const tally = durable(tallyMachine, { store })
@@ -115,7 +115,7 @@ test('each event of two processes that are killed is accepted once, in order per
 })
 
 test('a claim whose processes are killed after any line is paid once', async () => {
-  const claims = runsAll ? 24 : 2
+  const claims = runsAll ? 12 : 2
   const chance = createChance(11)
   const bank = join(dir, 'bank')
   const listPayments = (id: string): string[] =>

@@ -112,7 +112,7 @@ const ofShield = (what: string, covers: readonly string[], shield: Shield): Row[
     row({
       name: `${what} in many ${shown(unit)}`,
       covers,
-      oneOf: 48,
+      oneOf: 96,
       from: 4_000,
       atMost: 64_000,
       prepare: (n) => many(unit, n),
@@ -130,7 +130,7 @@ const ofText = (
     row({
       name: `${name} of many ${shown(unit)}`,
       covers,
-      oneOf: 48,
+      oneOf: 96,
       from: 4_000,
       atMost: 64_000,
       prepare: (n) => many(unit, n),
@@ -201,7 +201,7 @@ const strangerRows: readonly Row[] = strangers.map(([name, schema]) =>
   row({
     name: `arguments against ${name}`,
     covers: [],
-    oneOf: 12,
+    oneOf: 24,
     from: 1_000,
     atMost: 64_000,
     prepare: (n) => [almost(n), almost(n, ' '), `http://${almost(n)}`, `a@${almost(n)}`],
