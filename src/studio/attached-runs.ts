@@ -13,7 +13,6 @@ export type AttachableRun = MessageTarget &
     revoke(target: { grant: string }, options?: SentBy): void | Promise<void>
   }
 
-/** The runs attached to this studio, with their streamed text and the handles to answer them. */
 export class AttachedRuns {
   readonly #runs = new Map<string, { run: AttachableRun; isOurs: boolean }>()
   readonly #texts = new Map<string, StreamedAnswer>()
@@ -25,10 +24,7 @@ export class AttachedRuns {
     this.#onChange = onChange
   }
 
-  /**
-   * Returns an attached run, unless it is outdated. A run that the studio resumed is outdated once it rests, because
-   * another process may have resumed it.
-   */
+  /** Undefined for a run that the studio resumed and that rests, because another process may have resumed it since. */
   get(sessionId: string): AttachableRun | undefined {
     const { run, isOurs } = this.#runs.get(sessionId) ?? {}
     return run && isOurs && !isWorkState(run.state) ? undefined : run

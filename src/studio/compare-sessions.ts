@@ -45,7 +45,7 @@ export function createCompareView(a: ComparedSession, b: ComparedSession): Compa
 const getTranscript = ({ fold }: ComparedSession): ShownMessage[] =>
   createTranscript(fold.now, fold.notes).transcript
 
-/** Counts the records before a fork, or the equal records at the start of other sessions. */
+/** For sessions that are not forks, the equal records at their starts. */
 function countCommonRecords(
   { view: a, view: { rows } }: ComparedSession,
   { view: b, view: { rows: others } }: ComparedSession,
@@ -68,7 +68,6 @@ const toComparedCall = ({ name, arguments: text, result }: ShownMessage['calls']
   result,
 })
 
-/** The change made by the fork's edit, as shown in both sessions. */
 function findChange(
   a: ComparedSession,
   b: ComparedSession,
@@ -96,7 +95,6 @@ function findChange(
   return null
 }
 
-/** Finds a call on which people decided differently. */
 function findOtherDecision(
   messages: readonly ShownMessage[],
   otherMessages: readonly ShownMessage[],
@@ -124,13 +122,12 @@ function findOtherInstructions(a: ComparedSession, b: ComparedSession): CompareC
   return { kind: 'instructions', name: null, a: one, b: two }
 }
 
-/** The text of the last step. Empty if the step failed or called tools, because the run gave no answer in that step. */
+/** Empty if the last step failed or called tools, because the run gave no answer in it. */
 function findAnswer(steps: readonly CompareStep[]): string {
   const last = steps.at(-1)
   return last && last.calls.length === 0 ? last.text : ''
 }
 
-/** Answers and failed requests, in order. */
 function listSteps({ view }: ComparedSession, messages: readonly ShownMessage[]): CompareStep[] {
   const { rows } = view
   const runSteps = listRunSteps(view)
@@ -177,7 +174,6 @@ function sumStep(step: RunStep | undefined): Pick<CompareStep, 'tokens' | 'cost'
   return { tokens, cost: cost.isWhole ? cost.usd : null, ms: Math.max(0, ms - waitMs) }
 }
 
-/** User messages between the previous answer and this one. */
 function getWordsBefore(messages: readonly ShownMessage[], at: number): string {
   const since = messages.findLastIndex(({ role }, i) => i < at && role === 'assistant')
   return messages

@@ -24,7 +24,6 @@ import { toMessages } from '../core/sessions/user-input.js'
 import type { AttachableRun } from './attached-runs.js'
 import { toTarget } from '../core/sessions/inbox/session-message.js'
 
-/** The part of a store that the studio reads. */
 export interface ReadableStore extends Pick<SessionStore, 'list' | 'get' | 'read'> {
   /** Opens the table of saved log digests. Null if there is none. */
   openDigests?: () => Promise<DigestTable | null>
@@ -35,11 +34,7 @@ const maxEnded = 100
 export const embeddedNote =
   'This embedded actor is not stored. It can be answered while it is attached, but it cannot be forked.'
 
-/**
- * Actors of agent machines that are attached to the studio. Each actor has an in-memory log, like the log of a stored
- * session. The log begins with the start of the actor, or with the actor's state at the time when the actor was
- * attached.
- */
+/** Each actor has an in-memory log, from its start or from its state at the time when it was attached. */
 export class EmbeddedActors {
   readonly #logs = memoryStore()
   readonly #runs = new Map<string, EmbeddedRun>()
@@ -54,8 +49,7 @@ export class EmbeddedActors {
   }
 
   /**
-   * Wraps the actor as a run. Returns the same run for the same actor.
-   *
+   * Returns the same run for the same actor.
    * @throws {UsageError} `invalid_input` for an actor of another machine
    */
   attach(actor: AnyActorRef): AttachableRun {
@@ -76,7 +70,6 @@ export class EmbeddedActors {
     return run
   }
 
-  /** Adds the embedded actors to the sessions in a store. */
   addTo(store: SessionStore): ReadableStore {
     return {
       list: async (options) => [...(await store.list(options)), ...this.#logs.list(options)],
@@ -102,10 +95,7 @@ export class EmbeddedActors {
 
 const getContext = (actor: AnyActorRef): AgentContext => (actor.getSnapshot() as FoldedRun).context
 
-/**
- * An embedded actor with the methods of a run. It uses the run id as its session id, because a store may contain
- * the real session.
- */
+/** The run id is its session id, because a store may contain the real session. */
 class EmbeddedRun implements AttachableRun {
   readonly actor: AnyActorRef
   readonly sessionId: string
@@ -232,7 +222,7 @@ class ActorLog implements ActorFollower {
     this.#lease = logs.acquire(id, { holder: 'an actor in this program', ttlMs: Number.MAX_SAFE_INTEGER })
   }
 
-  /** Writes a snapshot. The log of an actor that had already started begins with it. */
+  /** The log of an actor that had already started begins with a snapshot. */
   writeState(reached: FoldedRun): void {
     this.#write(createSnapshot(toMachineState(reached), { ...identity, runs: 1, definition: null }))
   }

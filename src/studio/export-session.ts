@@ -67,10 +67,7 @@ export function createSessionData(store: SessionStore, id: string): Promise<Expo
   return new StudioViews(catalogue, actions, { store: '', machine: undefined }).exportSession(id)
 }
 
-/**
- * Removes all text by people, models and tools from a session. States, times, counts and the names of tools and models
- * are kept. This is an allow list, so every field that is kept is listed here.
- */
+/** Keeps states, times, counts and the names of tools and models. An allow list: every kept field is named here. */
 export function withoutTexts({ chart, visits, session, moments }: ExportedSession): ExportedSession {
   const tools = listToolNames(moments)
   const names: Names = {

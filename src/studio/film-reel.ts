@@ -16,13 +16,9 @@ const [longestWalk, rest] = [0.8, 3]
 /** The fraction of the walk after which late parts appear. */
 const arrival = 0.7
 
-/**
- * Animates an SVG with CSS alone. Parts are visible in some scenes, and a token walks. Viewers who prefer reduced
- * motion see the last scene.
- */
+/** Animates an SVG with CSS alone. Viewers who prefer reduced motion see the last scene. */
 export class FilmReel<Scene extends Shown = Shown> {
   readonly scenes: readonly Scene[]
-  /** Start times of the scenes, and the end. */
   readonly #starts: readonly number[]
   readonly #total: number
   readonly #rules: string[] = []
@@ -35,10 +31,7 @@ export class FilmReel<Scene extends Shown = Shown> {
     this.#total = (starts.at(-1) ?? 0) + rest
   }
 
-  /**
-   * Adds a part that is visible in these scenes, in ascending order. `late` parts appear only when the token has nearly
-   * arrived.
-   */
+  /** `places` ascend. `late` parts appear only when the token has nearly arrived. */
   showDuring(places: readonly number[], content: string, late = false): string {
     const stretches: [from: number, to: number][] = []
     for (const place of places) {
@@ -53,7 +46,6 @@ export class FilmReel<Scene extends Shown = Shown> {
     return this.#show([[place, this.scenes.length]], content, late)
   }
 
-  /** Adds one part for each distinct content of the scenes. */
   showEach(draw: (scene: Scene) => string, late = false): string[] {
     const places = new Map<string, number[]>()
     for (const [place, scene] of this.scenes.entries()) {
@@ -139,9 +131,7 @@ const toMove = ([x, y]: Point): string =>
 
 type Way = Pick<Shown['row'], 'to' | 'transitionIds'>
 
-/**
- * The parts of a chart that light up during the film, and the token. Visited parts stay lit.
- */
+/** Visited parts stay lit. */
 export function lightChart(reel: FilmReel, svg: string, transitions: readonly ChartTransition[]): string[] {
   const { scenes } = reel
   const { boxes, lines, words } = readChart(svg)
@@ -228,9 +218,7 @@ interface ReadChart {
   words: { ids: string[]; text: string }[]
 }
 
-/**
- * Parses states, lines and words from a picture with regular expressions, because servers have no SVG parser.
- */
+/** With regular expressions, because servers have no SVG parser. */
 function readChart(svg: string): ReadChart {
   const boxes = svg.matchAll(
     /<g class="state ([^"]*)" data-state="([^"]*)">\s*(?:<title>[^<]*<\/title>\s*)?<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"[^>]*\/>\s*(<text [^>]*>[^<]*<\/text>)?/g,

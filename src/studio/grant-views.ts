@@ -6,15 +6,12 @@ import type { GrantView } from './protocol.js'
 import type { SessionStep } from './session-step.js'
 import { type GrantNote, toShownText } from './shown-values.js'
 
-/**
- * The maximum number of grants in a view. The number is limited because every moment of a session contains the grants.
- */
+/** Limited, because every moment of a session contains the grants. */
 const mostViews = 200
 
 const getGrants = ({ session: { run, state } }: SessionStep['after']): readonly Grant[] =>
   (run?.context ?? state).grants ?? []
 
-/** Adds a record's changes to the notes, by grant id. */
 export function recordGrants(
   notes: Map<string, GrantNote>,
   { record: { seq, at }, entry, before, after }: SessionStep,
@@ -32,10 +29,7 @@ export function recordGrants(
   }
 }
 
-/**
- * The grants of a session after a record, with active grants first. `unread` contains inbox messages, which the next
- * run reads before it starts a call.
- */
+/** Active grants come first. `unread` are inbox messages that the next run reads before it starts a call. */
 export function createGrantViews(
   { record, after }: SessionStep,
   notes: ReadonlyMap<string, GrantNote>,

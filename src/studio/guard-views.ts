@@ -74,7 +74,6 @@ const progressWatches: Record<Rule, string> = {
   transient: 'temporary failures in a row without a success',
 }
 
-/** The next action if the count keeps growing. */
 function findNext(count: number, steps: object | null): Pick<GuardView, 'threshold' | 'next'> {
   const { nudgeAt, blockAt, haltAt } = (steps ?? {}) as Partial<StepsWithBlock>
   const all: [string, number | null | undefined][] = [

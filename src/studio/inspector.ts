@@ -123,7 +123,6 @@ export class SentMessages {
   }
 }
 
-/** Sends a page that forwards the events to the inspector in a frame and reports if the inspector does not answer. */
 function sendPage(response: ServerResponse, socketUrl: string): void {
   const nonce = randomBytes(16).toString('base64')
   const { origin } = new URL(frameUrl)

@@ -12,15 +12,10 @@ const maxChars = 8_000
 /** The results of the latest failed calls are searched too. */
 const [mostFailures, failureChars] = [20, 300]
 
-/** Searchable facts about a log that the store does not list. */
 export interface LogFacts {
-  /**
-   * Text from users, the model and failed calls, as the studio shows it: without secrets and blocked content.
-   * Normalized by `normalizeText`.
-   */
+  /** As the studio shows it: without secrets and blocked content. Normalized by `normalizeText`. */
   text: string
   tools: readonly string[]
-  /** Tools with a failed call. */
   failed: readonly string[]
   models: readonly string[]
   guards: readonly string[]
@@ -87,9 +82,7 @@ const digestSchema = z.object({
 
 const maxDue = 50
 
-/**
- * Saves log summaries in the store for the next studio. If that fails, the next studio reads the logs again.
- */
+/** If log summaries cannot be saved in the store, the next studio reads the logs again. */
 export class KeptDigests {
   readonly #open: () => Promise<DigestTable | null>
   #table: Promise<DigestTable | null> | undefined

@@ -8,7 +8,7 @@ import { createVerdict } from './verdict.js'
 
 const pollMs = 500
 
-/** The maximum time for reading logs per poll, in milliseconds. A long list is sent over several polls. */
+/** For reading logs per poll, in milliseconds. A long list is sent over several polls. */
 const readingMs = 100
 
 /** Maximum time between a page's list request and its subscription, in milliseconds. */
@@ -24,7 +24,6 @@ interface Viewer {
   isFull: boolean
 }
 
-/** Sends store changes to every open page. */
 export class LiveFeed {
   readonly #catalogue: SessionCatalogue
   readonly #library: SessionLibrary
@@ -66,7 +65,6 @@ export class LiveFeed {
     for (const viewer of this.#viewers) if (isMessageFor(viewer, message)) writeMessage(viewer, message)
   }
 
-  /** Polls soon after a change in this process. */
   pollSoon(): void {
     this.#isDue = true
     if (!this.#isPolling) this.#schedule(this.#restMs)
@@ -156,7 +154,7 @@ export class LiveFeed {
   }
 }
 
-/** Ignores the error for a session that was deleted after it was listed. */
+/** The session may be deleted after it was listed. */
 function ignoreUnknownSession(error: unknown): null {
   if (error instanceof StoreError && error.code === 'unknown_session') return null
   throw error

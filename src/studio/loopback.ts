@@ -3,8 +3,6 @@ import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { ConfigError, StatewrightError } from '../core/base/errors.js'
 
-/** Helpers for servers that only this machine can access. */
-
 export function newSecret(): string {
   return randomBytes(24).toString('base64url')
 }
@@ -20,14 +18,12 @@ export function hasToken({ url = '' }: IncomingMessage, path: string, token: str
   return url.startsWith(before) && isSecret(url.slice(before.length), token)
 }
 
-/**
- * Whether the Host header names this server by a local address. Rejecting other names prevents DNS rebinding.
- */
+/** Rejecting other host names prevents DNS rebinding. */
 export function isForHere({ headers: { host = '' } }: IncomingMessage, port: number): boolean {
   return hosts.some((name) => host === `${name}:${port}`)
 }
 
-/** Whether the request comes from a page on this server. Programs send no origin. */
+/** Programs send no origin. */
 export function isFromHere({ headers: { origin } }: IncomingMessage, port: number): boolean {
   return origin === undefined || hosts.some((name) => origin === `http://${name}:${port}`)
 }
@@ -35,8 +31,6 @@ export function isFromHere({ headers: { origin } }: IncomingMessage, port: numbe
 const hosts = ['127.0.0.1', 'localhost']
 
 /**
- * Listens on 127.0.0.1.
- *
  * @throws {ConfigError} `invalid_config` for an invalid port
  * @throws {StatewrightError} `cannot_listen`
  */

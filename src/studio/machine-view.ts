@@ -4,7 +4,7 @@ import { StoreError } from '../core/sessions/store/store-error.js'
 import type { MachineView, SessionRow } from './protocol.js'
 import { toShownText, toShownValue } from './shown-values.js'
 
-/** The maximum number of records on a page. Only the latest are listed. */
+/** Only the latest are listed. */
 const maxRecords = 500
 
 /** @throws {StoreError} `corrupt_log`, `newer_log` */

@@ -43,7 +43,7 @@ function createGauges(context: AgentContext, { children, inherited }: Moment, at
 
 const toLimit = (limit: number): number | null => (limit > 0 ? limit : null)
 
-/** The time used. The clock stops while the run rests. Null without a limit. */
+/** The clock stops while the run rests. Null without a limit. */
 function measureTimeUsed({ deadline, timeLeft }: AgentContext, timeoutMs: number, at: number): number | null {
   if (timeoutMs === 0) return null
   const left = timeLeft ?? (deadline === null ? timeoutMs : deadline - at)
@@ -51,15 +51,13 @@ function measureTimeUsed({ deadline, timeLeft }: AgentContext, timeoutMs: number
 }
 
 export interface MomentOptions {
-  /** The tools of the agent. Undefined without an agent. */
+  /** Undefined without an agent. */
   tools: ToolSet | undefined
-  /** The instructions of the agent. Undefined if the agent is not the session's agent, or has no instructions. */
+  /** Undefined if the agent is not the session's agent, or has no instructions. */
   instructions: string | undefined
   notes: CallNotes
   actions: MomentView['actions']
-  /** The current time, for the latest record. */
   now?: number
-  /** Messages that no run has read yet. */
   unread?: readonly ControlEvent[]
   /** Minimum number of messages, counted from the end. Defaults to all. */
   latest?: number
@@ -125,7 +123,7 @@ function createRecordView({ record: { seq, at, type }, entry }: SessionStep): un
   return { seq, at, type, ...(toShownValue(getContent(entry)) as object) }
 }
 
-/** The content of a record without its state, because the moment shows the state. */
+/** Without the state, because the moment shows it. */
 function getContent(entry: RecordContent): object {
   const { type: _type, ...content } = entry
   switch (entry.type) {

@@ -6,7 +6,7 @@ const listNames = ['transcript', 'guards', 'budget', 'pending', 'grants', 'actio
 /** A complete list is packed at this interval, so that unpacking a moment does not need all earlier ones. */
 const wholeEvery = 64
 
-/** Packs many moments. Repeated parts are stored once, and lists as changes to the previous moment. */
+/** Repeated parts are stored once, and lists as changes to the previous moment. */
 export class MomentPacker {
   readonly #parts: unknown[] = []
   readonly #places = new Map<string, number>()
@@ -61,7 +61,7 @@ export class MomentPacker {
   }
 }
 
-/** Unpacks a moment. Returns null if it is not in the pack. */
+/** Null if the moment is not in the pack. */
 export function unpackMoment({ parts, moments }: PackedMoments, seq: number): MomentView | null {
   const at = moments.findIndex((one) => one.seq === seq)
   const moment = moments[at]
@@ -82,7 +82,7 @@ export function unpackMoment({ parts, moments }: PackedMoments, seq: number): Mo
   } as MomentView
 }
 
-/** Assembles a list from its own items and the items kept from earlier moments. Starts at the end of the list. */
+/** Joins the items kept from earlier moments, from the end of the list on. */
 function unpackList(moments: PackedMoments['moments'], at: number, index: number): number[] {
   const pieces: number[][] = []
   let end = Infinity

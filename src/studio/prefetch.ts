@@ -4,14 +4,11 @@ import type { SessionRow } from './protocol.js'
 
 const maxSessions = 8
 
-/** How long the server must be idle before prefetching, and the maximum wait for that, in milliseconds. */
+/** Idle time of the server before prefetching, and the maximum wait for it, in milliseconds. */
 const quietMs = 150
 const maxWaitMs = 10_000
 
-/**
- * Prefetches the first sessions of the list while the server is idle, so that they open fast. The prefetcher pauses for
- * every request, and gives up if requests do not stop.
- */
+/** Prefetches the first sessions of the list, so that they open fast. Pauses for every request. */
 export class Prefetcher {
   readonly #library: SessionLibrary
   readonly #catalogue: SessionCatalogue | undefined

@@ -9,7 +9,6 @@ export type { Answer, ForkRequest, SavedView, TextEdit } from './requests.js'
 // The protocol between the page and its server. It is JSON without secrets or unscreened content. routes.ts has the
 // addresses.
 
-/** The body of a refused request. */
 export interface Refusal {
   error: { code: string; message: string; key?: string }
 }
@@ -23,14 +22,13 @@ export interface SessionsView {
   /** The number of matching sessions, in total and by status. */
   total: number
   counts: Partial<Record<SessionRow['status'], number>>
-  /** The number of listed sessions, and the number of sessions that have not been listed or read for a search yet. */
+  /** Listed sessions, and those that have not been listed or read for a search yet. */
   known: number
   unread: number
   /** Whether the whole store has been listed. Until then, counts are partial. */
   isWhole: boolean
   /** The most frequent values to filter by, with the number of matching sessions. */
   facets: Partial<Record<QueryKey, [value: string, count: number][]>>
-  /** Matching sessions by day, oldest first. */
   days: DayView[]
   budgets: BudgetView[]
   views: SavedView[]
@@ -46,7 +44,6 @@ export interface BudgetView {
   resetsAt: number | null
 }
 
-/** Sessions last written on one day. */
 export interface DayView {
   /** `2026-11-26`, in UTC. */
   day: string
@@ -68,7 +65,6 @@ export interface SessionRow {
   value: string | null
   /** When a sleeping run wakes up, or the next question of a waiting run expires. */
   wakeAt: number | null
-  /** The latest user message, shortened. */
   title: string
   /** The session's own steps in all runs. Null until the log has been read. */
   steps: number | null
@@ -100,11 +96,9 @@ export interface SessionRow {
   children: number
   /** Marks that people set, in record order. */
   marks: StepMark[]
-  /** Why the session cannot be read. */
   problem: string | null
 }
 
-/** A record in the log and its effect on the chart. */
 export interface RecordRow {
   seq: number
   at: number
@@ -142,7 +136,6 @@ export interface RecordRow {
   )[]
   /** Work started by the record, such as requests, batches, shields and sub-agents. */
   started: string[]
-  /** Calls that received a result. */
   calls: SettledCall[]
 }
 
@@ -170,7 +163,6 @@ export interface VerdictView {
   text: string
   /** The first line of a completed run's answer, as plain text. */
   answer: string
-  /** The record that determined the verdict. 0 without records. */
   seq: number
   inputTokens: number
   cachedTokens: number
@@ -190,7 +182,6 @@ export interface Bar {
   fromSeq: number
   toSeq: number | null
   status: 'ok' | 'failed' | 'running' | 'waiting' | 'interrupted'
-  /** Session of the sub-agent. */
   sessionId?: string
 }
 
@@ -198,7 +189,6 @@ export interface SessionView {
   session: SessionRow
   /** Why the session can be neither answered nor forked, or null. An attached run can always be answered. */
   readOnly: string | null
-  /** A warning if the studio's agent differs from the agent of the latest run, or null. */
   otherAgent: string | null
   /** Whether `rows`, `bars` and `gaps` start at a snapshot and earlier records still have to be loaded. */
   isPart: boolean
@@ -213,16 +203,12 @@ export interface SessionView {
 
 export interface EndView {
   view: SessionView
-  /**
-   * The moment after the last record. Null if there are no records. In a partial view, it contains only the latest
-   * messages, and excludes sub-agent usage before `rows`.
-   */
+  /** Null without records. Of a partial view: the latest messages, without sub-agent usage before `rows`. */
   moment: MomentView | null
 }
 
 export interface GuardView {
   name: string
-  /** What the guard counts, as a phrase. */
   watches: string
   /** The count and the threshold of the guard. Null for guards that do not count. */
   streak: number | null
@@ -235,11 +221,8 @@ export interface GuardView {
 
 export interface GaugeView {
   name: 'tokens' | 'output tokens' | 'cost' | 'steps' | 'time'
-  /** The part that has been used. Null if unknown. */
   used: number | null
-  /** The limit. Null if there is none. */
   limit: number | null
-  /** The part used by sub-agents. Null if unknown. */
   children: number | null
   /** The part that a fork copied from its original. Null if unknown. */
   inherited: number | null
@@ -252,9 +235,7 @@ export interface PendingView {
   arguments: string
   fingerprint: string
   messageId?: string
-  /** Why a policy asks for approval. */
   reason?: string
-  /** See `PendingCall`. */
   expiresAt?: number
   onExpiry?: PendingCall['onExpiry']
   /** Whether an approval of this call can also approve later calls with the same arguments. */
@@ -264,7 +245,6 @@ export interface PendingView {
   elicitation?: Elicitation
 }
 
-/** An approval for later calls to a tool. */
 export interface GrantView {
   id: string
   tool: string
@@ -273,7 +253,6 @@ export interface GrantView {
   /** The allowed arguments as JSON: exactly these, or conditions by name. `{}` allows any. */
   arguments: string
   isExact: boolean
-  /** How many more calls may start. Null if unlimited. */
   usesLeft: number | null
   /** How many calls the grant allows in total. Null if unlimited or unknown. */
   uses: number | null
@@ -287,13 +266,9 @@ export interface GrantView {
 
 export interface MomentView {
   seq: number
-  /** Number of messages before the transcript. */
   earlier: number
   transcript: ShownMessage[]
-  /**
-   * The instructions of the agent. Null if there are none, or if they are unknown because the studio does not have the
-   * agent.
-   */
+  /** Null if there are none, or if they are unknown because the studio does not have the agent. */
   instructions: InstructionsView | null
   /** The record, with secrets removed. */
   record: unknown
@@ -309,7 +284,6 @@ export interface MomentView {
   actions: Answer['type'][]
 }
 
-/** A session of a `statewright/durable` machine. */
 export interface MachineView {
   session: SessionRow
   machine: string
@@ -317,7 +291,6 @@ export interface MachineView {
   context: unknown
   output?: unknown
   error?: unknown
-  /** The names of the running actors. */
   actors: string[]
   waits: { event: string; at: number }[]
   /** The sessions of the machine's agents, oldest first. */
@@ -336,17 +309,13 @@ export interface MachineView {
 
 /** A request to a model. Without the session's agent, the parts that are not in the log are null. */
 export interface RequestView {
-  /** The record of the answer or the failure. */
   seq: number
   step: number
-  /** The model that was asked, its provider and its server. */
   model: { name: string; provider: string; host: string | null } | null
   instructions: string | null
   /** The messages that were not in the previous request, or all messages. */
   messages: RequestMessage[]
-  /** Number of messages in the request. */
   total: number
-  /** Guidance for this request only. */
   nudges: string[]
   tools: { name: string; description: string | null; parameters: unknown }[]
   /** Sampling, tool choice, response format and other keys of the request. */
@@ -426,10 +395,7 @@ export interface ChartView {
   description: string
   states: ChartState[]
   transitions: ChartTransition[]
-  /**
-   * SVG pictures whose parts have `data-state` and `data-transition`. The overview comes first, then one sheet per
-   * state.
-   */
+  /** SVG with `data-state` and `data-transition`. The overview comes first, then one sheet per state. */
   sheets: { id: string; title: string; svg: string }[]
   /** The address of Stately's editor, and the machine in its format. */
   editor?: { url: string; machine: object; withContext: boolean }
@@ -467,7 +433,6 @@ export interface CompareView {
   a: SessionView
   b: SessionView
   commonRecords: number
-  /** The change made by the fork. Null if nothing changed. */
   change: CompareChange | null
   /** The answer that each session ends with. Empty for a session without an answer. */
   answers: { a: string; b: string }
@@ -476,7 +441,6 @@ export interface CompareView {
 
 export interface CompareChange {
   kind: 'message' | 'arguments' | 'result' | 'instructions' | 'decision'
-  /** The tool that was called. */
   name: string | null
   a: string
   b: string
@@ -484,7 +448,6 @@ export interface CompareChange {
 
 export interface CompareStep {
   seq: number
-  /** User messages since the previous answer. */
   userText: string
   text: string
   calls: { name: string; arguments: string; result: string | null }[]
@@ -546,7 +509,6 @@ export interface ShownMessage {
     media: ShownMedia[]
     status: string | null
     durationMs: number | null
-    /** The decision on the call. Null without a decision. */
     decision: Decision | null
     /** The part that the fork changed. Absent for other calls. */
     edited?: 'arguments' | 'result'

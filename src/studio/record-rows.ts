@@ -42,13 +42,12 @@ export function createRow(step: SessionStep): RecordRow {
   }
 }
 
-/** The cost of a record. Zero without usage. Null if its usage has no price. */
+/** Zero without usage. Null if the usage has no price. */
 function findPaid(entry: RecordContent): number | null {
   const usage = findUsage(entry)
   return usage === null ? 0 : usage.cost
 }
 
-/** The model, tool or sub-agent that used the tokens of this record. */
 function findSpending({ entry, before }: SessionStep): Spending | null {
   const tokens = findUsage(entry)?.totalTokens ?? 0
   if (entry.type !== 'event' || tokens === 0) return null
@@ -167,7 +166,7 @@ const failureTypes: ReadonlySet<string> = new Set([
 
 const isFailure = (event: AgentMachineEvent): event is FailureEvent => failureTypes.has(event.type)
 
-/** Describes a request that a shared budget refused. Such a request was not sent. Null for other events. */
+/** Null unless a shared budget refused the request, which was then not sent. */
 export function formatBudgetRefusal(event: AgentMachineEvent): string | null {
   if (!isFailure(event)) return null
   const { code, budget } = event.error
@@ -249,7 +248,6 @@ function listStarted({ before, after, transitionIds, entry }: SessionStep): stri
   return [...entered.flatMap((path) => waitLabels[path] ?? []), ...calls.map(({ name }) => shorten(name, 60))]
 }
 
-/** Calls that received their result with this record, from the current batch or the transcript. */
 function listSettledCalls({ entry, before, after }: SessionStep): SettledCall[] {
   const [then, now] = [before.session.run?.context ?? null, after.session.run?.context ?? null]
   if (now === null || entry.type !== 'event') return []
@@ -282,7 +280,7 @@ function isReadOnly({ tools }: AgentContext, name: string): boolean {
   return Object.hasOwn(tools, name) && tools[name]?.readOnly === true
 }
 
-/** The name of a call. An unknown tool name is unscreened text from the model, so it is not shown. */
+/** An unknown tool name is unscreened text from the model, so it is not shown. */
 export function getCallName(callId: string, ...contexts: (AgentContext | null)[]): string {
   for (const context of contexts) {
     const call = context?.calls.find(({ id }) => id === callId || callId.startsWith(`${id}/`))
@@ -293,7 +291,7 @@ export function getCallName(callId: string, ...contexts: (AgentContext | null)[]
   return findNameInTranscript(callId, contexts.at(-1) ?? null) ?? 'call'
 }
 
-/** Finds the name in the transcript, because a batch that was refused as a whole was never the current batch. */
+/** A batch that was refused as a whole was never the current batch. */
 function findNameInTranscript(callId: string, context: AgentContext | null): string | undefined {
   if (context === null) return undefined
   for (let at = context.messages.length - 1; at >= 0; at -= 1) {

@@ -16,16 +16,11 @@ import { findUsage } from './verdict.js'
 
 interface RequestOptions {
   seq: number
-  /** Whether to include the messages that were already in the previous request. */
   all: boolean
-  /** The parts of the session's agent. Undefined if the studio does not have the agent. */
   parts: AgentParts | undefined
 }
 
-/**
- * The request that ended with this record. Messages and response come from the log. Instructions, schemas and settings
- * come from the agent, so they reflect its current configuration. Null for other records.
- */
+/** Messages and response come from the log, the rest from the agent's current configuration. Null for other records. */
 export function createRequestView(
   fold: SessionFold,
   { seq, all, parts }: RequestOptions,
@@ -76,9 +71,7 @@ type RequestEnd = Extract<
 const endsRequest = (event: AgentMachineEvent): event is RequestEnd =>
   /^xstate\.(done|error)\.actor\.(model|conclusion)$/.test(event.type)
 
-/**
- * Rebuilds a request. Null without the agent, or if the agent no longer has the request's model or speaker.
- */
+/** Null without the agent, or if it no longer has the request's model or speaker. */
 function rebuildRequest(
   context: AgentContext,
   { type }: Pick<RequestEnd, 'type'>,
@@ -99,7 +92,6 @@ function rebuildRequest(
   }
 }
 
-/** The message ids of the previous request. */
 function listEarlierMessages(
   fold: SessionFold,
   seq: number,

@@ -11,7 +11,6 @@ const call = {
   messageId: z.string().exactOptional(),
 }
 
-/** The session messages that the page sends. */
 export const answerSchema = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('approve'),
@@ -42,7 +41,6 @@ export const forkSchema = z.strictObject({
       z.strictObject({ instructions: z.string() }),
     ])
     .exactOptional(),
-  /** Resumes the run immediately. */
   run: z.boolean().exactOptional(),
   /** Whether calls in the fork that are not read-only ask for approval. */
   askFirst: z.boolean().exactOptional(),

@@ -10,7 +10,6 @@ export const paths = {
     `/api/sessions?${new URLSearchParams({ q, sort, offset: String(offset), ...(limit !== undefined && { limit: String(limit) }) }).toString()}`,
   session: (id: string): string => `/api/sessions/${encodeURIComponent(id)}`,
   end: (id: string): string => `${paths.session(id)}/end`,
-  /** The address for the session of a `statewright/durable` machine. */
   machine: (id: string): string => `${paths.session(id)}/machine`,
   moment: (id: string, seq: number): string => `${paths.session(id)}/moments/${seq}`,
   /** `all` includes messages that were already in earlier requests. */
@@ -32,7 +31,7 @@ export const paths = {
       : `/api/live?${new URLSearchParams({ session, after: String(after) }).toString()}`,
 }
 
-/** How many messages a page needs first, because a transcript of thousands would take a long time to load. */
+/** A transcript of thousands of messages would take a long time to load. */
 export const latestMessages = 60
 
 export interface ListRequest {
@@ -57,7 +56,7 @@ export type Route =
   | { method: 'POST'; to: 'answers' | 'fork' | 'marks'; id: string }
   | { method: 'POST'; to: 'views' }
 
-/** Parses an address. Returns null if it is unknown. Does not check that the session exists. */
+/** Null for an unknown address. Does not check that the session exists. */
 export function parseRoute(method: string, address: string): Route | null {
   // Other forms could contain a host.
   if (!/^\/(?![/\\])/.test(address)) return null

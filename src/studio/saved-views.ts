@@ -3,7 +3,6 @@ import { dirname } from 'node:path'
 import { StatewrightError, describeError } from '../core/base/errors.js'
 import { type SavedView, savedViewsSchema } from './requests.js'
 
-/** The saved views of the list, in a file or only in memory. */
 export class SavedViews {
   readonly #file: string | undefined
   #views: Promise<SavedView[]> | undefined

@@ -29,11 +29,9 @@ import type { MarkRequest } from './requests.js'
 import { findGap, getWords, toShownText } from './shown-values.js'
 import { findEffectiveInstructions } from './session-step.js'
 
-/** An agent, regardless of its output, tools and context. */
 export type StudioAgent = Pick<Agent, 'config' | 'fork'> & {
   /** The options depend on the `context` type of the agent's tools. */
   resume(sessionId: string, options: never): Promise<AttachableRun>
-  /** Sends messages to sessions that another process holds. */
   send?: Agent['send']
 }
 
@@ -77,7 +75,6 @@ export class SessionActions {
     this.#embedded = embedded
   }
 
-  /** Why actions are not possible, or null. */
   get readOnly(): string | null {
     if (this.#agent) return null
     const how = 'startStudio({ store, agent }), or statewright studio --agent MODULE.'
@@ -91,7 +88,6 @@ export class SessionActions {
     return this.#embedded.has(id) ? embeddedNote : this.readOnly
   }
 
-  /** A warning if the studio's agent differs from the agent that started the latest run, or null. */
   describeOtherAgent(id: string, { now, models }: Pick<SessionFold, 'now' | 'models'>): string | null {
     const { definition } = now.session
     const internals = this.#agent && internalsByAgent.get(this.#agent)
@@ -111,7 +107,6 @@ export class SessionActions {
     )
   }
 
-  /** Returns the tools of the agent, or undefined if the studio's agent is not the run's agent. */
   findTools(id: string): ToolSet | undefined {
     const agent: (StudioAgent & { machine?: unknown }) | undefined = this.#agent
     if (agent === undefined || (this.#embedded.has(id) && !this.#embedded.isOf(id, agent.machine)))
@@ -119,13 +114,12 @@ export class SessionActions {
     return internalsByAgent.get(agent)?.parts.tools
   }
 
-  /** Returns the parts of the agent, or undefined if the agent may not continue the session. */
   findParts({ definition }: Pick<FoldedSession, 'definition'>): AgentParts | undefined {
     const parts = this.#agent && internalsByAgent.get(this.#agent)?.parts
     return parts && acceptsDefinition(this.#label, definition) ? parts : undefined
   }
 
-  /** Returns the instructions of the agent, or undefined if the agent may not continue the session. */
+  /** Undefined if the agent may not continue the session. */
   findInstructions(session: Pick<FoldedSession, 'definition'>): string | undefined {
     const parts = this.findParts(session)
     if (!parts?.instructions) return undefined
@@ -165,12 +159,11 @@ export class SessionActions {
     }
   }
 
-  /** Whether the session's grants can be revoked. A grant can outlive its run, and needs only the store. */
+  /** A grant can outlive its run, and revoking it needs only the store. */
   canRevoke(id: string): boolean {
     return this.#runs.get(id) !== undefined || (this.#canSend && !this.#embedded.has(id))
   }
 
-  /** Messages for the session that no run has read. */
   async listUnread(id: string, { inbox }: Pick<FoldedSession, 'inbox'>): Promise<ControlEvent[]> {
     if (this.#embedded.has(id)) return []
     const messages = (await this.#store.inbox?.read(id, inbox)) ?? []
@@ -215,7 +208,7 @@ export class SessionActions {
     return { sessionId: id }
   }
 
-  /** Sends the answer to the session's inbox. Returns false if the store has no inbox. */
+  /** Returns false if the store has no inbox. */
   async #sendToOtherProcess(id: string, answer: RunAnswer): Promise<boolean> {
     const receipt = await this.#getAgent().send?.(id, { ...answer, by: this.#by })
     if (receipt?.status !== 'waiting') return receipt !== undefined
@@ -224,7 +217,6 @@ export class SessionActions {
     return true
   }
 
-  /** The agent's name and version in `defineAgents`. */
   get #label(): AgentLabel | undefined {
     return this.#agent && internalsByAgent.get(this.#agent)?.label
   }
@@ -284,8 +276,7 @@ export class SessionActions {
   }
 
   /**
-   * Marks a step. Requires the same rights as an answer.
-   *
+   * Requires the same rights as an answer.
    * @throws {StatewrightError} `read_only`, `no_marks`
    * @throws {UsageError} `stranded`, `invalid_option`
    */
@@ -331,7 +322,6 @@ export class SessionActions {
     return { sessionId }
   }
 
-  /** Rejects an invalid decision before the fork is created. */
   async #checkDecision(
     id: string,
     session: FoldedSession | undefined,
@@ -346,8 +336,7 @@ export class SessionActions {
   }
 
   /**
-   * Checks that the agent's store, which may differ from the studio's store, has the session.
-   *
+   * The agent's store may differ from the studio's store.
    * @throws {StoreError} `unknown_session`
    */
   async #checkOwnStore(id: string): Promise<string> {
@@ -359,7 +348,6 @@ export class SessionActions {
     throw new StoreError('unknown_session', text, id)
   }
 
-  /** Rejects a fork that cannot run, before the fork is created. */
   #checkRun(id: string, at: number, session: FoldedSession | undefined): void {
     if (!session) return
     const { run, definition } = session
@@ -369,7 +357,7 @@ export class SessionActions {
     throw new UsageError('nothing_to_resume', text, id)
   }
 
-  /** Replaces the text of a message and keeps its other parts, such as pictures. */
+  /** Keeps the other parts of a message, such as pictures. */
   #createEdit(session: FoldedSession | undefined, edit: TextEdit): ForkEdit {
     const messages = session?.run?.context.messages ?? session?.state.messages ?? []
     if ('instructions' in edit) {

@@ -70,17 +70,12 @@ function drawWaterfall({ rows, bars, gaps }: SessionView, from: number): string[
   return parts
 }
 
-// Parts that the card and the film share.
-
 /** Pixels. The card has the size of a link preview. */
 export const [width, cardHeight] = [1200, 630]
 export const [left, chartLeft] = [44, 772]
 export const plotWidth = chartLeft - left - 36
 const font = 'font-family="Helvetica,Arial,sans-serif"'
-/**
- * If the picture has the styles of `diagram/theme.ts`, these colors follow the viewer's theme, except for the color of
- * waits.
- */
+/** With the styles of `diagram/theme.ts`, these follow the viewer's theme, except for the color of waits. */
 export const ink = '#1f2328'
 export const quiet = '#59636e'
 export const accent = '#0969da'
@@ -145,7 +140,6 @@ export function drawVisited({ session: { rows }, chart }: ExportedSession): stri
   return drawVisitedChart(chart, visited).replaceAll(/<title>[^<]*<\/title>/g, '')
 }
 
-/** Scales and positions a chart next to the text in a picture of this height. */
 export function placeChart(
   svg: string,
   height: number,
@@ -175,12 +169,11 @@ export const drawChartArea = (height: number, fill: string, line = 'none'): stri
 export const drawDocument = (name: string, height: number, parts: readonly string[]): string =>
   `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${name}">\n${parts.join('\n')}\n</svg>\n`
 
-/** Removes invisible characters, such as bidirectional controls. */
 const dropUnseen = (text: string): string => text.replaceAll(/[\p{Cf}\p{Cc}]/gu, '')
 
 export const round = (value: number): number => Math.round(value * 1_000) / 1_000
 
-/** Wraps text to a width in pixels. The last line ends in an ellipsis if text was cut. */
+/** `room` is in pixels. The last line ends in an ellipsis if text was cut. */
 export function wrapText(text: string, room: number, size: number, most: number): string[] {
   const words = text.split(/\s+/).flatMap((word) => cutWord(dropUnseen(word), room, size))
   const lines = wrapPieces(words, ' ', room, size)

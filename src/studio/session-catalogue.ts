@@ -26,10 +26,7 @@ const openStates: readonly AgentState[][] = [
 ]
 /** The page size for all other sessions. Requests are served between two pages. */
 const pageSize = 500
-/**
- * A full listing finds deleted and renamed sessions. A small store is listed every time. A large store is listed after
- * a multiple of the time that listing takes, and at least once per this interval in milliseconds.
- */
+/** A full listing finds deleted and renamed sessions. It rests for this multiple of its time, at most these ms. */
 const [sweepRest, longestRestMs] = [20, 60_000]
 /** The maximum time in milliseconds by which a write may appear in the list after later writes. */
 const overlapMs = 2_000
@@ -39,10 +36,7 @@ const patienceMs = 150
 const maxReported = 200
 /** Up to this many sessions, each log that was read is reported separately. */
 const maxSingleReports = 3_000
-/**
- * How long logs are read in the background before requests are served, and how often progress is reported, in
- * milliseconds.
- */
+/** Milliseconds of reading in the background before requests are served, and between two reports of progress. */
 const [readingStretchMs, reportingMs] = [40, 1_000]
 const maxRows = 500
 
@@ -61,10 +55,7 @@ export interface CatalogueChange {
 
 type Found = Omit<SessionsView, 'store' | 'readOnly' | 'budgets' | 'views'>
 
-/**
- * An in-memory index of the store's sessions for search, filters and counts. Listed data is available immediately. Data
- * from logs (messages, tools, models, guards) is available once they have been read.
- */
+/** Listed data is available at once, data from logs (messages, tools, models, guards) once they have been read. */
 export class SessionCatalogue {
   readonly library: SessionLibrary
   onChange: (change: CatalogueChange) => void = () => undefined
@@ -98,10 +89,7 @@ export class SessionCatalogue {
     return count
   }
 
-  /**
-   * Lists changes in the store. Reads logs of changed sessions for at most `readingMs`, in list order. Concurrent
-   * calls share one refresh.
-   */
+  /** Reads logs of changed sessions for at most `readingMs`, in list order. Concurrent calls share one refresh. */
   refresh(readingMs: number): Promise<void> {
     this.#refreshing ??= this.#refresh(readingMs).finally(() => {
       this.#refreshing = undefined
@@ -147,7 +135,6 @@ export class SessionCatalogue {
     this.#report([...changed.values()], gone)
   }
 
-  /** Many simultaneous changes are reported as one. */
   #report(changed: readonly SessionRow[], gone: readonly string[]): void {
     if (changed.length + gone.length === 0) return
     const isMuch = changed.length + gone.length > maxReported
@@ -165,7 +152,7 @@ export class SessionCatalogue {
     return isMore
   }
 
-  /** Lists the whole store page by page. Returns the ids of deleted sessions. */
+  /** Returns the ids of deleted sessions. */
   async #sweep(note: (row: SessionRow) => void): Promise<string[]> {
     const began = performance.now()
     const before = new Set(this.#entries.keys())
@@ -234,7 +221,7 @@ export class SessionCatalogue {
     return !isSame
   }
 
-  /** Sorts the sessions. Sorting again is cheap when few sessions have changed. */
+  /** Sorting again is cheap when few sessions have changed. */
   #sort(by: SessionSort): readonly Entry[] {
     const order = this.#orders.get(by) ?? { entries: [...this.#entries.values()], isSorted: false }
     this.#orders.set(by, order)
@@ -322,10 +309,7 @@ export class SessionCatalogue {
     }
   }
 
-  /**
-   * Whether to list a session. Sub-agents are listed below their session, and separately only if that session was not
-   * found.
-   */
+  /** Sub-agents are listed below their session, and separately only if that session was not found. */
   #isShown({ row }: Entry, query: SessionQuery): boolean {
     if (query.parent !== null || row.parent === null) return true
     const parent = this.#entries.get(row.parent)
@@ -395,7 +379,6 @@ function compareTexts(a: string | null, b: string | null): number {
   return a < b ? -1 : 1
 }
 
-/** Waiting sessions first, then the most recently written. */
 function compareStatuses(a: SessionRow, b: SessionRow): number {
   return sessionStatuses.indexOf(a.status) - sessionStatuses.indexOf(b.status) || b.updatedAt - a.updatedAt
 }

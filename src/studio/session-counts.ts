@@ -2,13 +2,12 @@ import { getOrCreate } from '../core/base/values.js'
 import type { DayView, SessionRow, SessionsView } from './protocol.js'
 import type { QueryKey } from './session-query.js'
 
-/** A value that sessions share, such as a tool. Using one object per value makes counting cheap. */
+/** One object per value that sessions share, such as a tool, makes counting cheap. */
 export interface Facet {
   readonly key: QueryKey
   readonly term: string
   sessions: number
   found: number
-  /** The round that `found` belongs to. */
   round: number
 }
 

@@ -28,11 +28,7 @@ import type { ExportedSession, RecordRow, ShownMessage } from './protocol.js'
 const [lowest, highest] = [680, 920]
 const [card, rule] = ['#fefefe', '#c6cdd5']
 
-/**
- * A session as an animated SVG with title, visited chart and transcript. The end shows the verdict and totals.
- *
- * @throws {StatewrightError} `no_film` for a session without a run or with a damaged log
- */
+/** @throws {StatewrightError} `no_film` for a session without a run or with a damaged log */
 export function drawFilm(data: ExportedSession): string {
   const { session: view, moments } = data
   const { id, problem } = view.session
@@ -109,7 +105,6 @@ const textSize = 14
 /** Maximum characters to measure in a text and in a line. */
 const [mostText, mostOfLine] = [2_000, 300]
 
-/** Draws as much of the end of a transcript as fits. */
 export function drawTranscript(transcript: readonly ShownMessage[], { x, y, width, height }: Panel): string {
   const most = Math.max(1, Math.floor((height - 26) / lineHeight))
   const room = width - 28
@@ -163,7 +158,7 @@ const indent = 16
 
 export interface Scene {
   row: RecordRow
-  /** Number of records that the scene represents. For repeated records, the last is shown. */
+  /** The number of records. Of repeated records, the last is shown. */
   count: number
   /** Number of skipped records before the scene, and the state after them. */
   skipped: number
@@ -173,19 +168,15 @@ export interface Scene {
 
 const nowhere = { to: [], transitionIds: [] }
 
-/** The maximum number of scenes. Longer films would be tedious and too large. */
+/** Longer films would be tedious and too large. */
 const mostScenes = 48
-/**
- * The bounds of a scene and the length of a film, in seconds. A scene lasts as long as the run stayed in its state,
- * within the bounds.
- */
+/** In seconds. A scene lasts as long as the run stayed in its state, within the bounds. */
 const [shortest, longest, longestFilm] = [0.6, 2, 60]
 /** Longest repeated block, in records. A turn of the loop has about ten, plus one per call. */
 const longestBlock = 40
-/** Minimum number of repeats for a longer block. */
 const fewestTimes = 3
 
-/** Selects the scenes of a film. Repeated blocks appear once, and the middle of a long session is omitted. */
+/** Repeated blocks appear once, and the middle of a long session is omitted. */
 export function listScenes(rows: readonly RecordRow[]): Scene[] {
   // Rows before the first run have no state, and snapshots do not change it.
   const shown = rows.filter(
@@ -200,7 +191,6 @@ export function listScenes(rows: readonly RecordRow[]): Scene[] {
   return scenes.map((scene) => ({ ...scene, seconds: Math.min(most, Math.max(shortest, scene.seconds)) }))
 }
 
-/** Merges repeated blocks of up to `most` scenes. */
 function mergeBlocks(scenes: readonly Scene[], most: number): Scene[] {
   const names = new Map<string, number>()
   const kinds = scenes.map(({ row: { label, to, transitionIds } }) => {
@@ -242,7 +232,7 @@ function sumCounts(scenes: readonly Scene[], first: number, length: number, time
   return sum
 }
 
-/** Keeps the first and the last scenes. The scene after the cut counts the skipped records. */
+/** The scene after the cut counts the skipped records. */
 function cutMiddle(scenes: readonly Scene[]): Scene[] {
   if (scenes.length <= mostScenes) return [...scenes]
   const half = mostScenes / 2

@@ -33,16 +33,12 @@ import {
   updateInherited,
 } from './session-step.js'
 
-/** A state is saved at this interval of records, so that any moment can be replayed quickly. */
+/** In records. Any moment can be replayed quickly from a saved state. */
 const momentInterval = 64
 
-/**
- * Replays a session's log on the pure machine and can return to any record. An unreadable record ends the fold, but
- * earlier records remain usable. The fold may start at a snapshot, in order to show the end of a long log first.
- */
+/** An unreadable record ends the fold. It may start at a snapshot, to show the end of a long log first. */
 export class SessionFold {
   readonly rows: RecordRow[] = []
-  /** Number of records before the first one. */
   readonly base: number
   readonly #id: string
   readonly #records: OpenedRecord[] = []
@@ -86,7 +82,7 @@ export class SessionFold {
     return this.base + this.#records.length
   }
 
-  /** Checksum of the last record, which reveals whether the log was replaced. */
+  /** The checksum reveals whether the log was replaced. */
   get check(): string {
     return this.#records.at(-1)?.record.check ?? ''
   }
@@ -112,7 +108,7 @@ export class SessionFold {
     return [...this.#steps.values()].reduce((sum, steps) => sum + steps, 0)
   }
 
-  /** The cost of the session's own records. Not whole if some usage has no price. */
+  /** Not whole if some usage has no price. */
   get cost(): CostSum {
     const { cost } = getOwnUsage(this.#now)
     if (cost !== null) return { usd: cost, isWhole: true }
@@ -134,7 +130,6 @@ export class SessionFold {
     return this.#origin
   }
 
-  /** Facts about calls that the transcript does not contain. */
   get notes(): CallNotes {
     return {
       edit: this.#origin?.edit,
@@ -149,12 +144,12 @@ export class SessionFold {
     return this.#problem ?? null
   }
 
-  /** Whether the fold already contains exactly these records. The last record may be unreadable. */
+  /** The last record may be unreadable. */
   hasRead(records: readonly LogRecord[]): boolean {
     return records.length === this.#received.count && records.at(-1)?.check === this.#received.check
   }
 
-  /** Adds records in batches. Awaits `rest` between batches, and stops if it returns false. Calls must not overlap. */
+  /** Stops if `rest`, which runs between batches, returns false. Calls must not overlap. */
   async addRecords(records: readonly LogRecord[], rest = yieldToOthers): Promise<boolean> {
     const last = records.at(-1)
     if (last) this.#received = { count: this.#received.count + records.length, check: last.check }
@@ -205,7 +200,7 @@ export class SessionFold {
     }
   }
 
-  /** Checks the state, because another program may have written an impossible one. */
+  /** Another program may have written an impossible state. */
   #checkState(): void {
     const fault = findSessionFault(this.#now.session)
     if (fault === null) return
@@ -236,9 +231,8 @@ export class SessionFold {
   }
 
   /**
-   * Records where a fork can apply an edit: a message where it first appears, instructions at the start of the run, and
-   * a result where its batch is complete, so that no other call in the batch runs again. A result that ended the run
-   * has no fork point, because no model would read the other result.
+   * An edit of a result applies where its batch is complete, so that no other call of the batch runs again, and not
+   * where the result ended the run, because no model would read another one.
    */
   #recordForkPoints({ before, after }: SessionStep, { seq, run, state, calls }: RecordRow): void {
     // In a partial log, it is unknown where earlier messages first appeared.
@@ -264,7 +258,6 @@ export class SessionFold {
       if (result && !unscreenedResult) setResult(`m${batchNumber + 1 + place}`)
   }
 
-  /** Returns null for an unknown record. */
   findStep(seq: number): SessionStep | null {
     if (this.#findRecord(seq) === undefined) return null
     const nearest = Math.floor((seq - this.base - 1) / momentInterval)

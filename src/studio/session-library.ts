@@ -61,7 +61,6 @@ export class SessionLibrary {
     return page.map((entry) => this.#toRow(entry))
   }
 
-  /** Loads saved digests of logs that are not known yet. */
   async #findKept(page: readonly ListedSession[]): Promise<void> {
     const isKnown = ({ id, head, createdAt }: ListedSession): boolean =>
       this.#facts.get(id)?.key === toReadKey(head, createdAt)
@@ -109,9 +108,7 @@ export class SessionLibrary {
     return this.#facts.get(id) ?? null
   }
 
-  /**
-   * Reads the searchable facts of a log. Null if the session was deleted. `rest` is awaited between batches of records.
-   */
+  /** Null if the session was deleted. `rest` is awaited between batches of records. */
   async readFacts(id: string, rest?: () => Promise<boolean>): Promise<SessionRow | null> {
     const row = await this.findRow(id)
     if (row === null) return null
@@ -156,11 +153,7 @@ export class SessionLibrary {
     }
   }
 
-  /**
-   * The whole log, up to its current end.
-   *
-   * @throws {StoreError} `unknown_session`, `store_unavailable`
-   */
+  /** @throws {StoreError} `unknown_session`, `store_unavailable` */
   readFold(id: string): Promise<SessionFold> {
     // Sequential, so that a later request reads only new records.
     const fold = (this.#pendingFolds.get(id) ?? Promise.resolve()).then(() => this.#refreshFold(id))
@@ -172,9 +165,7 @@ export class SessionLibrary {
   }
 
   /**
-   * The end of a log from its last snapshot, which is fast for logs of any length. Returns the whole log if the log is
-   * known or has no snapshot.
-   *
+   * From the last snapshot on, which is fast, or the whole log if it is known or has no snapshot.
    * @throws {StoreError} `unknown_session`, `store_unavailable`
    */
   async readEnd(id: string): Promise<SessionFold> {
@@ -190,10 +181,7 @@ export class SessionLibrary {
     if (fold && !fold.problem) keepLast(this.#ends, { id, fold, most: maxEnds })
   }
 
-  /**
-   * The prefetched end with the records written since. Null if there is no prefetched end, or if too many records were
-   * written. Each end is returned once.
-   */
+  /** Null without a prefetched end, or if too many records followed it. Each end is returned once. */
   async #takeEnd(id: string): Promise<SessionFold | null> {
     const known = this.#ends.get(id)
     if (!known) return null
@@ -203,7 +191,7 @@ export class SessionLibrary {
     return this.#addToEnd(known, since)
   }
 
-  /** Loads the end of a log. Null without a snapshot, or if the snapshot is the whole log. */
+  /** Null without a snapshot, or if the snapshot is the whole log. */
   async #loadEnd(id: string): Promise<SessionFold | null> {
     const records = await this.#store.read(id, { from: 'snapshot' })
     if (records[0]?.type !== 'snapshot' || records[0].seq === 1) return null
@@ -218,7 +206,7 @@ export class SessionLibrary {
     return fold
   }
 
-  /** A folded log that is not cached. Null if it cannot be read. */
+  /** Not cached. Null if the log cannot be read. */
   async readForCounting(id: string, rest?: () => Promise<boolean>): Promise<SessionFold | null> {
     try {
       if (this.#folds.has(id)) return await this.readFold(id)
@@ -231,7 +219,7 @@ export class SessionLibrary {
     }
   }
 
-  /** Prefetches a log for as long as `rest` allows it. Returns false if the prefetch was stopped. */
+  /** Returns false if `rest` stopped it. */
   async prefetch(id: string, rest: () => Promise<boolean>): Promise<boolean> {
     const isAsked = (): boolean => this.#folds.has(id) || this.#pendingFolds.has(id)
     if (isAsked()) return true
@@ -246,8 +234,7 @@ export class SessionLibrary {
     if (!isSessionId(id)) throw unknownSessionError(id)
     const known = this.#folds.get(id)
     const { head, check, problem } = known ?? { head: 0, check: '', problem: null }
-    // Reads from the last known record, whose checksum reveals whether the log was replaced. A damaged log is read from
-    // the start.
+    // The checksum of the last known record reveals whether the log was replaced. A damaged log is read whole.
     const isWhole = head === 0 || problem !== null
     const records = await this.#store.read(id, { from: isWhole ? 1 : head })
     if (known && !isWhole && records[0]?.check === check) {
@@ -263,7 +250,6 @@ export class SessionLibrary {
     return this.#keepFold(id, fold)
   }
 
-  /** Ends of logs are read first. */
   readonly #letEndsGoFirst = async (): Promise<boolean> => {
     await yieldToEventLoop()
     await Promise.all(this.#pendingEnds)
@@ -435,7 +421,7 @@ function toShownTag(text: string, length: number): string {
 const shownTags = new Map<string, string>()
 const maxShownTags = 1_000
 
-/** The id of a sub-agent starts with the id of its session. Null for other sessions. */
+/** The id of a sub-agent starts with the id of its session. */
 export function findParentId(id: string): string | null {
   return /^(.+):[\da-f]{12}\.\d+\.\d+$/.exec(id)?.[1] ?? null
 }

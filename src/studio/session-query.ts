@@ -13,7 +13,6 @@ export const forkableStates: ReadonlySet<string> = new Set([
   'PAUSED',
 ])
 
-/** Whether a record is the answer to a model request, or its failure. */
 export const isRequestEnd = ({ type, label }: { type: string; label: string }): boolean =>
   type === 'event' && /^(answer|model failed)/.test(label)
 
@@ -23,10 +22,7 @@ export const isFailed = ({ status }: { status: string | null }): boolean =>
 
 const failures = new Set(['error', 'timeout', 'unknown_tool', 'invalid_arguments', 'denied', 'interrupted'])
 
-/**
- * Sort orders. Numbers and dates are sorted from greatest to smallest, text from A to Z. A leading `-` reverses the
- * order. `status` puts sessions that wait for a person first, then the most recently written.
- */
+/** Numbers and dates sort from greatest to smallest, text from A to Z. A leading `-` reverses the order. */
 export const sessionSorts = [
   'status',
   'updated',
@@ -61,11 +57,9 @@ export interface Findable {
   texts: readonly string[]
   /** Values by key, in lower case. */
   terms: Partial<Record<QueryKey, readonly string[]>>
-  /** The cost in USD. Null if unknown. */
   cost: number | null
   tokens: number
   steps: number | null
-  /** Milliseconds from the first record to the last. */
   duration: number
   updatedAt: number
 }
@@ -82,9 +76,8 @@ export interface SessionQuery {
 export const longestQuery = 1_000
 
 /**
- * Parses a query such as `lisbon tool:pay state:paused cost>0.01 >1m since:2026-11-01`. All words must match.
- * Plain words are literal, and `*` at the end of a value matches any ending.
- *
+ * Parses `lisbon tool:pay state:paused cost>0.01 >1m since:2026-11-01`. All words must match. Plain words are literal,
+ * and `*` at the end of a value matches any ending.
  * @throws {UsageError} `invalid_option` for a query that is too long, or has an unknown value or an invalid date
  */
 export function readQuery(text: string): SessionQuery {
@@ -125,10 +118,7 @@ function readWord(word: string): Word {
   return { test: ({ texts }) => texts.some((text) => text.includes(wanted)) }
 }
 
-/**
- * Rejects a value that is not the start of any state or status. A prefix is accepted, because the reader may still be
- * typing.
- */
+/** A prefix of a state or status is accepted, because the reader may still be typing. */
 function checkValue(key: QueryKey, value: string): void {
   const known: readonly string[] = key === 'state' ? agentStates : key === 'is' ? sessionStatuses : []
   const wanted = value.toLowerCase().replace(/\*$/, '')
@@ -158,7 +148,7 @@ function readDate(name: 'since' | 'before', value: string): Word {
   return { test: ({ updatedAt }) => (name === 'since' ? updatedAt >= time : updatedAt < time) }
 }
 
-/** Converts a text to lower case, and removes invisible characters such as bidirectional controls. */
+/** Removes invisible characters too, such as bidirectional controls. */
 export function normalizeText(text: string): string {
   return text
     .normalize('NFKC')
@@ -182,7 +172,7 @@ export function findTerm(text: string, start: string): string | null {
   return word === undefined ? null : word.slice(start.length).replace(/^"(.*)"$/, '$1')
 }
 
-/** Replaces all words with this prefix with one value. Null removes them. */
+/** Null removes the words with this prefix. */
 export function replaceTerm(text: string, start: string, value: string | null): string {
   const others = splitQuery(text).filter((one) => !one.startsWith(start))
   return [...others, ...(value === null ? [] : [start + quoteValue(value)])].join(' ')
@@ -195,7 +185,7 @@ export function splitQuery(text: string): string[] {
   return text.match(wordPattern) ?? []
 }
 
-/** Splits `tool:pay` into name and value. Null for other words. */
+/** Null for words other than `tool:pay`. */
 export function readTerm(word: string): { name: string; value: string } | null {
   const [, name, quoted, plain] = /^([a-z]+):(?:"([^"]*)"|(.+))$/.exec(word) ?? []
   return name === undefined ? null : { name, value: quoted ?? plain ?? '' }
@@ -208,7 +198,7 @@ export interface Comparison {
   fits: (value: number | null) => boolean
 }
 
-/** Parses a comparison. Null for other words. */
+/** Null for other words. */
 export function readComparison(word: string): Comparison | null {
   const [, name, sign = '', number, unit = ''] =
     /^(cost|tokens|steps|duration)?([<>]=?)\$?(\d+(?:\.\d+)?)(ms|s|m|h|d|k)?$/.exec(word) ?? []

@@ -12,7 +12,7 @@ export interface Moment {
   inherited: Inherited
 }
 
-/** The totals that a fork copied from its original: the usage of all runs, and the usage and steps of the copied run. */
+/** What a fork copied from its original: the usage of all runs, and the usage and steps of the copied run. */
 export interface Inherited {
   session: Usage
   run: Usage
@@ -21,18 +21,17 @@ export interface Inherited {
 
 export const noInheritance: Inherited = { session: noUsage, run: noUsage, steps: 0 }
 
-/** The usage of the session's own records. Its cost is null if this usage or the inherited usage has no price. */
+/** The cost is null if the usage or the inherited usage has no price. */
 export function getOwnUsage({ session: { run, state }, inherited }: Omit<Moment, 'children'>): Usage {
   const usage = run?.context.usage.session ?? state.usage
   if (inherited.session === noUsage) return usage
   return subtractUsage(inherited.session, usage) ?? noUsage
 }
 
-/** Whether this record holds the state that a fork copied. */
 export const isCopiedState = (before: Inherited, seq: number): boolean =>
   before !== noInheritance && seq === 2
 
-/** The inherited totals as of this record. A fork copies its state in its first two records. */
+/** A fork copies its state in its first two records. */
 export function updateInherited(before: Inherited, entry: RecordContent, session: FoldedSession): Inherited {
   const { context } = session.run ?? {}
   if (entry.type === 'opened' && entry.forkedFrom) return { ...before, session: session.state.usage }
@@ -61,7 +60,7 @@ function listLeaves(value: StateValue, above = ''): string[] {
   )
 }
 
-/** The instructions in effect, which come from the fork, or else from the step, or else from the agent. */
+/** From the fork, or else from the step, or else from the agent. */
 export function findEffectiveInstructions(
   { run, state }: Pick<FoldedSession, 'run' | 'state'>,
   own: string | undefined,

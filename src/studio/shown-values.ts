@@ -13,21 +13,18 @@ import type { Grant } from '../../machines/agent/grant.js'
 import { type Decision, isPicture, type ShownMedia, type ShownMessage } from './protocol.js'
 import type { Moment } from './session-step.js'
 
-/** Maximum characters of a text in a view, because a tool result can be megabytes long. */
+/** A tool result can be megabytes long. */
 const maxTextLength = 20_000
 
 /** Stands for content that no shield has cleared. */
 export const withheldNote = '[withheld: pending shield review]'
 
-/** Removes secrets from a text and truncates it. */
+/** Without secrets, and truncated. */
 export function toShownText(text: string, length = maxTextLength): string {
   return scrubSecrets(truncate(text, length))
 }
 
-/**
- * Why an edit of `before` must be rejected, as a sentence or null. The user saw the text truncated and without secrets,
- * so an edit would lose the hidden parts and keep the placeholders.
- */
+/** Why an edit is rejected: the user saw `before` truncated and without secrets, which the edit would lose. */
 export function findGap(edited: string, before: string): string | null {
   if (before.length > maxTextLength) {
     const [whole, shown] = [before.length, maxTextLength].map((count) => count.toLocaleString('en-US'))
@@ -44,24 +41,21 @@ export function findGap(edited: string, before: string): string | null {
   )
 }
 
-/** Converts a value to plain JSON, without secrets and with long texts and lists cut. */
+/** Plain JSON without secrets, and with long texts and lists cut. */
 export function toShownValue(value: unknown, options = { maxText: 4_000, maxItems: 200 }): unknown {
   return redactEvent({ event: value }, options).event
 }
 
-/** A grant in a session's log. */
 export interface GrantNote {
-  /** The record in which the grant was given. */
   seq: number
-  /** How many calls the grant allows in total. Undefined if unlimited, or if the record is not known. */
+  /** Undefined if unlimited or unknown. */
   uses: number | undefined
-  /** The grant when it was removed, and the time. Undefined while the session still has the grant. */
+  /** Undefined while the session still has the grant. */
   removed?: { grant: Grant; seq: number; at: number }
 }
 
 /** Facts about calls that are only in the log, by the message id of the result. */
 export interface CallNotes {
-  /** The edit of a fork. */
   edit: LoggedEdit | undefined
   durations: ReadonlyMap<string, number>
   decisions: ReadonlyMap<string, Decision>
@@ -70,10 +64,7 @@ export interface CallNotes {
   forkPoints: ReadonlyMap<string, number>
 }
 
-/**
- * The transcript at record `seq`, with each call's result. `latest` is the minimum number of messages, counted from the
- * end. `earlier` is the number of messages before them.
- */
+/** Up to record `seq`. `latest` is the minimum number of messages from the end, and `earlier` the number before. */
 export function createTranscript(
   { session }: Moment,
   notes: CallNotes,
@@ -99,10 +90,7 @@ export function createTranscript(
   return { earlier, transcript: shown }
 }
 
-/**
- * Finds the first message to show. Results are shown with their calls and are not counted. Returns up to half more than
- * `latest`, so that neighboring moments start at the same message and pack well.
- */
+/** Results are not counted. Up to half more than `latest`, so that neighboring moments start alike and pack well. */
 function findFirstShown(messages: readonly Message[], latest: number): { from: number; earlier: number } {
   if (messages.length <= latest) return { from: 0, earlier: 0 }
   const visible = [...messages.keys()].filter((i) => messages[i]?.role !== 'tool')
@@ -169,10 +157,7 @@ function listMedia(message: Exclude<Message, { role: 'tool' }>): MediaPart[] {
   return parts.filter((part): part is MediaPart => part.type !== 'text')
 }
 
-/**
- * The maximum size of a picture. Larger pictures are described in words, because a page contains all pictures of a
- * session.
- */
+/** Larger pictures are described in words, because a page contains all pictures of a session. */
 const longestPicture = 300_000
 
 function toShownMedia(part: MediaPart): ShownMedia {

@@ -12,7 +12,6 @@ function findRoot(folder: string): string {
   return existsSync(join(folder, 'package.json')) || parent === folder ? folder : findRoot(parent)
 }
 
-/** The built client. */
 export interface ClientCode {
   /** Scripts by address: `/client.js` and the chunks that it loads. */
   scripts: ReadonlyMap<string, string>
@@ -21,7 +20,7 @@ export interface ClientCode {
   whole: string
 }
 
-/** Reads the built client. Returns null if it was not built (`npm run build`). */
+/** Null if it was not built (`npm run build`). */
 export async function readClient(): Promise<ClientCode | null> {
   const folder = join(packageRoot, 'dist/src/studio')
   const read = (name: string): Promise<string> => readFile(join(folder, name), 'utf8')

@@ -35,9 +35,7 @@ export interface StudioServer {
 }
 
 /**
- * Serves the studio only to this machine's user. Listens on 127.0.0.1 under a local host name, and accepts only the
- * browser that opened the address with the token, and only requests from the studio's pages.
- *
+ * Accepts only the browser that opened the address with the token, and only requests from the studio's pages.
  * @throws {StatewrightError} `cannot_listen`
  */
 export async function serveStudio(parts: ServerParts, wanted: number): Promise<StudioServer> {
@@ -61,7 +59,6 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
     if (method === 'GET' && url.startsWith('/?token=')) {
       const use = tokens.useToken(url.slice('/?token='.length))
       if (use === 'unknown') return sendForbidden(response)
-      // Only the first browser gets the cookie.
       const setCookie = `${cookie}=${visitor}; HttpOnly; SameSite=Strict; Path=${base}`
       response
         .writeHead(303, {
@@ -183,21 +180,18 @@ function findFile(
   }
 }
 
-/**
- * Whether another site sent the request. A page on another port is same-site, so the browser sends the cookie, and
- * omits the origin for plain loads.
- */
+/** A page on another port is same-site: the browser sends the cookie, and omits the origin for plain loads. */
 function isCrossSite({ headers }: IncomingMessage): boolean {
   return !['same-origin', 'none', undefined].includes(headers['sec-fetch-site'] as string | undefined)
 }
 
-/** Lists all cookies with this name, because another server may also have set one. */
+/** Another server may also have set a cookie with this name. */
 function listCookies({ headers: { cookie = '' } }: IncomingMessage, name: string): string[] {
   const all = cookie.split(';').map((one) => one.trim())
   return all.filter((one) => one.startsWith(`${name}=`)).map((one) => one.slice(name.length + 1))
 }
 
-/** Each token works for one browser only, so a token that is later found in a terminal or a log is useless. */
+/** Each token works for one browser only, so a token found later in a terminal or a log is useless. */
 class AccessTokens {
   readonly #used: string[] = []
   #fresh = newSecret()
@@ -216,7 +210,6 @@ class AccessTokens {
   }
 }
 
-/** Reads a JSON body that comes from a studio page. */
 async function readBody(request: IncomingMessage): Promise<unknown> {
   const { origin, 'content-type': type = '' } = request.headers
   if (origin === undefined || !/^application\/json(;|$)/i.test(type)) {

@@ -50,7 +50,7 @@ interface Range {
 
 type Editor = Omit<NonNullable<ChartView['editor']>, 'machine'>
 
-/** Milliseconds to spend on reading logs before a list is shown. The remaining data is sent live. */
+/** For reading logs before a list is shown, in milliseconds. The rest is sent live. */
 const readingMs = 100
 
 const maxMoments = 256
@@ -137,7 +137,6 @@ export class StudioViews {
     )
   }
 
-  /** The current state of a session, and its records from the last snapshot on. */
   async getEnd(id: string): Promise<EndView> {
     const fold = await this.#library.readEnd(id)
     const latest = fold.base > 0 ? endMessages : latestMessages
@@ -171,7 +170,6 @@ export class StudioViews {
     }
   }
 
-  /** Returns the id of the parent session, or null if the store does not have that session. */
   async #findParent({ parent }: SessionRow): Promise<string | null> {
     return parent !== null && (await this.#library.findRow(parent)) !== null ? parent : null
   }
@@ -266,7 +264,7 @@ export class StudioViews {
     return { ...view, editor: { ...this.#editor, machine } }
   }
 
-  /** How often sessions visited each part of the chart. Empty for a custom machine. */
+  /** Empty for a custom machine. */
   async getVisits(): Promise<VisitsView> {
     if (this.#machine !== undefined) return { sessions: 0, counts: {} }
     this.#counting ??= this.#countVisits().finally(() => {
@@ -312,7 +310,7 @@ export class StudioViews {
 /** Maximum time that a list waits for budgets, in milliseconds. Later results appear in the next list. */
 const patienceMs = 150
 
-/** Shared budgets in the store, as last read. Empty if the store has none or is unavailable. */
+/** Empty if the store has no budgets or is unavailable. */
 export class BudgetViews {
   readonly #store: Pick<SessionStore, 'openBudgets'>
   #known: BudgetView[] = []

@@ -32,7 +32,6 @@ const activityByState: Record<string, Activity> = {
 
 export class TimelineBars {
   readonly all: Bar[] = []
-  /** Periods between records when no process ran the session. */
   readonly gaps: { from: number; to: number }[] = []
   readonly #open = new Map<string, Bar>()
   #last = 0
@@ -136,7 +135,7 @@ function findSleep(context: AgentContext): Activity | undefined {
   return { lane: 'waits', label: `${rests} until ${formatWakeTime(wakeAt)}` }
 }
 
-/** The label of a tool. An unknown name is unscreened text from the model. */
+/** An unknown name is unscreened text from the model. */
 const toLabel = (name: string, { tools }: AgentContext): string =>
   Object.hasOwn(tools, name) ? shorten(name, 60) : 'call'
 

@@ -16,7 +16,6 @@ import type { RecordRow, VerdictView } from './protocol.js'
 import { getOwnUsage, type Moment } from './session-step.js'
 import { toShownText } from './shown-values.js'
 
-/** The usage that a record adds to the session. */
 export function findUsage(entry: RecordContent): Usage | null {
   if (entry.type !== 'event') return null
   const { event } = entry
@@ -37,7 +36,6 @@ export function findUsage(entry: RecordContent): Usage | null {
   }
 }
 
-/** Describes why the latest run stopped, or its current activity. */
 export function createVerdict({
   now,
   rows,
@@ -122,10 +120,7 @@ const completedWords: Record<string, string> = {
 
 const answerLength = 200
 
-/**
- * The first meaningful line without its Markdown. Headings count only if there is nothing else. If the first line is a
- * lone bracket, as in formatted JSON, the following lines are included.
- */
+/** Headings count only if there is nothing else. A lone bracket, as in formatted JSON, includes the next lines. */
 export function toPlainLine(text: string): string {
   const beginning = text.slice(0, answerLength * 10).trim()
   const lines = beginning.split('\n').filter((line) => /[\p{L}\p{N}]/u.test(line))
@@ -173,7 +168,7 @@ interface Toll {
   refused: number
 }
 
-/** The tool with the most refused calls in the latest run. Null if none was refused. */
+/** Of the latest run. Null if no call was refused. */
 function findToll(rows: readonly RecordRow[]): Toll | null {
   const run = rows.at(-1)?.run
   const tolls = new Map<string, Toll>()
@@ -192,7 +187,7 @@ function formatToll(toll: Toll | null): string {
   return ` ${formatCount(ran, `call to ${name}`, `calls to ${name}`)} ran and ${formatCount(refused)} ${refused === 1 ? 'was' : 'were'} refused.`
 }
 
-/** The record that led to the final state. For a halt, this is not the conclusion that follows it. */
+/** For a halt, this is not the conclusion that follows it. */
 function findDecision(rows: readonly RecordRow[]): number {
   const last = rows.at(-1)
   if (last === undefined) return 0

@@ -3,9 +3,8 @@ import { escapeXml } from '../diagram/svg-parts.js'
 import type { ChartState, ChartTransition, ChartView } from './protocol.js'
 
 /**
- * Draws the visited part of the chart, or all of it, at text size for a narrow pane. Outer states are stacked. Each
- * outer state lists its inner states and the outer states that its transitions lead to. Uses the same classes and names
- * as the overview.
+ * At text size for a narrow pane: each outer state lists its inner states and the outer states that it leads to.
+ * Uses the same classes and names as the overview. `visited` null draws all of it.
  */
 export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string> | null): string {
   const states = chart.states.filter(
@@ -51,7 +50,6 @@ const columnGap = 20
 
 interface Row {
   ids: string[]
-  /** The conditions of the row's transitions. */
   words: string[]
   target: string
   y: number
@@ -143,7 +141,6 @@ const hasInner = (path: string, states: readonly string[]): boolean =>
 
 const topOf = (path: string): string => path.split('.')[0] ?? path
 
-/** Transitions to other outer states, grouped by target. */
 function groupWays(path: string, transitions: readonly ChartTransition[]): Iterable<Omit<Row, 'y'>> {
   const groups = new Map<string, Omit<Row, 'y'>>()
   for (const { id, source, target: to, words } of transitions) {
@@ -231,7 +228,7 @@ type Lanes = Map<string, number>
 /** The number of characters that fit into a box. */
 const mostOfRow = 62
 
-/** The first two conditions of an arrow if they fit, or else the first one. The arrow's title contains the others. */
+/** The first two conditions if they fit, or else the first one. The arrow's title contains the others. */
 function formatConditions({ words, target }: Row): string {
   const show = (count: number, most = Infinity): string => {
     const shown = words.slice(0, count).join(', ')

@@ -10,11 +10,10 @@ import { formatJson, formatError } from './format.js'
 interface ActionsProps {
   moment: MomentView
   isAsleep: boolean
-  /** The current time. Set only at the last record, and only if one of the run's questions can expire. */
+  /** Set only at the last record, and only if one of the run's questions can expire. */
   now: number | undefined
   /** Why no action is possible. Null if actions are possible. */
   readOnly: string | null
-  /** Whether the verdict has the button that resumes the run. */
   hasResume: boolean
   /** The warning in `SessionView.otherAgent`, or null. */
   otherAgent: string | null
@@ -67,7 +66,6 @@ export function Actions({ moment, isAsleep, now, readOnly, hasResume, otherAgent
           {buttons.map((type) => (
             <button
               key={type}
-              type="button"
               disabled={isBusy}
               class={type === 'cancel' ? 'danger' : ''}
               onClick={() => send({ type })}
@@ -152,13 +150,12 @@ function PendingCard({ call, now = 0, may, isBusy, send }: PendingProps) {
       )}
       <div class="buttons">
         {isLate && may.has('approve') && (
-          <button type="button" class="primary" disabled={isBusy} onClick={() => send({ type: 'resume' })}>
+          <button class="primary" disabled={isBusy} onClick={() => send({ type: 'resume' })}>
             Resume
           </button>
         )}
         {canDecide && may.has('approve') && (
           <button
-            type="button"
             class="primary"
             disabled={isBusy || isWrong}
             onClick={() =>
@@ -175,7 +172,6 @@ function PendingCard({ call, now = 0, may, isBusy, send }: PendingProps) {
         )}
         {canDecide && may.has('reject') && (
           <button
-            type="button"
             disabled={isBusy}
             onClick={() => send({ type: 'reject', ...target, ...(why.trim() !== '' && { why: why.trim() }) })}
           >
@@ -194,7 +190,6 @@ function PendingCard({ call, now = 0, may, isBusy, send }: PendingProps) {
         )}
         {needs === 'client' && may.has('toolOutput') && (
           <button
-            type="button"
             class="primary"
             disabled={isBusy || isWrong}
             onClick={() => send({ type: 'toolOutput', ...target, value: parsed })}
@@ -212,7 +207,6 @@ interface GrantsProps extends Pick<PendingProps, 'isBusy' | 'send'> {
   mayRevoke: boolean
 }
 
-/** The approvals for later calls, including ended ones. */
 function Grants({ grants, mayRevoke, isBusy, send }: GrantsProps) {
   const active = grants.filter(({ ended }) => ended === null).length
   // The section stays open when the last grant ends.
@@ -232,7 +226,6 @@ function Grants({ grants, mayRevoke, isBusy, send }: GrantsProps) {
             <small>{describeGrant(grant)}</small>
             {grant.ended === null && mayRevoke && (
               <button
-                type="button"
                 disabled={isBusy}
                 aria-label={`Revoke the grant for ${grant.tool}`}
                 onClick={() => send({ type: 'revoke', grant: grant.id })}
@@ -309,10 +302,7 @@ interface ElicitationProps {
   send: (answer: Answer) => Promise<void>
 }
 
-/**
- * A question from a tool's server. The text of the question is framed, so that it is not mistaken for the studio's own
- * text.
- */
+/** The text of the question is framed, so that it is not mistaken for the studio's own text. */
 function ElicitationCard({ call, isBusy, send }: ElicitationProps) {
   const { name, elicitation } = call
   const { server, message, mode, url, schema } = elicitation
@@ -345,7 +335,6 @@ function ElicitationCard({ call, isBusy, send }: ElicitationProps) {
       <div class="buttons">
         {mode === 'form' ? (
           <button
-            type="button"
             class="primary"
             disabled={isBusy || !isWhole}
             onClick={() => answer({ action: 'accept', content })}
@@ -364,10 +353,10 @@ function ElicitationCard({ call, isBusy, send }: ElicitationProps) {
             Open the page
           </a>
         )}
-        <button type="button" disabled={isBusy} onClick={() => answer({ action: 'decline' })}>
+        <button disabled={isBusy} onClick={() => answer({ action: 'decline' })}>
           Decline
         </button>
-        <button type="button" disabled={isBusy} onClick={() => answer({ action: 'cancel' })}>
+        <button disabled={isBusy} onClick={() => answer({ action: 'cancel' })}>
           Dismiss
         </button>
       </div>

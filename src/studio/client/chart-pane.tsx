@@ -38,11 +38,9 @@ interface ChartProps {
   onOverlay?: (overlay: Overlay) => void
   onState: (path: string) => void
   onTransition: (ids: readonly string[]) => void
-  /** The moment sent to Stately's editor, if the chart has one. */
   moment?: MomentView | null
 }
 
-/** The chart as a picture or an outline, with the active state highlighted. */
 export function ChartPane(props: ChartProps) {
   const { chart, visits, row, first, place, onState, onTransition } = props
   const { editor } = chart
@@ -102,7 +100,6 @@ export function ChartPane(props: ChartProps) {
           {props.overlays.map((one) => (
             <button
               key={one}
-              type="button"
               aria-pressed={overlay === one}
               onClick={() => {
                 setOverlay(one)
@@ -228,15 +225,13 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
         onClick={click}
       />
       <div class="picture-zoom" role="group" aria-label="Size of the chart">
-        <button type="button" aria-label="Smaller" onClick={() => zoomBy(1 / zoomStep)}>
+        <button aria-label="Smaller" onClick={() => zoomBy(1 / zoomStep)}>
           −
         </button>
-        <button type="button" aria-label="Larger" onClick={() => zoomBy(zoomStep)}>
+        <button aria-label="Larger" onClick={() => zoomBy(zoomStep)}>
           +
         </button>
-        <button type="button" onClick={fit}>
-          Fit
-        </button>
+        <button onClick={fit}>Fit</button>
       </div>
     </div>
   )
@@ -293,7 +288,6 @@ interface OutlineProps {
   onState: (path: string) => void
 }
 
-/** The chart as a tree, for screen readers. */
 function Outline({ chart, active, markOf, onState }: OutlineProps) {
   const states = chart.states.filter(({ path, type }) => path !== '(root)' && type !== 'history')
   const [chosen, choose] = useState(active[0] ?? states[0]?.path ?? '')

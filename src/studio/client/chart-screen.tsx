@@ -50,7 +50,7 @@ export function ChartScreen({ source, state }: { source: Source; state: string |
 const noPlaces: ReadonlyMap<string, number> = new Map()
 const rows = new Map<string, RecordRow>()
 
-/** A row that marks the chosen state as active. Cached, because the picture compares rows by identity. */
+/** Cached, because the picture compares rows by identity. */
 function getMarkedRow({ path }: ChartState): RecordRow {
   const row = rows.get(path) ?? { ...blankRow, label: '', to: [path], state: path }
   rows.set(path, row)
@@ -85,7 +85,7 @@ function WholeChart({ chart, visits, onState }: AboutProps) {
           .filter(({ path }) => !path.includes('.') && path !== '(root)')
           .map(({ path, description }) => (
             <li key={path}>
-              <button type="button" class="link" onClick={() => onState(path)}>
+              <button class="link" onClick={() => onState(path)}>
                 {path}
               </button>
               <p>{description}</p>
@@ -121,7 +121,6 @@ function About({ chart, visits, state, onState }: AboutProps & { state: ChartSta
   )
 }
 
-/** Formats the number of visits to a state. Empty if the visits are unknown. */
 function formatEntered(chart: ChartView, visits: VisitsView | null, path: string): string {
   if (visits === null || visits.sessions === 0) return ''
   const times = countStateVisits(chart, visits, path)
@@ -170,7 +169,7 @@ function Transitions({ title, visits, list, onState, isInto = false, known }: Tr
                 {to === null ? (
                   'stays'
                 ) : (
-                  <button type="button" class="link" onClick={() => onState(to)}>
+                  <button class="link" onClick={() => onState(to)}>
                     {to}
                   </button>
                 )}

@@ -84,7 +84,6 @@ export function CompareScreen({ source, a, b }: { source: Source; a: string; b: 
 
 type Names = readonly [a: string, b: string]
 
-/** Names a fork and its original. Other sessions are A and B. */
 function nameSides({ a, b }: CompareView): Names {
   if (isForkOf(b, a)) return ['Original', 'Fork']
   return isForkOf(a, b) ? ['Fork', 'Original'] : ['A', 'B']
@@ -206,7 +205,6 @@ function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; i
   )
 }
 
-/** What a reader can do with a fork after the comparison. */
 function Next({ view: { a, b }, isAtWork }: { view: CompareView; isAtWork: boolean }) {
   const fork = isForkOf(b, a) ? b : isForkOf(a, b) ? a : null
   if (fork === null || isAtWork) return null
@@ -368,19 +366,7 @@ const noPaths: readonly string[] = []
 /** After this time the diff is abandoned and both texts are marked as different. */
 const longestMs = 120
 
-/** Two texts side by side. Words that the other text lacks are marked. */
-function WordDiff({
-  a,
-  b,
-  names,
-  absent,
-}: {
-  a: string
-  b: string
-  names: Names
-  /** Why a side has no text. */
-  absent?: Names
-}) {
+function WordDiff({ a, b, names, absent }: { a: string; b: string; names: Names; absent?: Names }) {
   const sides = useMemo(() => compareWords(a, b), [a, b])
   return (
     <div class="word-diff" role="group" aria-label="Differences">
@@ -421,7 +407,6 @@ function compareWords(a: string, b: string): [Part[], Part[]] {
   return sides
 }
 
-/** Splits a text into words, line ends, spaces and punctuation without losing a character. */
 function splitWords(text: string): string[] {
   return text.match(/[\p{L}\p{M}\p{N}_]+|\r?\n|[^\S\r\n]+|[^]/gu) ?? []
 }

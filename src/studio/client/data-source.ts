@@ -22,7 +22,6 @@ import type { MarkRequest } from '../requests.js'
 import { loadOnce } from '../../core/base/platform.js'
 import { type ListRequest, paths } from '../routes.js'
 
-/** The data source of the page, which is a server or an exported file. */
 export interface Source {
   /** Whether the source is an exported file, which has one session and is read-only. */
   isFile: boolean
@@ -99,7 +98,6 @@ export function createServerSource(): Source {
   }
 }
 
-/** An empty list. */
 export const noSessions: SessionsView = {
   store: 'sessions',
   readOnly: null,

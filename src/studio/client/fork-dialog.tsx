@@ -188,7 +188,6 @@ function ForkForm(props: FormProps) {
   )
 }
 
-/** The current call in this session. */
 function CallFacts({ call: { name, arguments: input, result } }: { call: NonNullable<WhatIf['call']> }) {
   return (
     <dl class="facts call-facts">

@@ -7,7 +7,6 @@ export function formatShort(value: number): string {
   return `${(value / 1_000_000).toFixed(1).replace(/\.0$/, '')}M`
 }
 
-/** The address of a session's page, or of one of its records. */
 export function sessionAddress(id: string, seq?: number): string {
   return `#/session/${encodeURIComponent(id)}${seq === undefined ? '' : `/${seq}`}`
 }
@@ -49,7 +48,6 @@ export function joinNames(names: readonly string[], times = ' ×'): string {
     .join(', ')
 }
 
-/** The tone of a state determines its color. */
 export function getTone(state: string | null): 'good' | 'limit' | 'bad' | 'wait' | 'off' | 'busy' {
   switch (state) {
     case 'COMPLETED':

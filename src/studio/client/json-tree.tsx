@@ -12,7 +12,6 @@ interface JsonProps {
 const shownItems = 40
 const shownText = 2000
 
-/** A JSON value as a tree. Changed parts are marked and expanded. */
 export function JsonTree({ value, changed = [], path = '', name, depth = 0 }: JsonProps) {
   const isChanged = path !== '' && changed.some((one) => one === path || path.startsWith(`${one}.`))
   const holdsChange = changed.some((one) => path === '' || one === path || one.startsWith(`${path}.`))
@@ -41,7 +40,7 @@ export function JsonTree({ value, changed = [], path = '', name, depth = 0 }: Js
   return (
     <div class={`json-branch${mark}`}>
       {name !== undefined && (
-        <button type="button" class="json-fold folds" aria-expanded={isOpen} onClick={() => open(!isOpen)}>
+        <button class="json-fold folds" aria-expanded={isOpen} onClick={() => open(!isOpen)}>
           {label}
           <span class="json-count">
             {Array.isArray(value)
@@ -63,7 +62,7 @@ export function JsonTree({ value, changed = [], path = '', name, depth = 0 }: Js
             />
           ))}
           {entries.length > limit && (
-            <button type="button" class="quiet-button" onClick={() => setLimit(limit + 200)}>
+            <button class="quiet-button" onClick={() => setLimit(limit + 200)}>
               {entries.length - limit} more
             </button>
           )}
@@ -78,7 +77,6 @@ function Leaf({ value }: { value: unknown }) {
   return <span class="json-value">{String(value)}</span>
 }
 
-/** A text in a box of its own that can be scrolled with the keyboard. */
 export function CodeText({ text, class: kind, first = 800 }: Parameters<typeof LongText>[0]) {
   return (
     <pre tabIndex={0} class={kind}>
@@ -102,7 +100,7 @@ export function LongText({
     <span class={kind} dir="auto">
       {text.slice(0, limit)}
       {text.length > limit && (
-        <button type="button" class="quiet-button" onClick={() => setMore(limit + 20_000)}>
+        <button class="quiet-button" onClick={() => setMore(limit + 20_000)}>
           … {(text.length - limit).toLocaleString('en')} more characters
         </button>
       )}

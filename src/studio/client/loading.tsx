@@ -44,7 +44,6 @@ export function useLoaded<T>(key: string, load: () => Promise<T>): LoadedState<T
   }
 }
 
-/** An error message for the page or for a part of it, with a way to retry. */
 export function Trouble({
   error,
   onRetry,
@@ -63,11 +62,7 @@ export function Trouble({
       {isPart ? <h2>{title}</h2> : <h1>{title}</h1>}
       <p>{formatError(error)}</p>
       <div class="buttons">
-        {onRetry && (
-          <button type="button" onClick={onRetry}>
-            Try again
-          </button>
-        )}
+        {onRetry && <button onClick={onRetry}>Try again</button>}
         {children}
       </div>
     </div>
@@ -91,7 +86,6 @@ export function Loading({ what }: { what: string }) {
   )
 }
 
-/** Loads code that most visits do not need. */
 export async function loadPart<Part>(load: () => Promise<Part>): Promise<Part> {
   try {
     return await load()

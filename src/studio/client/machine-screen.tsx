@@ -16,7 +16,6 @@ interface MachineProps {
   Pill: typeof RowPill
 }
 
-/** A session of a `statewright/durable` machine: its state, its data and its events. */
 export function MachineScreen({ source, id, Pill }: MachineProps) {
   const { value: view, error, reload } = useLoaded(id, () => source.machine(id))
   const isActive = view?.status === 'active'

@@ -105,7 +105,7 @@ function Keys() {
   })
   return (
     <>
-      <button type="button" class="icon keys" aria-label="Keys" title="Keys (?)" onClick={show}>
+      <button class="icon keys" aria-label="Keys" title="Keys (?)" onClick={show}>
         ?
       </button>
       <dialog ref={dialog} class="keys-list" aria-labelledby="keys-title">
@@ -130,7 +130,6 @@ function Keys() {
   )
 }
 
-/** Shows a screen's error in its place and keeps the rest of the page. */
 class ErrorBoundary extends Component<{ children: ComponentChildren }, { error: unknown }> {
   override state: { error: unknown } = { error: null }
 

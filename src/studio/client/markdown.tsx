@@ -4,9 +4,7 @@ import { useMemo } from 'preact/hooks'
 import { isPicture } from '../protocol.js'
 import { listInner, type MarkdownToken, parseMarkdown } from './parse-markdown.js'
 
-/**
- * Renders Markdown as inert elements. HTML in the text is shown as text, and nothing is loaded from the network.
- */
+/** HTML in the text is shown as text, and nothing is loaded from the network. */
 export function Markdown({ text }: { text: string }) {
   const tokens = useMemo(() => parseMarkdown(text), [text])
   return (
@@ -119,7 +117,6 @@ function Table({ table: { header, rows } }: { table: Tokens.Table }) {
   )
 }
 
-/** A web link shows its address. Any other address is shown as text. */
 function Link({
   address,
   title,
@@ -147,9 +144,7 @@ function Link({
   )
 }
 
-/**
- * Shows only embedded pictures. Loading a picture from the web would reveal to its server that the text is being read.
- */
+/** Only embedded pictures: loading one from the web would tell its server that the text is being read. */
 function Image({ image: { href, text, title } }: { image: Tokens.Image }) {
   if (isPicture(href)) return <img src={href} alt={text} title={title ?? undefined} />
   return (

@@ -11,7 +11,6 @@ import type { WhatIf } from './what-if.js'
 export interface ShownAs {
   isLast: boolean
   isRaw: boolean
-  /** Whether the message matches the search and is therefore shown in full. */
   isFound: boolean
   isCurrent: boolean
 }
@@ -124,7 +123,7 @@ export function Said({ text, as = asMarkdown }: { text: string; as?: typeof asMa
     <>
       <Markdown text={isCut ? text.slice(0, firstChars) : text} />
       {isCut && (
-        <button type="button" class="quiet-button" onClick={() => open(true)}>
+        <button class="quiet-button" onClick={() => open(true)}>
           … {formatCount(text.length - firstChars)} more characters
         </button>
       )}
@@ -143,10 +142,9 @@ function Pictures({ media }: { media: readonly ShownMedia[] }) {
   )
 }
 
-/** Opens the What if dialog for this part. */
 function Pencil({ label, words, onClick }: { label: string; words?: string; onClick: () => void }) {
   return (
-    <button type="button" class="edit" aria-label={label} title={label} onClick={onClick}>
+    <button class="edit" aria-label={label} title={label} onClick={onClick}>
       {words}
       <Icon name="edit" size={18} />
     </button>
@@ -237,7 +235,7 @@ function Block({
         {isWhole ? <LongText text={text} first={isOpen ? Infinity : firstChars} /> : beginning}
       </pre>
       {isLong && !isOpen && (
-        <button type="button" class="quiet-button" aria-expanded={isWhole} onClick={() => want(!isWhole)}>
+        <button class="quiet-button" aria-expanded={isWhole} onClick={() => want(!isWhole)}>
           {isWhole ? 'Show less' : `Show all ${formatCount(text.length)} characters`}
         </button>
       )}

@@ -3,10 +3,8 @@ import type { MomentView, PackedMoments } from '../protocol.js'
 import { latestMessages } from '../routes.js'
 import type { Source } from './data-source.js'
 
-/** The number of records per block. */
 const blockSize = 128
 
-/** Loaded moments of one session, by block, with all messages or only the latest. */
 export class MomentCache {
   readonly #source: Source
   readonly #id: string
@@ -35,10 +33,7 @@ export class MomentCache {
     return moment
   }
 
-  /**
-   * Loads the block of this record and prefetches its neighbors. The first call loads only this record, which is
-   * faster.
-   */
+  /** Prefetches the neighboring blocks too. The first call loads only this record, which is faster. */
   async loadMoment(seq: number, last: number): Promise<MomentView | null> {
     const known = this.findMoment(seq)
     if (known) {
@@ -62,7 +57,7 @@ export class MomentCache {
     }
   }
 
-  /** Drops moments from this record on, because the moments may have changed or their block may have grown. */
+  /** The moments may have changed, or their block may have grown. */
   forgetFrom(seq: number): void {
     for (const at of this.#blocks.keys()) {
       if (at < toBlock(seq)) continue

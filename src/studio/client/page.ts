@@ -3,10 +3,7 @@ import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 
 let shown: string | null = null
 
-/**
- * Returns the hash of the address, in a new object for each navigation. A new object is necessary because
- * `replaceAddress` may have changed the address in the meantime.
- */
+/** A new object for each navigation, because `replaceAddress` may have changed the address in the meantime. */
 export function useAddressHash(): { hash: string } {
   const [state, setState] = useState(() => ({ hash: location.hash }))
   useLayoutEffect(() => {
@@ -22,14 +19,13 @@ export function useAddressHash(): { hash: string } {
   return state
 }
 
-/** Writes the current view into the address, unless the page is already navigating to another one. */
+/** Does nothing if the page is already navigating to another address. */
 export function replaceAddress(hash: string): void {
   if (location.hash !== shown) return
   history.replaceState(null, '', hash)
   shown = location.hash
 }
 
-/** Keeps the address in sync with the screen, so that the address can be shared. Null does not change the address. */
 export function useWrittenAddress(hash: string | null): void {
   // This is a layout effect. Other effects of the old screen end only after the next screen has rendered, and they
   // would overwrite the next screen's address.
@@ -53,10 +49,7 @@ const unseen = /[^\P{Cc}\t\n\r]|[\u202a-\u202e\u2066-\u2069]/gu
 
 const shownAttributes = 'title alt aria-label aria-valuetext'.split(' ')
 
-/**
- * Applies `showControls` to all text on the page, because models, tools and users can write titles, tags and tool
- * names.
- */
+/** Models, tools and users can write titles, tags and tool names, so `showControls` applies to all text. */
 export function showControlsEverywhere(): void {
   options.vnode = (vnode) => {
     const node = vnode as { props: string | Record<string, string> }
@@ -68,10 +61,7 @@ export function showControlsEverywhere(): void {
 
 const focusable = 'main, section, article, form, dialog, [role=group], [tabindex]'
 
-/**
- * Restores the focus when the focused control disappears, is disabled or moves. Otherwise focuses the nearest part of
- * the page that contained the control, or the next screen.
- */
+/** Restores a lost focus, or else focuses the nearest part that contained the control, or the next screen. */
 export function keepFocus(): void {
   let path: readonly Element[] = []
   addEventListener('focusin', (event) => {

@@ -1,11 +1,9 @@
 import { Lexer, type MarkedToken, type Tokens } from 'marked'
 
-/**
- * A parsed block or span. `as-written` is a block that is shown as plain text, because parsing it would drop letters.
- */
+/** `as-written` is a block that is shown as plain text, because parsing it would drop letters. */
 export type MarkdownToken = MarkedToken | { type: 'as-written'; raw: string }
 
-/** The maximum depth. Deeper nesting is not useful and may be an attack. */
+/** Deeper nesting is not useful and may be an attack. */
 const maxDepth = 20
 
 /** Returns null when the text is nested too deeply to render. */
@@ -66,7 +64,6 @@ export function readText(token: MarkdownToken): string {
   }
 }
 
-/** Whether the link is a bare address without link text. */
 const isBareLink = ({ raw }: Tokens.Link): boolean => !raw.startsWith('[')
 
 function keepLetters(text: string): string {

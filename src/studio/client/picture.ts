@@ -29,14 +29,12 @@ const marks = [
 
 export type Mark = (typeof marks)[number]
 
-/** A picture of the chart whose states, rows and lines can be highlighted. */
 export class Picture {
   readonly svg: SVGSVGElement
   /** Whether innermost states are drawn as chips inside their outer states. */
   readonly isOverview: boolean
   /** Whether the picture is drawn at text size for a narrow pane. */
   readonly isNarrow: boolean
-  /** The size in the picture's units. */
   readonly size: { readonly width: number; readonly height: number }
   readonly #ownStyle: string
   readonly #states = new Map<string, Element[]>()
@@ -101,7 +99,6 @@ export class Picture {
     this.#layer.append(this.#trail, this.#token)
   }
 
-  /** Scales the picture. Null for its default size. */
   setZoom(zoom: number | null): void {
     this.svg.style.cssText =
       zoom === null
@@ -142,7 +139,6 @@ export class Picture {
     return true
   }
 
-  /** Moves the token to the active state along the transitions taken. */
   moveToken(
     {
       from,
@@ -197,7 +193,6 @@ export class Picture {
     return spot
   }
 
-  /** Points along a transition's line. Empty if the transition has no line. */
   #followLine(id: string): readonly Point[] {
     const known = this.#lines.get(id)
     if (known) return known
@@ -229,7 +224,7 @@ export class Picture {
 
 const adopted = new Set<string>()
 
-/** Adopts a picture's colors as a style sheet, because the content security policy forbids style elements. */
+/** The content security policy forbids style elements. */
 function adoptStyles(css: string): void {
   if (adopted.has(css)) return
   adopted.add(css)
@@ -257,7 +252,7 @@ function toPath(points: readonly Point[]): string {
   return path
 }
 
-/** Animates the token along its trail. Returns a function that skips to the end. */
+/** Returns a function that skips to the end. */
 function walkToken({
   trail,
   token,

@@ -7,12 +7,10 @@ import { CodeText, JsonTree, LongText } from './json-tree.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 
 interface RequestProps {
-  /** The record that ends the request. 0 if the step has no such record yet. */
   seq: number
   load: (seq: number, all: boolean) => Promise<RequestView>
 }
 
-/** A step's request to the model, and the raw response. */
 export function RequestTab({ seq, load }: RequestProps) {
   const [all, setAll] = useState(false)
   const { value, error, reload } = useLoaded(`${seq} ${all}`, () =>
@@ -57,10 +55,10 @@ export function RequestTab({ seq, load }: RequestProps) {
           {all ? formatCount(total, 'message') : `${formatCount(messages.length, 'new message')} of ${total}`}
         </h2>
         <div class="segments" role="group" aria-label="Messages">
-          <button type="button" aria-pressed={!all} onClick={() => setAll(false)}>
+          <button aria-pressed={!all} onClick={() => setAll(false)}>
             New
           </button>
-          <button type="button" aria-pressed={all} onClick={() => setAll(true)}>
+          <button aria-pressed={all} onClick={() => setAll(true)}>
             All
           </button>
         </div>

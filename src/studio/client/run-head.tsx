@@ -20,12 +20,10 @@ export function RunHead({
 }: {
   view: SessionView
   row: RecordRow
-  /** The step that contains the record. */
   step: RunStep | undefined
   onFork: (() => void) | null
   /** Why forks are not possible. Null if they are possible. */
   readOnly: string | null
-  /** The marks of the step. */
   children: ComponentChildren
 }) {
   const { session, forks, rows } = view
@@ -81,7 +79,7 @@ export function RunHead({
         <span class="now-path">{formatStatePath(row.to)}</span>
       </div>
       {onFork && (
-        <button type="button" title="Change a part, and run it again in a fork" onClick={onFork}>
+        <button title="Change a part, and run it again in a fork" onClick={onFork}>
           <Icon name="fork" /> What if
         </button>
       )}
@@ -90,7 +88,6 @@ export function RunHead({
   )
 }
 
-/** Whether resuming continues the run, because the run is paused or its process has ended. */
 export function mayResume({ session }: SessionView): boolean {
   return session.state === 'PAUSED' || session.status === 'interrupted'
 }
@@ -115,11 +112,9 @@ interface VerdictProps {
   now: number | undefined
   /** Opens the fork dialog at a record. Null when forks are not possible. */
   onFork: ((seq: number) => void) | null
-  /** Shares the session. Null in an exported file. */
   onShare: (() => Promise<void>) | null
   /** The warning in `SessionView.otherAgent`, or null. */
   otherAgent: string | null
-  /** Resumes the run. Null if the run cannot be resumed. */
   onResume: (() => Promise<void>) | null
   onPlace: (place: number) => void
   onTab: (tab: ChipTab) => void
@@ -127,7 +122,6 @@ interface VerdictProps {
 
 type ChipTab = 'cost' | 'guards' | 'transcript'
 
-/** The stop reason and the usage of the session. Each part links to its records in turn. */
 export function VerdictStrip(props: VerdictProps) {
   const { view, steps, now, onFork, onShare, otherAgent, onResume, onPlace, onTab } = props
   const { verdict, rows, session } = view
@@ -150,7 +144,6 @@ export function VerdictStrip(props: VerdictProps) {
         <div class="verdict-buttons">
           {decided !== -1 && (
             <button
-              type="button"
               class="quiet-button"
               onClick={() => {
                 onPlace(decided)
@@ -161,17 +154,17 @@ export function VerdictStrip(props: VerdictProps) {
             </button>
           )}
           {onFork && hasStopped && verdict.seq > 1 && (
-            <button type="button" class="quiet-button" onClick={() => onFork(verdict.seq - 1)}>
+            <button class="quiet-button" onClick={() => onFork(verdict.seq - 1)}>
               Change something before this
             </button>
           )}
           {onShare && (
-            <button type="button" class="quiet-button" onClick={() => attempt(onShare)}>
+            <button class="quiet-button" onClick={() => attempt(onShare)}>
               Share
             </button>
           )}
           {onResume && (
-            <button type="button" class="primary" onClick={() => attempt(onResume)}>
+            <button class="primary" onClick={() => attempt(onResume)}>
               {isAsleep ? 'Wake it now' : 'Resume'}
             </button>
           )}
@@ -207,9 +200,7 @@ function describeStatus({ verdict, session }: SessionView): string {
   return `Its process ended during the run, and no other process has resumed it. ${verdict.text}`
 }
 
-/**
- * Formats configuration keys and calls as code, such as `guardrails.progress.stale.haltAt` or `agent.fork('s', 2)`.
- */
+/** Formats keys and calls as code, such as `guardrails.progress.stale.haltAt` or `agent.fork('s', 2)`. */
 function markKeys(text: string) {
   return text
     .split(/(\b[a-z][A-Za-z]*(?:\.[a-z][A-Za-z]*)+\b(?:\([^()]*\))?)/)
@@ -238,7 +229,6 @@ function Chips({
   )
 }
 
-/** The usage of the session, and the records that each part links to. */
 function listChips(
   {
     rows,
@@ -369,7 +359,6 @@ function Tokens({ total, verdict: { inputTokens, cachedTokens } }: { total: numb
   )
 }
 
-/** The cost of the session. If some prices are unknown, the sum is a minimum. */
 function Cost({ verdict: { cost } }: { verdict: VerdictView }) {
   if (cost.usd === 0 && !cost.isWhole) return <>cost unknown (no prices)</>
   return (
@@ -405,7 +394,6 @@ function Chip({ name, icon, places, title, tab, onPlace, onTab, children }: Chip
   }
   return (
     <button
-      type="button"
       class={`chip-button chip-${name}`}
       title={places ? `Step through ${title}` : 'Show the costs'}
       disabled={places?.length === 0}

@@ -7,12 +7,11 @@ import { findPlayDelay } from './timeline-layout.js'
 /** The breakpoint of the single-column layout, as in client.css. */
 export const small = matchMedia('(max-width: 1020px)')
 
-/** In the single-column layout, scrolls the tabs into view. */
 export function showTabs(): void {
   if (small.matches) document.querySelector('.side')?.scrollIntoView()
 }
 
-/** The moment of a record. Keeps the previous one while loading. */
+/** Keeps the previous moment while loading. */
 export function useMoment(
   moments: MomentCache,
   row: RecordRow | undefined,
@@ -29,8 +28,7 @@ export function useMoment(
     if (seq === 0) return undefined
     let isOver = false
     const show = (moment: MomentView | Error | null): void => {
-      // A moment that was available at once is already drawn. Effects run late, so the next key may have been pressed
-      // in the meantime.
+      // A moment that was available at once is already drawn. The next key may have been pressed in the meantime.
       if (isOver || seq !== wanted.current || moment === shown.current) return
       shown.current = moment
       draw({})
@@ -47,7 +45,6 @@ export function useMoment(
 
 const stepMs = 700
 
-/** The current record, which the reader, the player or the live run moves. */
 export function usePosition(rows: readonly RecordRow[], startSeq: number | null, isFile: boolean) {
   const last = rows.length - 1
   const [place, setPlace] = useState(() => {
@@ -59,7 +56,7 @@ export function usePosition(rows: readonly RecordRow[], startSeq: number | null,
   /** Duration of the token's last move. 0 jumps. */
   const [ms, setMs] = useState(0)
 
-  /** Goes to a record. The token walks to the next one and jumps to any other. */
+  /** The token walks to the next record and jumps to any other. */
   const go = useLatest((to: number) => {
     const at = Math.max(0, Math.min(last, to))
     setMs(at === place + 1 ? stepMs : 0)
@@ -68,7 +65,6 @@ export function usePosition(rows: readonly RecordRow[], startSeq: number | null,
     setPlaying(false)
   })
 
-  // Live mode follows the run.
   useEffect(() => {
     if (!isLive) return
     setMs(last === place + 1 ? stepMs : 0)
@@ -86,7 +82,6 @@ export function usePosition(rows: readonly RecordRow[], startSeq: number | null,
     return () => clearTimeout(timer)
   }, [isPlaying, last, place])
 
-  /** Starts or stops playing. */
   const play = (): void => {
     setLive(false)
     if (!isPlaying && place >= last) setPlace(0)
@@ -130,7 +125,6 @@ export function useKeys(press: (event: KeyboardEvent) => boolean): void {
   }, [])
 }
 
-/** Whether a media query matches. The value is updated when the result changes. */
 export function useMedia(query: string): boolean {
   const list = useMemo(() => matchMedia(query), [query])
   const [isMatch, setMatch] = useState(list.matches)
@@ -142,7 +136,6 @@ export function useMedia(query: string): boolean {
   return isMatch
 }
 
-/** The current time, updated every second while `isOn`. Otherwise undefined. */
 export function useNow(isOn: boolean): number | undefined {
   const [now, setNow] = useState(Date.now)
   useEffect(() => {

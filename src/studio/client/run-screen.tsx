@@ -127,7 +127,6 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const [fork, setFork] = useState<{
     Dialog: typeof ForkDialog
     wanted: WhatIf | null
-    /** The record at which to fork without a change. */
     seq: number
   } | null>(null)
   const [sharing, setSharing] = useState<{ Dialog: typeof ShareDialog } | null>(null)
@@ -322,7 +321,6 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
           {shownTabs.map((one) => (
             <button
               key={one}
-              type="button"
               role="tab"
               id={`tab-${one}`}
               aria-selected={shownTab === one}
@@ -462,10 +460,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   )
 }
 
-/**
- * The record that ends the request of the step. If there are several, the last one at or before this record, or else
- * the first. 0 if there is none.
- */
+/** Of several requests, the last one at or before this record, or else the first. 0 if there is none. */
 function findRequest(rows: readonly RecordRow[], step: RunStep | undefined, place: number): number {
   if (!step) return 0
   const ends = rows.slice(step.from, step.to + 1).filter(isRequestEnd)
@@ -473,14 +468,13 @@ function findRequest(rows: readonly RecordRow[], step: RunStep | undefined, plac
   return (ends.findLast((row) => row.seq <= seq) ?? ends[0])?.seq ?? 0
 }
 
-/** The change that was tried last, for another attempt from the comparison. */
+/** For another attempt from the comparison. */
 export const lastTried: { id: string; wanted: WhatIf | null; isDue: boolean } = {
   id: '',
   wanted: null,
   isDue: false,
 }
 
-/** The change to try again, if the reader has returned from the comparison to do so. */
 function takeTried(id: string): WhatIf | null {
   const { wanted } = lastTried
   if (!lastTried.isDue || lastTried.id !== id || wanted === null) return null
@@ -488,7 +482,6 @@ function takeTried(id: string): WhatIf | null {
   return wanted
 }
 
-/** The error that ended the run. */
 function findError({ context }: MomentView): string | null {
   const { state, error } = (context ?? {}) as { state?: string; error?: { message?: string } | null }
   return state === 'ERROR' ? (error?.message ?? null) : null

@@ -2,20 +2,14 @@ import { type CostSum, sumCosts } from '../costs.js'
 import type { Bar, RecordRow, SessionView, SettledCall } from '../protocol.js'
 import { isFailed, readComparison, readTerm, splitQuery } from '../session-query.js'
 
-/**
- * A step of a run. It starts with a request to the model, includes the retries, and ends with the last result of its
- * calls.
- */
+/** A request to the model with its retries, up to the last result of its calls. */
 export interface RunStep {
   run: number
   step: number
   /** Record indexes, `to` inclusive. */
   from: number
   to: number
-  /**
-   * The record that completes the step, which is the last result of the step's calls, or otherwise the answer. For an
-   * active step, the latest record.
-   */
+  /** The last result of the step's calls, or else the answer, or else the latest record. */
   place: number
   /** The milliseconds spent on requests, on calls and on waiting, and the total. */
   modelMs: number
@@ -25,7 +19,6 @@ export interface RunStep {
   tokens: number
   cost: CostSum
   calls: SettledCall[]
-  /** Names of calls without a result. */
   open: string[]
   children: { label: string; sessionId: string }[]
   /** The agent that received the conversation in this step. */
@@ -35,15 +28,11 @@ export interface RunStep {
   hasFailed: boolean
   /** The end of a step without calls, such as `answer`. */
   label: string
-  /** The text that plain search words match. */
   words: string
   states: string[]
 }
 
-/**
- * Splits the records into steps. A record belongs to the step that was active when it was written. A step in progress
- * may have no record yet. `now` ends the work that is still active.
- */
+/** A record belongs to the step that was active when it was written. `now` ends the work that is still active. */
 export function listRunSteps(
   { rows, bars }: Pick<SessionView, 'rows' | 'bars'>,
   now = rows.at(-1)?.at ?? 0,
@@ -168,10 +157,7 @@ export function measureUnion(bars: readonly Bar[], lanes: readonly Bar['lane'][]
   return covered
 }
 
-/**
- * The breakdown of a session's time. Each moment counts once, so the parts add up to `total`. `other` is the loop
- * itself, shields, memory, and time without a process.
- */
+/** Each moment counts once. `other` is the loop itself, shields, memory, and time without a process. */
 export interface TimeShares {
   total: number
   model: number
@@ -205,7 +191,7 @@ export function shareTime(
   }
 }
 
-/** The parts of a session's time in whole percent. They add up to 100 unless the total is 0. */
+/** In whole percent, which add up to 100 unless the total is 0. */
 export function toPercents({
   total,
   ...parts

@@ -13,7 +13,6 @@ interface RunTabProps extends Omit<CostProps, 'budget'> {
   tab: 'request' | 'state' | 'guards' | 'cost' | 'record'
   moment: MomentView
   row: RecordRow
-  /** The record that ends the request of the step. 0 if there is no such record. */
   request: number
   loadRequest: (seq: number, all: boolean) => Promise<RequestView>
 }
@@ -78,7 +77,6 @@ function RecordTab({ moment, row, bars }: { moment: MomentView; row: RecordRow; 
   )
 }
 
-/** The parts of the context that the tab explains. */
 interface ShownContext {
   state?: string | null
   reason?: string | null
@@ -193,7 +191,6 @@ interface CostProps {
   steps: readonly RunStep[]
   place: number
   bars: readonly Bar[]
-  /** Shows the request for a step. */
   onStep: (step: RunStep) => void
 }
 
@@ -278,7 +275,6 @@ function SpendTable({
 
 const mostSteps = 20
 
-/** The most expensive steps, up to this record. */
 function StepCosts({ steps, onStep }: Pick<CostProps, 'steps' | 'onStep'>) {
   if (steps.length === 0) return null
   const sorted = steps.toSorted((a, b) => b.cost.usd - a.cost.usd || b.tokens - a.tokens)
@@ -287,7 +283,7 @@ function StepCosts({ steps, onStep }: Pick<CostProps, 'steps' | 'onStep'>) {
       {sorted.slice(0, mostSteps).map((step) => (
         <tr key={toStepKey(step)}>
           <th scope="row">
-            <button type="button" class="link" onClick={() => onStep(step)}>
+            <button class="link" onClick={() => onStep(step)}>
               Step {step.step}
             </button>
             <small>{describeCalls(step)}</small>

@@ -3,7 +3,6 @@ import type { EndView, RecordRow, SessionView } from '../protocol.js'
 import type { Source } from './data-source.js'
 import { type LoadedState, useLoaded } from './loading.js'
 
-/** Loads a session. The end of a long session is loaded first. */
 export function useOpenedSession(source: Source, id: string, seq: number | null): LoadedState<EndView> {
   const opened = useLoaded(`session ${id}`, async (): Promise<EndView> => {
     if (seq !== null) return { view: await source.session(id), moment: null }
@@ -45,7 +44,6 @@ function addBlankRows(view: SessionView): SessionView {
   return { ...view, rows: [...blanks, ...view.rows] }
 }
 
-/** A row without content. */
 export const blankRow: RecordRow = {
   seq: 0,
   at: 0,

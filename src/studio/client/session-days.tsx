@@ -5,10 +5,7 @@ import type { BudgetView, DayView } from '../protocol.js'
 import { formatWord } from './format.js'
 
 const height = 36
-/**
- * The number of colors. Colors do not depend on counts, because counts change. All further reasons share the last
- * color.
- */
+/** Colors do not depend on counts, because counts change. All further reasons share the last color. */
 const colours = 4
 
 export function SessionDays({
@@ -51,7 +48,7 @@ export function SessionDays({
           <figcaption>
             Failed or stopped
             {reasons.slice(0, 6).map(([reason, count]) => (
-              <button key={reason} type="button" class="reason" onClick={() => onReason(reason)}>
+              <button key={reason} class="reason" onClick={() => onReason(reason)}>
                 <i class={classOf.get(reason)} /> {formatWord(reason)} <strong>{count}</strong>
               </button>
             ))}

@@ -125,7 +125,6 @@ interface SavedViewsProps {
   onSave: (views: SavedView[]) => void
 }
 
-/** Named searches with their sort order. */
 export function SavedViews({ views, q, sort, onShow, onSave }: SavedViewsProps) {
   const [name, setName] = useState('')
   const isCurrent = (view: SavedView): boolean => view.q === q && view.sort === sort
@@ -143,7 +142,6 @@ export function SavedViews({ views, q, sort, onShow, onSave }: SavedViewsProps) 
           {views.map((view) => (
             <button
               key={view.name}
-              type="button"
               aria-pressed={isCurrent(view)}
               onClick={() => onShow(isCurrent(view) ? { q: '', sort: 'status' } : view)}
             >
@@ -153,11 +151,7 @@ export function SavedViews({ views, q, sort, onShow, onSave }: SavedViewsProps) 
         </div>
       )}
       {current ? (
-        <button
-          type="button"
-          class="quiet-button"
-          onClick={() => onSave(views.filter((view) => view !== current))}
-        >
+        <button class="quiet-button" onClick={() => onSave(views.filter((view) => view !== current))}>
           Delete view {current.name}
         </button>
       ) : (

@@ -19,7 +19,6 @@ interface RowsProps {
 interface TableProps {
   /** Columns without values, `no-agents` and `no-models`. The title uses their space. */
   hidden: readonly string[]
-  /** A sort order, or its reverse with a leading `-`. */
   sort: string
   onSort: (sort: string) => void
   children: ComponentChildren
@@ -56,10 +55,7 @@ export function SessionTable({ hidden, sort, onSort, children }: TableProps) {
                 class={isText ? '' : 'number'}
                 {...(isSorted && { 'aria-sort': isUp ? ('ascending' as const) : ('descending' as const) })}
               >
-                <button
-                  type="button"
-                  onClick={() => onSort(sort === column ? `-${column}` : isSorted ? 'status' : column)}
-                >
+                <button onClick={() => onSort(sort === column ? `-${column}` : isSorted ? 'status' : column)}>
                   {name}
                   {isSorted && <Icon name={isUp ? 'up' : 'down'} size={13} />}
                 </button>
@@ -102,12 +98,7 @@ function Item({ row, depth = 0, ...rest }: Omit<RowsProps, 'rows'> & { row: Sess
     <>
       <Row row={row} depth={depth} isChosen={chosen.includes(row.id)} onToggle={onToggle}>
         {row.children > 0 && (
-          <button
-            type="button"
-            class="folds sub-agents"
-            aria-expanded={isOpen}
-            onClick={() => setOpen(!isOpen)}
-          >
+          <button class="folds sub-agents" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
             {formatCount(row.children, 'sub-agent')}
             <span class="sr"> of {row.title || row.id}</span>
           </button>

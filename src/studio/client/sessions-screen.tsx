@@ -26,7 +26,7 @@ interface ScreenProps {
   onProblem: (problem: string | null) => void
 }
 
-/** The session that a process is writing to, otherwise the most recently written session. */
+/** The session that a process is writing to, otherwise the most recently written one. */
 export function LatestScreen({ source, onProblem }: ScreenProps) {
   const { view, error, reload } = useFoundSessions(source, { q: '', sort: 'updated' }, onProblem)
   const shown = useRef<string | null>(null)
@@ -41,7 +41,6 @@ export function LatestScreen({ source, onProblem }: ScreenProps) {
   return <RunScreen key={row.id} source={source} id={row.id} seq={null} onProblem={onProblem} />
 }
 
-/** Sessions in the store. Sessions that wait for a person come first. */
 export function SessionsScreen({
   source,
   query,
@@ -154,7 +153,6 @@ export function SessionsScreen({
   )
 }
 
-/** Groups the rows by status in the default order. In any other order, one group contains all rows. */
 function groupRows(
   sessions: readonly SessionRow[],
   sort: string,
@@ -176,13 +174,13 @@ function StatusFilter({ view, q, onQuery }: { view: SessionsView; q: string; onQ
   const choose = (status: string | null): void => onQuery(replaceTerm(q, 'is:', status))
   return (
     <div class="segments" role="group" aria-label="Status">
-      <button type="button" aria-pressed={only === null} onClick={() => choose(null)}>
+      <button aria-pressed={only === null} onClick={() => choose(null)}>
         All
       </button>
       {sessionStatuses
         .filter((status) => (view.counts[status] ?? 0) > 0 || only === status)
         .map((status) => (
-          <button key={status} type="button" aria-pressed={only === status} onClick={() => choose(status)}>
+          <button key={status} aria-pressed={only === status} onClick={() => choose(status)}>
             {titles[status]} <small>{formatCount(view.counts[status] ?? 0)}</small>
           </button>
         ))}
@@ -205,7 +203,6 @@ function EmptyList({ view: { known, store, unread }, q }: { view: SessionsView; 
   )
 }
 
-/** Loads more when the end of the list scrolls into view. */
 function More({ count, shown, onMore }: { count: number; shown: number; onMore: () => void }) {
   const button = useRef<HTMLButtonElement>(null)
   useEffect(() => {
@@ -217,7 +214,7 @@ function More({ count, shown, onMore }: { count: number; shown: number; onMore: 
     return () => seen.disconnect()
   }, [shown])
   return (
-    <button ref={button} type="button" class="quiet-button" onClick={onMore}>
+    <button ref={button} class="quiet-button" onClick={onMore}>
       {formatCount(count)} more
     </button>
   )

@@ -16,7 +16,6 @@ interface SliderProps {
   onLanes: () => void
 }
 
-/** A native range input over the records. */
 export function Slider(props: SliderProps) {
   const { rows, place, isPlaying, isLive, isOpen, onPlace, areLanesShown } = props
   const row = rows[place]
@@ -26,12 +25,7 @@ export function Slider(props: SliderProps) {
       <div class="slider-buttons">
         <Goto label="First record" icon="first" to={0} {...{ place, onPlace }} />
         <Goto label="Previous record" icon="previous" to={Math.max(0, place - 1)} {...{ place, onPlace }} />
-        <button
-          type="button"
-          class="icon play"
-          aria-label={isPlaying ? 'Stop playing' : 'Play'}
-          onClick={props.onPlay}
-        >
+        <button class="icon play" aria-label={isPlaying ? 'Stop playing' : 'Play'} onClick={props.onPlay}>
           <Icon name={isPlaying ? 'pause' : 'resume'} size={18} />
         </button>
         <Goto label="Next record" icon="next" to={Math.min(last, place + 1)} {...{ place, onPlace }} />
@@ -54,7 +48,6 @@ export function Slider(props: SliderProps) {
         {row && <small>{formatClock(row.at)}</small>}
       </output>
       <button
-        type="button"
         class="icon lanes-button"
         aria-label="Lanes of the timeline"
         aria-pressed={areLanesShown}
@@ -64,7 +57,6 @@ export function Slider(props: SliderProps) {
       </button>
       {isLive !== null && (
         <button
-          type="button"
           class={isOpen ? 'live' : 'live ended'}
           {...(isOpen && { 'aria-pressed': isLive })}
           aria-disabled={!isOpen && place === last}
@@ -86,7 +78,6 @@ interface GotoProps extends Pick<SliderProps, 'place' | 'onPlace'> {
 function Goto({ label, icon, to, place, onPlace }: GotoProps) {
   return (
     <button
-      type="button"
       class="icon"
       aria-label={label}
       aria-disabled={to === place}

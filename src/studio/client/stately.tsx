@@ -12,7 +12,6 @@ interface Props {
   onReady: (isReady: boolean) => void
 }
 
-/** Stately's editor in a frame. It receives the machine once, then one snapshot per record. */
 export function StatelyEditor({ editor, row, moment, isDone, onReady }: Props) {
   const { url, machine, withContext } = editor
   const { origin } = new URL(url)

@@ -8,7 +8,6 @@ type Mark = SessionRow['marks'][number]
 
 interface MarksProps {
   step: number
-  /** The record that gets the mark. */
   seq: number
   mark: Mark | undefined
   onMark: (request: MarkRequest) => Promise<unknown>
@@ -28,7 +27,6 @@ export function StepMarks({ step, seq, mark, onMark }: MarksProps) {
   const [draft, setDraft] = useState<{ seq: number; text: string } | null>(null)
   const [trouble, setTrouble] = useState('')
   const at = mark?.seq ?? seq
-  // A draft belongs to its step.
   const note = draft?.seq === seq ? draft.text : null
   const setNote = (text: string | null): void => setDraft(text === null ? null : { seq, text })
   const send = (kind: Mark['mark'] | null, text: string): void => {
@@ -49,7 +47,6 @@ export function StepMarks({ step, seq, mark, onMark }: MarksProps) {
       {names.map(([kind, name]) => (
         <button
           key={kind}
-          type="button"
           class={`icon mark-${kind}`}
           aria-label={name}
           title={kind === 'note' ? (mark?.note ?? name) || name : name}

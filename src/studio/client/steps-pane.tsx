@@ -15,7 +15,7 @@ import {
   toStepKey,
 } from './run-steps.js'
 
-/** The height of a line in pixels. All lines have the same height, so that only visible lines have to be rendered. */
+/** In pixels, and the same for all lines, so that only visible lines have to be rendered. */
 const lineHeight = 46
 const linesAround = 12
 
@@ -31,7 +31,6 @@ interface StepsProps {
   onPlace: (place: number) => void
 }
 
-/** The steps of a session, one per line. */
 export function StepsPane({ steps, rows, marks, words, place, parent, load, onWords, onPlace }: StepsProps) {
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
   const [shownChildren, setShownChildren] = useState<ReadonlyMap<string, SessionView | null>>(new Map())
@@ -154,7 +153,7 @@ export function findSteps(steps: readonly RunStep[], words: string): RunStep[] {
   return words.trim() === '' ? [...steps] : steps.filter(createStepFilter(words))
 }
 
-/** The mark of a step, which may be on any of its records. */
+/** The mark may be on any of the step's records. */
 export function findMark(
   { from, to }: Pick<RunStep, 'from' | 'to'>,
   rows: readonly RecordRow[],
@@ -213,7 +212,6 @@ function renderLine({ line: { steps, isMerged }, mark, isCurrent, longest, onPla
   const last = steps.at(-1) ?? first
   return (
     <button
-      type="button"
       class={`step${first.hasFailed ? ' failed' : ''}${isMerged ? ' merged' : ''}`}
       {...(isCurrent && { 'aria-current': 'step' as const })}
       onClick={() => {
@@ -238,7 +236,6 @@ function renderLine({ line: { steps, isMerged }, mark, isCurrent, longest, onPla
   )
 }
 
-/** The calls of a step with their outcome, or else the model's answer. */
 function Said({ step, times = 1, mark }: { step: RunStep; times?: number; mark?: LineProps['mark'] }) {
   const { calls, open, handedTo, label } = step
   const groups = groupCalls(calls)
@@ -310,7 +307,7 @@ function Took({ step, longest }: { step: RunStep; longest: number }) {
   )
 }
 
-/** The price of a step. An unknown price is shown in a short form, because it can appear on every line. */
+/** An unknown price is short, because it can appear on every line. */
 function Price({ cost }: { cost: CostSum }) {
   return cost.isWhole || cost.usd > 0 ? (
     <span>{formatCost(cost)}</span>
@@ -331,7 +328,7 @@ interface ChildProps {
 function ChildHead({ id, label, isOpen, onToggle }: ChildProps) {
   return (
     <span class="step child">
-      <button type="button" class="folds" aria-expanded={isOpen} onClick={() => onToggle(id)}>
+      <button class="folds" aria-expanded={isOpen} onClick={() => onToggle(id)}>
         {label}
       </button>
       <a href={sessionAddress(id)}>Open</a>

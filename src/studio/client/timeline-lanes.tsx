@@ -81,7 +81,6 @@ export function TimelineLanes(props: LanesProps) {
             <div class={`lane lane-${lane}`} style={{ '--lines': lines }}>
               {folds ? (
                 <button
-                  type="button"
                   class="lane-name folds"
                   aria-expanded={areChildrenOpen}
                   onClick={() => openChildren(!areChildrenOpen)}
@@ -117,7 +116,6 @@ export function TimelineLanes(props: LanesProps) {
       <div class="lane times">
         <span class="times-buttons">
           <button
-            type="button"
             class="lane-name spaces"
             aria-pressed={props.isByTime}
             title="Space records by time or evenly (t)"
@@ -126,7 +124,7 @@ export function TimelineLanes(props: LanesProps) {
             Time
           </button>
           {props.isZoomed && (
-            <button type="button" class="lane-name whole" title="Show everything (0)" onClick={props.onWhole}>
+            <button class="lane-name whole" title="Show everything (0)" onClick={props.onWhole}>
               Whole
             </button>
           )}
@@ -213,7 +211,6 @@ function Marks({ rows, axis }: { rows: readonly RecordRow[]; axis: Axis }) {
   )
 }
 
-/** Cumulative cost of the session. */
 function CostLine({ rows, axis }: { rows: readonly RecordRow[]; axis: Axis }) {
   const total = sumCosts(rows.map(({ paid }) => paid))
   if (total.usd === 0) return null
@@ -244,7 +241,6 @@ interface ChildrenProps {
   load: (id: string) => Promise<SessionView>
 }
 
-/** The bars of each sub-agent, on a line below its call. */
 function ChildLanes({ placed, axis, load }: ChildrenProps) {
   const [views, setViews] = useState<ReadonlyMap<string, SessionView>>(new Map())
   const wanted = placed.flatMap(({ bar }) => bar.sessionId ?? []).join('\n')

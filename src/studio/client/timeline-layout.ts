@@ -20,7 +20,6 @@ export interface Axis {
   cuts: readonly { from: number; to: number; ms: number }[]
 }
 
-/** An axis with equal width for all records. */
 export function createRecordAxis(rows: readonly RecordRow[]): Axis {
   const count = Math.max(1, rows.length)
   const share = (place: number): number => place / count
@@ -44,10 +43,7 @@ const shareOfRest = 0.1
 /** Room after the last record for open bars. */
 const roomAtEnd = 0.04
 
-/**
- * An axis by time. Waits for people and time without a process are shortened. For an active run, `now` is the end of
- * the axis.
- */
+/** Waits for people and time without a process are shortened. `now` is the end of the axis of an active run. */
 export function createTimeAxis(rows: readonly RecordRow[], gaps: SessionView['gaps'], now?: number): Axis {
   const last = rows.at(-1)
   const isActive = now !== undefined && last !== undefined && now > last.at && atWork.has(last.state)
@@ -107,7 +103,7 @@ export interface Zoom {
 
 export const narrowestZoom = 1e-4
 
-/** Scales part of an axis to the full width. Positions outside it are below 0 or above 1. */
+/** Positions outside the zoomed part are below 0 or above 1. */
 export function zoomAxis(axis: Axis, { from, to }: Zoom, rows: readonly RecordRow[]): Axis {
   const scale = (x: number): number => (x - from) / (to - from)
   const at = (place: number): number => scale(axis.at(place))
@@ -187,7 +183,6 @@ function clampPlace(place: number, rows: readonly RecordRow[]): number {
   return Math.max(0, Math.min(rows.length - 1, place))
 }
 
-/** Consecutive records in one state. */
 export interface Stretch {
   /** At most two parts of the state, such as `RUNNING.asking`. `SLEEPING` means paused until a date. */
   state: string
@@ -211,7 +206,7 @@ export function listStretches(rows: readonly RecordRow[]): Stretch[] {
 
 const [fastestMs, slowestMs] = [120, 900]
 
-/** Playback delay before the next record, in milliseconds. This is the real delay, within bounds. */
+/** The real delay before the next record, within bounds, in milliseconds. */
 export function findPlayDelay(rows: readonly Pick<RecordRow, 'at'>[], place: number): number {
   const gap = (rows[place + 1]?.at ?? 0) - (rows[place]?.at ?? 0)
   return Math.min(slowestMs, Math.max(fastestMs, gap))
@@ -219,7 +214,7 @@ export function findPlayDelay(rows: readonly Pick<RecordRow, 'at'>[], place: num
 
 const maxLines = 4
 
-/** Puts overlapping bars of a lane on separate lines. The last line takes the remaining bars. */
+/** Overlapping bars of a lane are on separate lines. The last line takes the remaining bars. */
 export function placeBars(
   bars: readonly Bar[],
   placeOf: (seq: number) => number,
@@ -287,14 +282,13 @@ export function findStepStart(rows: readonly RecordRow[], place: number, by: 1 |
   return by > 0 ? rows.length - 1 : 0
 }
 
-/** Replaces all rows from the first new row on. */
 export function mergeRows(rows: readonly RecordRow[], came: readonly RecordRow[]): RecordRow[] {
   const [first] = came
   if (!first) return [...rows]
   return [...rows.filter(({ seq }) => seq < first.seq), ...came]
 }
 
-/** Replaces bars with the same id and appends the others. */
+/** A bar with the same id replaces the earlier one. */
 export function mergeBars(bars: readonly Bar[], came: readonly Bar[]): Bar[] {
   const newer = new Map(came.map((bar) => [bar.id, bar]))
   const merged = bars.map((bar) => {

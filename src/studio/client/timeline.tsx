@@ -29,11 +29,7 @@ interface TimelineProps {
 const whole: Zoom = { from: 0, to: 1 }
 const dragPixels = 5
 
-/**
- * Shows states, events, a lane per kind of work, and cost, by time or by record. The slider gives screen readers the
- * same information. Dragging over the lanes zooms. Dragging over the states, marks or times moves through the
- * records.
- */
+/** Dragging over the lanes zooms. Dragging over the states, marks or times moves through the records. */
 export function Timeline({ view, place, areLanesShown, now, load, loadMoment, onPlace }: TimelineProps) {
   const { rows, bars, gaps } = view
   // With many bars, the rest of the page is drawn first.
@@ -113,7 +109,7 @@ const isInSight = (x: number): boolean => x >= 0 && x <= 1
 
 interface Drag {
   from: number
-  /** Whether the drag started on the states, marks or times, and moves through the records. */
+  /** Whether the drag moves through the records. */
   scrubs: boolean
   clientX: number
   track: DOMRect

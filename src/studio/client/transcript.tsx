@@ -12,14 +12,11 @@ const barHeight = 70
 
 interface TranscriptProps {
   messages: readonly ShownMessage[]
-  /** Number of messages before the loaded ones. */
   earlier: number
   onWhole: () => void
   instructions: InstructionsView | null
   streaming: string
-  /** The agent that the conversation was handed to. */
   speaker: string | null
-  /** The error that ended the run. */
   error: string | null
   settled: RecordRow['calls']
   /** Opens the What if dialog for a change. Null when forks are not possible. */
@@ -39,8 +36,7 @@ export function Transcript(props: TranscriptProps) {
     const panel = box.current?.closest('.panel')
     if (!panel || words !== '') return
     panel.scrollTop = panel.scrollHeight
-    // In a large batch the new result is above the end. Call ids are unique only within a batch, so use the last
-    // match.
+    // In a large batch the new result is above the end. Call ids are unique only within a batch: take the last.
     const id = CSS.escape(settled[0]?.id ?? '')
     const [call] = [...panel.querySelectorAll(`[data-call="${id}"]`)].slice(-1)
     const [seen, own, all] = [panel, call, call?.closest('.message')].map((one) =>
@@ -125,7 +121,6 @@ export function Transcript(props: TranscriptProps) {
       {instructions && <Instructions instructions={instructions} onEdit={onEdit} />}
       {hidden + earlier > 0 && (
         <button
-          type="button"
           class="quiet-button"
           onClick={() => {
             setLimit(limit + 200)

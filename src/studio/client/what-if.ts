@@ -7,7 +7,7 @@ import type { RunStep } from './run-steps.js'
 
 type Call = Pick<ShownMessage['calls'][number], 'id' | 'name' | 'arguments' | 'result' | 'status'>
 
-/** A change that a user wants to try, and the record where the fork starts. `call` is the call that the change concerns. */
+/** `at` is the record where the fork starts. */
 export type WhatIf = { at: number } & ({ edit: TextEdit; call?: Call } | { decided: Decision; call: Call })
 
 export interface Choice {
@@ -30,7 +30,6 @@ export function findDefault(choices: readonly Choice[], seq: number): Choice | u
   )
 }
 
-/** The changes that a transcript offers, latest first. */
 export function listChanges({
   transcript,
   instructions,
@@ -68,10 +67,7 @@ export function listChanges({
   return [...choices, { label: 'instructions', wanted: { edit: { instructions: text }, at } }]
 }
 
-/**
- * Describes the records that a fork at this record drops and the calls that may run again. Another agent may use another
- * model, so that the earlier cost says nothing about the fork.
- */
+/** Another agent may use another model, so that the earlier cost says nothing about the fork. */
 export function describeFork(
   place: number,
   steps: readonly RunStep[],
