@@ -12,20 +12,13 @@ import type { SessionFold } from './session-fold.js'
 import { packageRoot } from './studio-page.js'
 import type { ChartView } from './protocol.js'
 
-export interface DrawnChart {
-  chart: Chart
-  sheets: ChartView['sheets']
-  /** The transitions and states that generated tests cover. Null if unknown. */
-  tested: ReadonlySet<string> | null
-}
-
-export function drawChart(machine: AnyStateMachine = agentMachine): Promise<DrawnChart> {
+export function drawChart(machine: AnyStateMachine = agentMachine): Promise<ChartView> {
   return machine === agentMachine ? drawAgentChart() : drawMachine(machine)
 }
 
 const drawAgentChart = loadOnce(() => drawMachine(agentMachine))
 
-async function drawMachine(machine: AnyStateMachine): Promise<DrawnChart> {
+async function drawMachine(machine: AnyStateMachine): Promise<ChartView> {
   const chart = toChart(machine)
   const compound = flattenStates(chart.root).filter(({ states }) => states.length > 0)
   const sheets = compound.map((state) =>
@@ -33,24 +26,7 @@ async function drawMachine(machine: AnyStateMachine): Promise<DrawnChart> {
       ? { id: '', title: chart.id, svg: drawOverview(chart) }
       : { id: state.id, title: state.id, svg: drawOverview(chart, undefined, state.id) },
   )
-  return { chart, sheets, tested: machine === agentMachine ? await readTestedIds() : null }
-}
-
-/** Reads the file that `npm run generate` writes in a checkout, or its copy in the package. */
-async function readTestedIds(): Promise<ReadonlySet<string> | null> {
-  const [file] = ['visualizations', 'dist/src/studio/chart']
-    .map((folder) => join(packageRoot, folder, 'agent.coverage.json'))
-    .filter(existsSync)
-  if (file === undefined) return null
-  const { states, transitions } = JSON.parse(await readFile(file, 'utf8')) as {
-    states: { id: string; reached: boolean }[]
-    transitions: { id: string; count: number }[]
-  }
-  const covered = transitions.filter((one) => one.count > 0)
-  return new Set([...states.filter(({ reached }) => reached), ...covered].map(({ id }) => id))
-}
-
-export function createChartView({ chart, sheets, tested }: DrawnChart): ChartView {
+  const tested = machine === agentMachine ? await readTestedIds() : null
   const states = flattenStates(chart.root).slice(1)
   const isTested = (id: string): boolean | null => tested && tested.has(id)
   const words = mapWords(chart)
@@ -78,6 +54,20 @@ export function createChartView({ chart, sheets, tested }: DrawnChart): ChartVie
     ),
     sheets,
   }
+}
+
+/** The states and transitions that generated tests cover: `npm run generate` writes the file. Null if unknown. */
+async function readTestedIds(): Promise<ReadonlySet<string> | null> {
+  const [file] = ['visualizations', 'dist/src/studio/chart']
+    .map((folder) => join(packageRoot, folder, 'agent.coverage.json'))
+    .filter(existsSync)
+  if (file === undefined) return null
+  const { states, transitions } = JSON.parse(await readFile(file, 'utf8')) as {
+    states: { id: string; reached: boolean }[]
+    transitions: { id: string; count: number }[]
+  }
+  const covered = transitions.filter((one) => one.count > 0)
+  return new Set([...states.filter(({ reached }) => reached), ...covered].map(({ id }) => id))
 }
 
 function mapWords(chart: Chart): ReadonlyMap<string, string> {

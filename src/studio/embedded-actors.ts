@@ -54,7 +54,13 @@ export class EmbeddedActors {
    */
   attach(actor: AnyActorRef): AttachableRun {
     const runtime = findRuntime(actor)
-    if (runtime === undefined) throw notAnAgentError()
+    if (runtime === undefined)
+      throw new UsageError(
+        'invalid_input',
+        'attach() takes a run or an actor of agent.machine. If another machine invokes the agent, attach the child: ' +
+          'actor.getSnapshot().children.NAME.',
+        'run',
+      )
     const id = getContext(actor).runId
     const known = this.#runs.get(id)
     if (known?.actor === actor) return known
@@ -255,12 +261,3 @@ class ActorLog implements ActorFollower {
 }
 
 const identity = { name: undefined, tags: {}, parent: undefined }
-
-function notAnAgentError(): UsageError {
-  return new UsageError(
-    'invalid_input',
-    'attach() takes a run or an actor of agent.machine. If another machine invokes the agent, attach the child: ' +
-      'actor.getSnapshot().children.NAME.',
-    'run',
-  )
-}

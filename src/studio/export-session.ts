@@ -179,35 +179,27 @@ function toWords(word: string): string {
 /** Ids are omitted because they can identify people. */
 function bareRow(row: SessionRow): SessionRow {
   return {
-    status: row.status,
-    state: row.state,
-    reason: row.reason,
+    ...pick(row, ['status', 'state', 'reason', 'wakeAt', 'steps', 'tokens', 'cost', 'inherited', 'models']),
+    ...pick(row, ['duration', 'failedCalls', 'createdAt', 'updatedAt', 'records']),
     // Sessions of machines cannot be exported.
     value: null,
-    wakeAt: row.wakeAt,
-    steps: row.steps,
-    tokens: row.tokens,
-    cost: row.cost,
-    duration: row.duration,
-    failedCalls: row.failedCalls,
-    createdAt: row.createdAt,
-    updatedAt: row.updatedAt,
-    records: row.records,
     id: 'session',
     name: null,
     title: 'A session',
     agent: null,
-    models: row.models,
     marks: row.marks.map((mark) => ({ ...mark, note: '' })),
     tags: {},
     holder: null,
     isAttached: false,
     forkedFrom: null,
-    inherited: row.inherited,
     parent: null,
     children: 0,
     problem: row.problem === null ? null : "This session's log is damaged.",
   }
+}
+
+function pick<T, Key extends keyof T>(value: T, keys: readonly Key[]): Pick<T, Key> {
+  return Object.fromEntries(keys.map((key) => [key, value[key]])) as Pick<T, Key>
 }
 
 function bareMoment(

@@ -1,13 +1,15 @@
 import { listAncestors, listStates } from './client/timeline-layout.js'
 import { accent } from './session-card.js'
 import type { ChartTransition, RecordRow } from './protocol.js'
-
-export interface Shown {
-  row: Pick<RecordRow, 'from' | 'to' | 'transitionIds'>
-  /** Records that the film skips before this scene. */
-  passed?: Pick<RecordRow, 'to' | 'transitionIds'>
-  seconds: number
-}
+import type { Scene } from './session-film.js'
+import {
+  type Arrow,
+  type Box,
+  drawChipName,
+  drawWords,
+  type Part,
+  type PlacedChart,
+} from './visited-chart.js'
 
 export type Point = readonly [x: number, y: number]
 
@@ -17,7 +19,7 @@ const [longestWalk, rest] = [0.8, 3]
 const arrival = 0.7
 
 /** Animates an SVG with CSS alone. Viewers who prefer reduced motion see the last scene. */
-export class FilmReel<Scene extends Shown = Shown> {
+export class FilmReel {
   readonly scenes: readonly Scene[]
   readonly #starts: readonly number[]
   readonly #total: number
@@ -129,20 +131,28 @@ const measure = ([x, y]: Point, [u, v]: Point): number => Math.hypot(u - x, v - 
 const toMove = ([x, y]: Point): string =>
   `transform:translate(${Number(x.toFixed(1))}px,${Number(y.toFixed(1))}px)`
 
-type Way = Pick<Shown['row'], 'to' | 'transitionIds'>
+type Way = Pick<RecordRow, 'to' | 'transitionIds'>
 
 /** Visited parts stay lit. */
-export function lightChart(reel: FilmReel, svg: string, transitions: readonly ChartTransition[]): string[] {
+export function lightChart(
+  reel: FilmReel,
+  placed: PlacedChart,
+  transitions: readonly ChartTransition[],
+): string[] {
   const { scenes } = reel
-  const { boxes, lines, words } = readChart(svg)
+  const { rows } = placed
+  const boxes = new Map(
+    placed.boxes.flatMap((box) => [box, ...box.parts]).map((box) => [box.path, box] as const),
+  )
+  const arrows = [...placed.boxes.flatMap((box) => box.arrows), ...rows.flatMap(({ arrow }) => arrow ?? [])]
+  const lines = arrows.map((arrow) => ({ ...arrow, points: listPoints(arrow.d) }))
   const known = new Map(transitions.map((one) => [one.id, one]))
-  const passes = ({ row, passed }: Shown, isOn: (way: Way) => boolean): boolean =>
-    isOn(row) || (passed !== undefined && isOn(passed))
+  const passes = ({ row, passed }: Scene, isOn: (way: Way) => boolean): boolean => isOn(row) || isOn(passed)
   const trail = (content: string, isOn: (way: Way) => boolean, late = false): string[] => {
     const place = scenes.findIndex((scene) => passes(scene, isOn))
     return place === -1 ? [] : [reel.showFrom(place, content, late)]
   }
-  const showWhere = (isOn: (scene: Shown) => boolean, content: string, late = false): string[] => {
+  const showWhere = (isOn: (scene: Scene) => boolean, content: string, late = false): string[] => {
     const places = scenes.flatMap((scene, place) => (isOn(scene) ? [place] : []))
     return places.length === 0 ? [] : [reel.showDuring(places, content, late)]
   }
@@ -155,16 +165,14 @@ export function lightChart(reel: FilmReel, svg: string, transitions: readonly Ch
   return [
     ...lines.flatMap((line) => trail(drawLine(line, 2.2), isTakenBy(line.ids))),
     ...[...boxes].flatMap(([path, box]) =>
-      box.isChip ? trail(drawFrame(box, 1.4), (way) => listStates(way, known).has(path), true) : [],
+      box.kind === 'chip' ? trail(drawFrame(box, 1.4), (way) => listStates(way, known).has(path), true) : [],
     ),
     ...lines.flatMap((line) => light(drawLine(line, 4), isTakenBy(line.ids))),
     // Includes transitions in the part that the film skips.
-    ...words.flatMap(({ ids, text }) =>
-      showWhere((scene) => passes(scene, isTakenBy(ids)), drawLitWord(text)),
-    ),
+    ...rows.flatMap((row) => showWhere((scene) => passes(scene, isTakenBy(row.ids)), drawWords(row, accent))),
     ...[...boxes].flatMap(([path, box]) =>
       light(
-        box.isChip ? drawLitChip(box) : drawFrame(box, 3.5),
+        box.kind === 'chip' ? drawLitChip(box) : drawFrame(box, 3.5),
         ({ to }) => to.some((one) => findDrawn(one, boxes) === path),
         true,
       ),
@@ -177,8 +185,8 @@ export function lightChart(reel: FilmReel, svg: string, transitions: readonly Ch
 }
 
 function listWay(
-  { from, to, transitionIds }: Shown['row'],
-  { boxes, lines }: Pick<ReadChart, 'boxes' | 'lines'>,
+  { from, to, transitionIds }: RecordRow,
+  { boxes, lines }: { boxes: Boxes; lines: readonly (Arrow & { points: Point[] })[] },
   known: ReadonlyMap<string, ChartTransition>,
 ): Point[] {
   const place = (path = ''): Point[] => {
@@ -190,70 +198,11 @@ function listWay(
     ...transitionIds.flatMap((id) => {
       const target = boxes.get(known.get(id)?.target ?? '')
       const line = lines.find(({ ids }) => ids.includes(id))
-      return [...(line?.points ?? []), ...(target?.isChip ? [getPlace(target)] : [])]
+      return [...(line?.points ?? []), ...(target?.kind === 'chip' ? [getPlace(target)] : [])]
     }),
     ...place(to[0]),
   ]
 }
-
-interface Box {
-  x: number
-  y: number
-  width: number
-  height: number
-  isChip: boolean
-  text: string
-}
-
-interface Line {
-  ids: string[]
-  d: string
-  head: string
-  points: Point[]
-}
-
-interface ReadChart {
-  boxes: Map<string, Box>
-  lines: Line[]
-  words: { ids: string[]; text: string }[]
-}
-
-/** With regular expressions, because servers have no SVG parser. */
-function readChart(svg: string): ReadChart {
-  const boxes = svg.matchAll(
-    /<g class="state ([^"]*)" data-state="([^"]*)">\s*(?:<title>[^<]*<\/title>\s*)?<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"[^>]*\/>\s*(<text [^>]*>[^<]*<\/text>)?/g,
-  )
-  const lines = svg.matchAll(
-    /<g class="way[^"]*"[^>]* data-transition="([^"]*)">\s*<path class="line" d="([^"]*)"[^>]*\/>\s*<path class="head" d="([^"]*)"/g,
-  )
-  const words = svg.matchAll(
-    /<g class="(?:told )?word" data-transition="([^"]*)">(<text [^>]*>[^<]*<\/text>)<\/g>/g,
-  )
-  return {
-    boxes: new Map(
-      Array.from(boxes, ([, kind = '', path = '', x, y, width, height, text = '']) => [
-        unescapeXml(path),
-        {
-          x: Number(x),
-          y: Number(y),
-          width: Number(width),
-          height: Number(height),
-          isChip: kind.startsWith('chip'),
-          text,
-        },
-      ]),
-    ),
-    lines: Array.from(lines, ([, ids = '', d = '', head = '']) => ({
-      ids: readIds(ids),
-      d,
-      head,
-      points: listPoints(d),
-    })),
-    words: Array.from(words, ([, ids = '', text = '']) => ({ ids: readIds(ids), text })),
-  }
-}
-
-const readIds = (ids: string): string[] => unescapeXml(ids).split('\n')
 
 function listPoints(d: string): Point[] {
   const points: Point[] = []
@@ -269,30 +218,24 @@ function listPoints(d: string): Point[] {
   return points
 }
 
+type Boxes = ReadonlyMap<string, Box | Part>
+
 /** The path of the state, or of its nearest outer state in the picture. */
-function findDrawn(path: string, boxes: ReadonlyMap<string, Box>): string {
+function findDrawn(path: string, boxes: Boxes): string {
   return listAncestors(path).findLast((one) => boxes.has(one)) ?? ''
 }
 
-const drawLine = ({ d, head }: Line, width: number): string =>
+const drawLine = ({ d, head }: Arrow, width: number): string =>
   `<path d="${d}" fill="none" stroke="${accent}" stroke-width="${width}"/><path d="${head}" fill="${accent}"/>`
 
-const drawFrame = ({ x, y, width, height, isChip }: Box, line: number): string =>
-  `<rect x="${x}" y="${y}" width="${width}" height="${height}" rx="${isChip ? 6 : 10}" fill="none" stroke="${accent}" stroke-width="${line}"/>`
+const drawFrame = ({ x, y, width, height, kind }: Box | Part, line: number): string =>
+  `<rect x="${x}" y="${y}" width="${width}" height="${height}" rx="${kind === 'chip' ? 6 : 10}" fill="none" stroke="${accent}" stroke-width="${line}"/>`
 
-const drawLitChip = ({ x, y, width, height, text }: Box): string =>
-  `<rect x="${x}" y="${y}" width="${width}" height="${height}" rx="6" fill="${accent}"/>${text.replace(' font-weight="bold"', '').replace(/fill="[^"]*"/, 'fill="#ffffff" font-weight="bold"')}`
-
-const drawLitWord = (text: string): string => text.replace(/fill="#(?:1f2328|59636e)"/, `fill="${accent}"`)
-
-const getPlace = ({ x, y, width, height, isChip }: Box): Point =>
-  isChip ? [x + width - 15, y + height / 2] : [x + width - 22, y + Math.min(22, height / 2)]
-
-function unescapeXml(text: string): string {
-  return text
-    .replaceAll('&#10;', '\n')
-    .replaceAll('&quot;', '"')
-    .replaceAll('&gt;', '>')
-    .replaceAll('&lt;', '<')
-    .replaceAll('&amp;', '&')
+function drawLitChip(chip: Part): string {
+  const { x, y, width, height } = chip
+  const rect = `<rect x="${x}" y="${y}" width="${width}" height="${height}" rx="6" fill="${accent}"/>`
+  return rect + drawChipName(chip, '#ffffff', ' font-weight="bold"')
 }
+
+const getPlace = ({ x, y, width, height, kind }: Box | Part): Point =>
+  kind === 'chip' ? [x + width - 15, y + height / 2] : [x + width - 22, y + Math.min(22, height / 2)]

@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type * as StatelyInspect from '@statelyai/inspect'
+import type * as Ws from 'ws'
 import type { InspectionEvent, Observer } from 'xstate'
 import { limitTime } from '../core/base/abort.js'
 import { optionsRule, expectArgument } from '../core/base/values.js'
@@ -55,8 +57,8 @@ const farewellMs = 2000
  */
 export async function startInspector(options: LocalInspectorOptions = {}): Promise<LocalInspector> {
   expectArgument('startInspector(options)', options, optionsRule)
-  const { createInspector } = await loadPeer<StatelyInspect>('@statelyai/inspect', 'Inspecting runs')
-  const { WebSocketServer } = await loadPeer<Ws>('ws', 'Inspecting runs from Node')
+  const { createInspector } = await loadPeer<typeof StatelyInspect>('@statelyai/inspect', 'Inspecting runs')
+  const { WebSocketServer } = await loadPeer<typeof Ws>('ws', 'Inspecting runs from Node')
   const token = newSecret()
   const server = createServer(answer)
   const sockets = new WebSocketServer({ noServer: true, maxPayload: 1024 })
@@ -181,7 +183,7 @@ new WebSocket(${JSON.stringify(socketUrl)}).addEventListener('message', ({ data 
 `)
 }
 
-async function close(server: Server, sockets: WebSocketServer): Promise<void> {
+async function close(server: Server, sockets: Ws.WebSocketServer): Promise<void> {
   // The inspector converts each event asynchronously.
   await sleep(1)
   const left = [...sockets.clients].map(
@@ -195,32 +197,4 @@ async function close(server: Server, sockets: WebSocketServer): Promise<void> {
   await limitTime({ ms: farewellMs }, Promise.all(left)).catch(() => undefined)
   for (const socket of sockets.clients) socket.terminate()
   await closeServer(server)
-}
-
-interface StatelyInspect {
-  createInspector: (
-    adapter: { send(event: object): void },
-    options: ReturnType<typeof createInspectorOptions>,
-  ) => { inspect: Observer<InspectionEvent> }
-}
-
-interface Ws {
-  WebSocketServer: new (options: { noServer: true; maxPayload: number }) => WebSocketServer
-}
-
-interface WebSocketServer {
-  clients: ReadonlySet<WebSocketClient>
-  handleUpgrade(
-    request: IncomingMessage,
-    stream: Duplex,
-    head: Buffer,
-    done: (socket: WebSocketClient) => void,
-  ): void
-}
-
-interface WebSocketClient {
-  send(message: string): void
-  close(code: number): void
-  terminate(): void
-  on(event: 'error' | 'close', listener: () => void): void
 }

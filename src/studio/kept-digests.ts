@@ -12,14 +12,16 @@ const maxChars = 8_000
 /** The results of the latest failed calls are searched too. */
 const [mostFailures, failureChars] = [20, 300]
 
-export interface LogFacts {
+const names = z.array(z.string())
+const factsSchema = z.object({
   /** As the studio shows it: without secrets and blocked content. Normalized by `normalizeText`. */
-  text: string
-  tools: readonly string[]
-  failed: readonly string[]
-  models: readonly string[]
-  guards: readonly string[]
-}
+  text: z.string(),
+  tools: names,
+  failed: names,
+  models: names,
+  guards: names,
+})
+export type LogFacts = z.infer<typeof factsSchema>
 
 export const noFacts: LogFacts = { text: '', tools: [], failed: [], models: [], guards: [] }
 
@@ -60,10 +62,9 @@ type LogPlace = Pick<ListedSession, 'id' | 'head' | 'createdAt'>
 /** Increase this whenever the content or the removal of secrets changes. Digests of other versions are read again. */
 const version = 5
 
-const names = z.array(z.string())
 const digestSchema = z.object({
   version: z.literal(version),
-  facts: z.object({ text: z.string(), tools: names, failed: names, models: names, guards: names }),
+  facts: factsSchema,
   logSummary: z.object({
     state: z.string().nullable(),
     reason: z.string().nullable(),

@@ -79,7 +79,6 @@ export interface SessionRow {
   createdAt: number
   updatedAt: number
   records: number
-  /** The process that holds the lease, or null. */
   holder: string | null
   isAttached: boolean
   forkedFrom: { sessionId: string; seq: number } | null
@@ -92,9 +91,7 @@ export interface SessionRow {
   models: string[]
   /** The session that called this sub-agent. Null for other sessions. */
   parent: string | null
-  /** Number of sub-agent sessions below this session. */
   children: number
-  /** Marks that people set, in record order. */
   marks: StepMark[]
   problem: string | null
 }
@@ -120,7 +117,6 @@ export interface RecordRow {
   cost: number | null
   /** The cost of this record alone, in USD. Null if its usage has no price. */
   paid: number | null
-  /** What this record spent tokens on. Absent for most records. */
   spent?: Spending
   flags: (
     | 'retry'
@@ -258,7 +254,6 @@ export interface GrantView {
   uses: number | null
   /** When the grant expires, in milliseconds since the epoch. Null if the grant does not expire. */
   until: number | null
-  /** The names of the people who gave the grant. Empty if they are unknown. */
   givers: string[]
   /** How the grant ended. Null while the grant is active. */
   ended: 'used up' | 'expired' | 'revoked' | null
@@ -272,7 +267,6 @@ export interface MomentView {
   instructions: InstructionsView | null
   /** The record, with secrets removed. */
   record: unknown
-  /** The machine's context, with secrets removed. */
   context: unknown
   /** Context paths that this record changed, such as `usage.run.totalTokens`. */
   changed: string[]
@@ -301,7 +295,6 @@ export interface MachineView {
     at: number
     event: string
     data: unknown
-    /** The state after the event. */
     value: string
     refused: string | null
   }[]
@@ -320,7 +313,6 @@ export interface RequestView {
   tools: { name: string; description: string | null; parameters: unknown }[]
   /** Sampling, tool choice, response format and other keys of the request. */
   settings: Record<string, unknown> | null
-  /** The response or the failure, with secrets removed. */
   response: unknown
   answer: {
     model: string | null
@@ -474,7 +466,6 @@ export const isPicture = (address: string): boolean => picture.test(address)
 export interface Decision {
   seq: number
   kind: 'approved' | 'rejected'
-  /** The ids of the people who decided. Empty if they are unknown. */
   by: string[]
   /** The edited arguments as JSON, or the reason for a rejection. Can be empty. */
   words: string
@@ -510,7 +501,6 @@ export interface ShownMessage {
     status: string | null
     durationMs: number | null
     decision: Decision | null
-    /** The part that the fork changed. Absent for other calls. */
     edited?: 'arguments' | 'result'
   }[]
   /** `partial`, `internal`, `withheld`, `edited`, `steering`, … */

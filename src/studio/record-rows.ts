@@ -5,7 +5,6 @@ import { isRestState } from '../../machines/agent/run-result.js'
 import { formatWakeTime } from '../core/base/clock.js'
 import { describeEventType } from '../core/chart/state-labels.js'
 import { formatCount, formatMessageText, shorten } from '../core/format/format-words.js'
-import type { RecordContent } from '../core/sessions/log/log-record.js'
 import type { RecordRow, SettledCall, Spending } from './protocol.js'
 import { getOwnUsage, isCopiedState, listActivePaths, type SessionStep } from './session-step.js'
 import { toShownText } from './shown-values.js'
@@ -19,6 +18,7 @@ export function createRow(step: SessionStep): RecordRow {
   const wakeAt = context && findWakeTime(context)
   const calls = listSettledCalls(step)
   const spent = findSpending(step)
+  const paidUsage = findUsage(entry)
   const isAsking = to.some((path) => /^RUNNING\.(preparing|asking)/.test(path))
   return {
     seq: record.seq,
@@ -34,18 +34,12 @@ export function createRow(step: SessionStep): RecordRow {
     run: after.session.runs,
     tokens: usage.totalTokens,
     cost: usage.cost,
-    paid: findPaid(entry),
+    paid: paidUsage === null ? 0 : paidUsage.cost,
     ...(spent && { spent }),
     flags: listFlags(step, calls),
     started: listStarted(step),
     calls,
   }
-}
-
-/** Zero without usage. Null if the usage has no price. */
-function findPaid(entry: RecordContent): number | null {
-  const usage = findUsage(entry)
-  return usage === null ? 0 : usage.cost
 }
 
 function findSpending({ entry, before }: SessionStep): Spending | null {
@@ -71,13 +65,10 @@ function formatLabel({ record, entry, before, after }: SessionStep): string {
     }
     case 'start': {
       const { features, input } = entry.input
+      const { runs, branches } = after.session
       const words = features.inputShields ? '' : input.map((message) => formatMessageText(message)).join(' ')
-      return toShownText(
-        shorten(
-          `run ${after.session.runs}${toBranchWords(after.session, entry)}: ${words}`.replace(/: $/, ''),
-          90,
-        ),
-      )
+      const branch = entry.branch && branches ? `, branch ${branches.current}` : ''
+      return toShownText(shorten(`run ${runs}${branch}: ${words}`.replace(/: $/, ''), 90))
     }
     case 'snapshot':
       if (entry.selected !== undefined) return `back on branch ${entry.selected}`
@@ -85,13 +76,6 @@ function formatLabel({ record, entry, before, after }: SessionStep): string {
     default:
       return formatEventLabel(entry.event, before.session.run?.context ?? null)
   }
-}
-
-function toBranchWords(
-  { branches }: SessionStep['after']['session'],
-  { branch }: Extract<RecordContent, { type: 'start' }>,
-): string {
-  return branch && branches ? `, branch ${branches.current}` : ''
 }
 
 function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null): string {
@@ -152,19 +136,11 @@ function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null
   }
 }
 
-type FailureEvent = Extract<
-  AgentMachineEvent,
-  { type: 'xstate.error.actor.model' | 'xstate.error.actor.conclusion' }
->
+type FailureEvent = Extract<AgentMachineEvent, { type: `xstate.error.actor.${'model' | 'conclusion'}` }>
 
 /** A memory search fails like a request, but the machine's event type does not include this failure. */
-const failureTypes: ReadonlySet<string> = new Set([
-  'xstate.error.actor.model',
-  'xstate.error.actor.conclusion',
-  'xstate.error.actor.retrieval',
-])
-
-const isFailure = (event: AgentMachineEvent): event is FailureEvent => failureTypes.has(event.type)
+const isFailure = (event: AgentMachineEvent): event is FailureEvent =>
+  /^xstate\.error\.actor\.(model|conclusion|retrieval)$/.test(event.type)
 
 /** Null unless a shared budget refused the request, which was then not sent. */
 export function formatBudgetRefusal(event: AgentMachineEvent): string | null {

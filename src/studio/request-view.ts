@@ -14,16 +14,10 @@ import { findEffectiveInstructions, type SessionStep } from './session-step.js'
 import { toShownText, toShownValue, withheldNote } from './shown-values.js'
 import { findUsage } from './verdict.js'
 
-interface RequestOptions {
-  seq: number
-  all: boolean
-  parts: AgentParts | undefined
-}
-
 /** Messages and response come from the log, the rest from the agent's current configuration. Null for other records. */
 export function createRequestView(
   fold: SessionFold,
-  { seq, all, parts }: RequestOptions,
+  { seq, all, parts }: { seq: number; all: boolean; parts: AgentParts | undefined },
 ): RequestView | null {
   const step = fold.findStep(seq)
   const context = step?.before.session.run?.context
@@ -59,13 +53,7 @@ export function createRequestView(
 
 type RequestEnd = Extract<
   AgentMachineEvent,
-  {
-    type:
-      | 'xstate.done.actor.model'
-      | 'xstate.done.actor.conclusion'
-      | 'xstate.error.actor.model'
-      | 'xstate.error.actor.conclusion'
-  }
+  { type: `xstate.${'done' | 'error'}.actor.${'model' | 'conclusion'}` }
 >
 
 const endsRequest = (event: AgentMachineEvent): event is RequestEnd =>

@@ -61,42 +61,59 @@ export function parseRoute(method: string, address: string): Route | null {
   // Other forms could contain a host.
   if (!/^\/(?![/\\])/.test(address)) return null
   const { pathname, searchParams } = new URL(address, 'http://localhost')
-  const [api, subject, id, part, seq, ...rest] = pathname.split('/').slice(1).map(decodePart)
-  if (api !== 'api' || rest.length > 0 || id === '') return null
-  const route =
-    id === undefined
-      ? parseCommonRoute(subject, searchParams)
-      : parseSessionRoute(id, part, seq, searchParams)
-  return route?.method === method && (subject === 'sessions' || id === undefined) ? route : null
+  const [, api, subject, encodedId, part, seq, ...rest] = pathname.split('/')
+  if (api !== 'api' || rest.length > 0) return null
+  const id = encodedId && decodePart(encodedId)
+  const parts = [subject, id && ':id', part, seq && ':seq'].filter((one) => one !== undefined)
+  const read = readers[`${method} ${parts.join('/')}`]
+  return read?.({ id: id ?? '', seq: isNumber(seq) ? Number(seq) : 0, params: searchParams }) ?? null
 }
 
-function parseCommonRoute(subject: string | undefined, params: URLSearchParams): Route | null {
-  switch (subject) {
-    case 'chart':
-    case 'visits':
-      return { method: 'GET', to: subject }
-    case 'sessions':
-      return { method: 'GET', to: subject, list: parseListRequest(params) }
-    case 'views':
-      return { method: 'POST', to: subject }
-    case 'compare': {
-      const [a, b] = [params.get('a'), params.get('b')]
-      return a === null || b === null ? null : { method: 'GET', to: 'compare', a, b }
-    }
-    case 'live':
-      return {
-        method: 'GET',
-        to: 'live',
-        id: params.get('session'),
-        after: Number(params.get('after') ?? 0) || 0,
-      }
-    default:
-      return null
-  }
+interface Address {
+  id: string
+  /** 0 if it is not a number. */
+  seq: number
+  params: URLSearchParams
+}
+
+/** By method and the parts of the address. */
+const readers: Record<string, (address: Address) => Route | null> = {
+  'GET chart': () => ({ method: 'GET', to: 'chart' }),
+  'GET visits': () => ({ method: 'GET', to: 'visits' }),
+  'GET sessions': ({ params }) => ({ method: 'GET', to: 'sessions', list: parseListRequest(params) }),
+  'GET compare': ({ params }) => {
+    const [a, b] = [params.get('a'), params.get('b')]
+    return a === null || b === null ? null : { method: 'GET', to: 'compare', a, b }
+  },
+  'GET live': ({ params }) => {
+    const after = Number(params.get('after') ?? 0) || 0
+    return { method: 'GET', to: 'live', id: params.get('session'), after }
+  },
+  'POST views': () => ({ method: 'POST', to: 'views' }),
+  'GET sessions/:id': ({ id }) => ({ method: 'GET', to: 'session', id }),
+  'GET sessions/:id/end': ({ id }) => ({ method: 'GET', to: 'end', id }),
+  'GET sessions/:id/machine': ({ id }) => ({ method: 'GET', to: 'machine', id }),
+  'GET sessions/:id/moments/:seq': ({ id, seq }) =>
+    seq === 0 ? null : { method: 'GET', to: 'moment', id, seq },
+  'GET sessions/:id/requests/:seq': ({ id, seq, params }) =>
+    seq === 0 ? null : { method: 'GET', to: 'request', id, seq, all: params.get('all') === '1' },
+  'GET sessions/:id/moments': ({ id, params }) => {
+    const [from, to, latest] = ['from', 'to', 'latest'].map((name) => params.get(name))
+    if (!isNumber(from) || !isNumber(to) || (latest != null && !isNumber(latest))) return null
+    const range = { first: Number(from), last: Number(to), ...(latest != null && { latest: Number(latest) }) }
+    return { method: 'GET', to: 'moments', id, ...range }
+  },
+  'GET sessions/:id/share': ({ id, params }) => {
+    const form = (['page', 'card', 'film'] as const).find((one) => one === params.get('form'))
+    return form ? { method: 'GET', to: 'share', id, form, texts: params.get('texts') !== '0' } : null
+  },
+  'POST sessions/:id/answers': ({ id }) => ({ method: 'POST', to: 'answers', id }),
+  'POST sessions/:id/fork': ({ id }) => ({ method: 'POST', to: 'fork', id }),
+  'POST sessions/:id/marks': ({ id }) => ({ method: 'POST', to: 'marks', id }),
 }
 
 function parseListRequest(params: URLSearchParams): ListRequest {
-  const [offset = '', limit = ''] = ['offset', 'limit'].map((name) => params.get(name) ?? '')
+  const [offset, limit] = ['offset', 'limit'].map((name) => params.get(name))
   return {
     q: params.get('q') ?? '',
     sort: params.get('sort') ?? 'status',
@@ -105,37 +122,7 @@ function parseListRequest(params: URLSearchParams): ListRequest {
   }
 }
 
-function parseSessionRoute(
-  id: string,
-  part: string | undefined,
-  seq: string | undefined,
-  params: URLSearchParams,
-): Route | null {
-  if (part === undefined) return { method: 'GET', to: 'session', id }
-  if (part === 'moments' && seq !== undefined) {
-    return isNumber(seq) ? { method: 'GET', to: 'moment', id, seq: Number(seq) } : null
-  }
-  if (part === 'requests' && seq !== undefined)
-    return isNumber(seq)
-      ? { method: 'GET', to: 'request', id, seq: Number(seq), all: params.get('all') === '1' }
-      : null
-  if (seq !== undefined) return null
-  if (part === 'end' || part === 'machine') return { method: 'GET', to: part, id }
-  if (part === 'share') {
-    const form = (['page', 'card', 'film'] as const).find((one) => one === params.get('form'))
-    return form === undefined
-      ? null
-      : { method: 'GET', to: part, id, form, texts: params.get('texts') !== '0' }
-  }
-  if (part === 'answers' || part === 'fork' || part === 'marks') return { method: 'POST', to: part, id }
-  if (part !== 'moments') return null
-  const [first, last, latest] = [params.get('from') ?? '', params.get('to') ?? '', params.get('latest')]
-  if (!isNumber(first) || !isNumber(last) || (latest !== null && !isNumber(latest))) return null
-  const range = { first: Number(first), last: Number(last) }
-  return { method: 'GET', to: 'moments', id, ...range, ...(latest !== null && { latest: Number(latest) }) }
-}
-
-const isNumber = (text: string): boolean => /^[1-9]\d{0,8}$/.test(text)
+const isNumber = (text: string | null | undefined): boolean => /^[1-9]\d{0,8}$/.test(text ?? '')
 
 function decodePart(part: string): string {
   try {

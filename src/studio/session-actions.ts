@@ -47,36 +47,19 @@ interface ActionParts {
 
 /** Applies user actions to sessions through the agent. Every refusal is a StatewrightError. */
 export class SessionActions {
-  readonly #agent: StudioAgent | undefined
-  readonly #library: SessionLibrary
+  readonly #parts: ActionParts
   readonly #runs: AttachedRuns
   readonly #embedded: EmbeddedActors
-  readonly #context: unknown
-  readonly #store: Pick<SessionStore, 'setMark' | 'inbox'>
-
-  readonly #by: Principal | undefined
   #ownDefinition: ReturnType<typeof createDefinitionFactory> | undefined
 
-  constructor({
-    agent,
-    context,
-    by,
-    library,
-    runs,
-    embedded = new EmbeddedActors(),
-    store = {},
-  }: ActionParts) {
-    this.#agent = agent
-    this.#context = context
-    this.#by = by
-    this.#store = store
-    this.#library = library
-    this.#runs = runs
-    this.#embedded = embedded
+  constructor(parts: ActionParts) {
+    this.#parts = parts
+    this.#runs = parts.runs
+    this.#embedded = parts.embedded ?? new EmbeddedActors()
   }
 
   get readOnly(): string | null {
-    if (this.#agent) return null
+    if (this.#parts.agent) return null
     const how = 'startStudio({ store, agent }), or statewright studio --agent MODULE.'
     return this.#runs.isEmpty
       ? `Read-only without an agent. Start it with ${how}`
@@ -90,7 +73,7 @@ export class SessionActions {
 
   describeOtherAgent(id: string, { now, models }: Pick<SessionFold, 'now' | 'models'>): string | null {
     const { definition } = now.session
-    const internals = this.#agent && internalsByAgent.get(this.#agent)
+    const internals = this.#parts.agent && internalsByAgent.get(this.#parts.agent)
     if (!internals || definition === null || this.#embedded.has(id)) return null
     this.#ownDefinition ??= createDefinitionFactory(internals.parts)
     if (this.#ownDefinition(internals.label).hash === definition.hash) return null
@@ -108,14 +91,14 @@ export class SessionActions {
   }
 
   findTools(id: string): ToolSet | undefined {
-    const agent: (StudioAgent & { machine?: unknown }) | undefined = this.#agent
+    const agent: (StudioAgent & { machine?: unknown }) | undefined = this.#parts.agent
     if (agent === undefined || (this.#embedded.has(id) && !this.#embedded.isOf(id, agent.machine)))
       return undefined
     return internalsByAgent.get(agent)?.parts.tools
   }
 
   findParts({ definition }: Pick<FoldedSession, 'definition'>): AgentParts | undefined {
-    const parts = this.#agent && internalsByAgent.get(this.#agent)?.parts
+    const parts = this.#parts.agent && internalsByAgent.get(this.#parts.agent)?.parts
     return parts && acceptsDefinition(this.#label, definition) ? parts : undefined
   }
 
@@ -135,7 +118,7 @@ export class SessionActions {
     { id, isHeld }: { id: string; isHeld: boolean },
   ): MomentView['actions'] {
     const context = run?.context ?? null
-    const isReadOnly = !this.#agent || this.#embedded.has(id)
+    const isReadOnly = !this.#parts.agent || this.#embedded.has(id)
     if (context === null || (isReadOnly && !this.#runs.has(id))) return []
     // An agent that did not start the run can only cancel it.
     const isStranded = !isHeld && !this.#runs.has(id) && !acceptsDefinition(this.#label, definition)
@@ -166,16 +149,16 @@ export class SessionActions {
 
   async listUnread(id: string, { inbox }: Pick<FoldedSession, 'inbox'>): Promise<ControlEvent[]> {
     if (this.#embedded.has(id)) return []
-    const messages = (await this.#store.inbox?.read(id, inbox)) ?? []
+    const messages = (await this.#parts.store?.inbox?.read(id, inbox)) ?? []
     return messages.flatMap((found) => (found.message > inbox ? (parseInboxMessage(found) ?? []) : []))
   }
 
   async applyAnswer(id: string, answer: Answer): Promise<Done> {
     if (answer.type === 'revoke') return this.#revokeGrant(id, answer.grant)
-    const { session } = (await this.#library.readFold(id)).now
+    const { session } = (await this.#parts.library.readFold(id)).now
     const context = session.run?.context
     const isLate = context !== undefined && hasExpired(context)
-    const isHeld = !this.#runs.get(id) && (await this.#library.readRow(id))?.holder != null
+    const isHeld = !this.#runs.get(id) && (await this.#parts.library.readRow(id))?.holder != null
     const isRemote = isHeld && this.#canSend
     if (answer.type === 'approve' && answer.grant && this.#embedded.has(id))
       throw new UsageError(
@@ -193,24 +176,24 @@ export class SessionActions {
     const run = this.#runs.get(id) ?? (await this.#resumeRun(await this.#checkOwnStore(id)))
     // Resuming continues an interrupted run and ends an expired question.
     if (answer.type !== 'resume' || (run.state === 'PAUSED' && !isLate) || context?.pausing)
-      applyMessage(run, { ...answer, by: this.#by })
+      applyMessage(run, { ...answer, by: this.#parts.by })
     return { sessionId: id }
   }
 
   async #revokeGrant(id: string, grant: string): Promise<Done> {
     const run = this.#runs.get(id)
-    if (run) await run.revoke({ grant }, { by: this.#by })
+    if (run) await run.revoke({ grant }, { by: this.#parts.by })
     else {
       const agent = this.#getAgent()
       if (!agent.send) throw new StatewrightError('read_only', 'This agent cannot send messages.', 'agent')
-      await agent.send(await this.#checkOwnStore(id), { type: 'revoke', grant, by: this.#by })
+      await agent.send(await this.#checkOwnStore(id), { type: 'revoke', grant, by: this.#parts.by })
     }
     return { sessionId: id }
   }
 
   /** Returns false if the store has no inbox. */
   async #sendToOtherProcess(id: string, answer: RunAnswer): Promise<boolean> {
-    const receipt = await this.#getAgent().send?.(id, { ...answer, by: this.#by })
+    const receipt = await this.#getAgent().send?.(id, { ...answer, by: this.#parts.by })
     if (receipt?.status !== 'waiting') return receipt !== undefined
     // A resumed run reads its inbox first.
     await this.#resumeRun(id)
@@ -218,11 +201,11 @@ export class SessionActions {
   }
 
   get #label(): AgentLabel | undefined {
-    return this.#agent && internalsByAgent.get(this.#agent)?.label
+    return this.#parts.agent && internalsByAgent.get(this.#parts.agent)?.label
   }
 
   get #canSend(): boolean {
-    const agent = this.#agent
+    const agent = this.#parts.agent
     return agent?.send !== undefined && internalsByAgent.get(agent)?.store?.inbox !== undefined
   }
 
@@ -231,7 +214,7 @@ export class SessionActions {
       case 'approve':
       case 'reject':
       case 'toolOutput':
-        checkAnswer(context, { ...answer, by: this.#by })
+        checkAnswer(context, { ...answer, by: this.#parts.by })
         return
       case 'reply':
         if (context?.state === 'WAITING_FOR_INPUT' && context.reason === 'message') return
@@ -269,7 +252,7 @@ export class SessionActions {
   }
 
   async #resumeRun(id: string): Promise<AttachableRun> {
-    const run = await this.#getAgent().resume(id, { context: this.#context } as never)
+    const run = await this.#getAgent().resume(id, { context: this.#parts.context } as never)
     this.#runs.attach(run, { isOurs: true })
     await run.started
     return run
@@ -285,18 +268,18 @@ export class SessionActions {
     if (!this.#runs.has(id)) {
       this.#getAgent()
       await this.#checkOwnStore(id)
-      const { definition } = (await this.#library.readFold(id)).now.session
-      const isHeld = (await this.#library.readRow(id))?.holder != null
+      const { definition } = (await this.#parts.library.readFold(id)).now.session
+      const isHeld = (await this.#parts.library.readRow(id))?.holder != null
       if (!isHeld && !acceptsDefinition(this.#label, definition))
         throw strandedError(id, definition, [this.#label])
     }
-    if (!this.#store.setMark) {
+    if (!this.#parts.store?.setMark) {
       const text =
         'This store does not support marks. Use memoryStore, fileStore or postgresStore, or add a method setMark(id, seq, mark) to your store.'
       throw new StatewrightError('no_marks', text, 'store')
     }
     const stepMark = mark === null ? null : { seq, mark, note, at: systemClock.now() }
-    if (!(await this.#store.setMark(id, seq, stepMark)))
+    if (!(await this.#parts.store.setMark(id, seq, stepMark)))
       throw new UsageError('invalid_option', `Session '${id}' has no record ${seq} to mark.`, 'seq')
     return { sessionId: id }
   }
@@ -304,21 +287,21 @@ export class SessionActions {
   async fork(id: string, { at, edit, run, askFirst, decision }: ForkRequest): Promise<Done> {
     const agent = this.#getAgent()
     await this.#checkOwnStore(id)
-    const session = (await this.#library.readFold(id)).findStep(at)?.after.session
+    const session = (await this.#parts.library.readFold(id)).findStep(at)?.after.session
     if (run) this.#checkRun(id, at, session)
     if (decision) await this.#checkDecision(id, session, decision, run)
     const changed = edit && this.#createEdit(session, edit)
     const sessionId = await agent.fork(id, at, {
       ...(changed && { edit: changed }),
       ...(askFirst && { askFirst }),
-      context: this.#context,
+      context: this.#parts.context,
     })
     if (run) {
       const forked = await this.#resumeRun(sessionId)
-      if (decision) applyMessage(forked, { ...decision, by: this.#by })
+      if (decision) applyMessage(forked, { ...decision, by: this.#parts.by })
     }
     // The original lists its forks from the rows that the library has read.
-    await this.#library.readRow(sessionId)
+    await this.#parts.library.readRow(sessionId)
     return { sessionId }
   }
 
@@ -341,8 +324,8 @@ export class SessionActions {
    */
   async #checkOwnStore(id: string): Promise<string> {
     if (this.#embedded.has(id)) throw new StatewrightError('read_only', embeddedNote, id)
-    const store = this.#agent && internalsByAgent.get(this.#agent)?.store
-    const [shown, own] = await Promise.all([this.#library.readRow(id), store?.get(id)])
+    const store = this.#parts.agent && internalsByAgent.get(this.#parts.agent)?.store
+    const [shown, own] = await Promise.all([this.#parts.library.readRow(id), store?.get(id)])
     if (store === undefined || shown === null || own?.createdAt === shown.createdAt) return id
     const text = `Session '${id}' is not in the agent's store, which differs from the studio's store. Pass the agent's store to the studio, or omit store.`
     throw new StoreError('unknown_session', text, id)
@@ -381,7 +364,7 @@ export class SessionActions {
   }
 
   #getAgent(): StudioAgent {
-    if (this.#agent) return this.#agent
+    if (this.#parts.agent) return this.#parts.agent
     throw new StatewrightError('read_only', this.readOnly ?? '', 'agent')
   }
 }

@@ -1,18 +1,17 @@
 import { formatDuration } from '../core/format/format-words.js'
 import { formatCost } from './costs.js'
 import { cutToWidth, escapeXml, measureText, wrapPieces } from '../diagram/svg-parts.js'
-import { formatShort, getTone } from './client/format.js'
+import { formatShort, getTone, type Tone } from './client/format.js'
 import { createTimeAxis, listSeenBars, listStates, placeBars } from './client/timeline-layout.js'
 import type { Bar, ExportedSession, SessionView } from './protocol.js'
-import { drawVisitedChart } from './visited-chart.js'
+import { drawParts, type PlacedChart, placeVisitedChart } from './visited-chart.js'
 
-/** A session as one SVG picture with title, visited chart, timeline, verdict and totals. */
 export function drawCard(data: ExportedSession): string {
   const { session: view } = data
   const title = drawTitle(view)
   const verdict = drawVerdict(view)
   const numbersTop = title.bottom + verdict.height + 62
-  const chart = placeChart(drawVisited(data), cardHeight)
+  const chart = placeChart(placeVisitedChart(data.chart, listVisited(data)), cardHeight)
   return drawDocument(title.name, cardHeight, [
     `<rect width="${width}" height="${cardHeight}" fill="#ffffff"/>`,
     ...title.parts,
@@ -80,7 +79,7 @@ export const ink = '#1f2328'
 export const quiet = '#59636e'
 export const accent = '#0969da'
 
-const toneColours: Record<ReturnType<typeof getTone>, string> = {
+const toneColours: Record<Tone, string> = {
   good: '#1a7f37',
   limit: '#9a6700',
   bad: '#cf222e',
@@ -133,33 +132,24 @@ export function drawNumbers({ rows, verdict }: SessionView, top: number): string
   ])
 }
 
-export function drawVisited({ session: { rows }, chart }: ExportedSession): string {
+export function listVisited({ session: { rows }, chart }: ExportedSession): Set<string> {
   const known = new Map(chart.transitions.map((one) => [one.id, one]))
-  const visited = new Set(rows.flatMap((row) => [...row.transitionIds, ...listStates(row, known)]))
-  // Pictures do not show titles on hover.
-  return drawVisitedChart(chart, visited).replaceAll(/<title>[^<]*<\/title>/g, '')
+  return new Set(rows.flatMap((row) => [...row.transitionIds, ...listStates(row, known)]))
 }
 
 export function placeChart(
-  svg: string,
+  chart: PlacedChart,
   height: number,
 ): { inner: string; wrap: (content: string) => string } {
-  const [w, h] = measurePicture(svg)
-  const inner = svg
-    .replace(/^<svg[^>]*>/, '')
-    .replace(/<\/svg>\s*$/, '')
-    .replace(/<style>[^]*?<\/style>/, '')
+  const { width: w, height: h } = chart
+  // Pictures do not show titles on hover.
+  const inner = drawParts(chart).replaceAll(/<title>[^<]*<\/title>/g, '')
   const [roomX, roomY] = [width - chartLeft - 32, height - 72]
   const scale = Math.min(1, roomX / w, roomY / h)
   const x = chartLeft + (roomX - w * scale) / 2
   const y = 36 + (roomY - h * scale) / 2
   const place = `translate(${round(x)} ${round(y)}) scale(${round(scale)})`
   return { inner, wrap: (content) => `<g transform="${place}">${content}</g>` }
-}
-
-export function measurePicture(svg: string): readonly [width: number, height: number] {
-  const [, w = '1', h = '1'] = /viewBox="0 0 ([\d.]+) ([\d.]+)"/.exec(svg) ?? []
-  return [Number(w), Number(h)]
 }
 
 export const drawChartArea = (height: number, fill: string, line = 'none'): string =>

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentState } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
 import { yieldToEventLoop } from '../core/base/platform.js'
@@ -101,14 +102,11 @@ export class SessionCatalogue {
   async refreshSoon(readingMs: number): Promise<void> {
     const refreshed = this.refresh(readingMs)
     if (this.#isWhole && this.#entries.size <= firstListed) return refreshed
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const patience = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, patienceMs)
-    })
+    const patience = sleep(patienceMs, undefined, { ref: false })
     const enough = this.#isWhole
       ? patience
       : this.#beginning?.then((isMore) => (isMore ? undefined : patience))
-    await Promise.race([refreshed, enough]).finally(() => clearTimeout(timer))
+    await Promise.race([refreshed, enough])
   }
 
   async #refresh(readingMs: number): Promise<void> {
@@ -124,7 +122,7 @@ export class SessionCatalogue {
     const gone = isSweep ? await this.#sweep(note) : await this.#listNews(note)
     for (const id of gone) this.#remove(id)
     const until = performance.now() + readingMs
-    for (const { id } of [...changed.values()].sort(compareStatuses)) {
+    for (const { id } of [...changed.values()].sort(compareBy('status'))) {
       if (performance.now() >= until) break
       // oxlint-disable-next-line no-await-in-loop -- one read of the store at a time
       const row = await this.library.readRow(id)
@@ -225,7 +223,8 @@ export class SessionCatalogue {
   #sort(by: SessionSort): readonly Entry[] {
     const order = this.#orders.get(by) ?? { entries: [...this.#entries.values()], isSorted: false }
     this.#orders.set(by, order)
-    if (!order.isSorted) order.entries.sort(comparators[by])
+    const compare = compareBy(by)
+    if (!order.isSorted) order.entries.sort((a, b) => compare(a.row, b.row))
     order.isSorted = true
     return order.entries
   }
@@ -251,7 +250,7 @@ export class SessionCatalogue {
   async readLogs(rest: () => Promise<boolean>): Promise<void> {
     const due = [...this.#entries.values()]
       .filter(({ isUnread }) => isUnread)
-      .sort((a, b) => b.updatedAt - a.updatedAt)
+      .sort((a, b) => b.row.updatedAt - a.row.updatedAt)
     const isSmall = this.#entries.size <= maxSingleReports
     // A long log also waits for requests, but is read to its end.
     const goOn = async (): Promise<boolean> => {
@@ -345,30 +344,29 @@ function createEntry(
     isUnread: !facts || (row.holder === null && facts.key !== toReadKey(row.records, row.createdAt)),
     texts: [normalizeText(words.join('\n')), ...(facts ? [facts.text] : [])],
     terms,
-    cost: row.cost,
-    tokens: row.tokens,
-    steps: row.steps,
-    duration: row.duration,
-    updatedAt: row.updatedAt,
   }
 }
 
-const comparators: Record<SessionSort, (a: Entry, b: Entry) => number> = {
-  status: (a, b) => compareStatuses(a.row, b.row),
-  updated: (a, b) => b.updatedAt - a.updatedAt,
-  created: (a, b) => b.row.createdAt - a.row.createdAt,
-  cost: (a, b) => (b.cost ?? -1) - (a.cost ?? -1) || b.updatedAt - a.updatedAt,
-  tokens: (a, b) => b.tokens - a.tokens || b.updatedAt - a.updatedAt,
-  steps: (a, b) => (b.steps ?? -1) - (a.steps ?? -1) || b.updatedAt - a.updatedAt,
-  duration: (a, b) => b.duration - a.duration || b.updatedAt - a.updatedAt,
-  state: (a, b) => compareTexts(a.row.state, b.row.state) || b.updatedAt - a.updatedAt,
-  agent: (a, b) => compareTexts(a.row.agent, b.row.agent) || b.updatedAt - a.updatedAt,
-  model: (a, b) => compareTexts(a.row.models.join(), b.row.models.join()) || b.updatedAt - a.updatedAt,
+const comparators: Record<SessionSort, (a: SessionRow, b: SessionRow) => number> = {
+  status: (a, b) => sessionStatuses.indexOf(a.status) - sessionStatuses.indexOf(b.status),
+  updated: () => 0,
+  created: (a, b) => b.createdAt - a.createdAt,
+  cost: (a, b) => (b.cost ?? -1) - (a.cost ?? -1),
+  tokens: (a, b) => b.tokens - a.tokens,
+  steps: (a, b) => (b.steps ?? -1) - (a.steps ?? -1),
+  duration: (a, b) => b.duration - a.duration,
+  state: (a, b) => compareTexts(a.state, b.state),
+  agent: (a, b) => compareTexts(a.agent, b.agent),
+  model: (a, b) => compareTexts(a.models.join(), b.models.join()),
 }
+
+/** Equal rows are in the order of their last writes. */
+const compareBy = (by: SessionSort) => (a: SessionRow, b: SessionRow) =>
+  comparators[by](a, b) || b.updatedAt - a.updatedAt
 
 /** Reverses the order, but keeps entries without the value at the end. */
 function reverseKnown(sorted: readonly Entry[], by: SessionSort): readonly Entry[] {
-  const isUnknown = (entry: Entry): boolean => (by === 'cost' || by === 'steps') && entry[by] === null
+  const isUnknown = (entry: Entry): boolean => (by === 'cost' || by === 'steps') && entry.row[by] === null
   return [...sorted.toReversed().filter((entry) => !isUnknown(entry)), ...sorted.filter(isUnknown)]
 }
 
@@ -377,8 +375,4 @@ function compareTexts(a: string | null, b: string | null): number {
   if ((a || null) === (b || null)) return 0
   if (!a || !b) return a ? -1 : 1
   return a < b ? -1 : 1
-}
-
-function compareStatuses(a: SessionRow, b: SessionRow): number {
-  return sessionStatuses.indexOf(a.status) - sessionStatuses.indexOf(b.status) || b.updatedAt - a.updatedAt
 }

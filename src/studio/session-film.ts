@@ -12,10 +12,9 @@ import {
   drawNumbers,
   drawTitle,
   drawVerdict,
-  drawVisited,
   drawWords,
   left,
-  measurePicture,
+  listVisited,
   placeChart,
   plotWidth,
   quiet,
@@ -23,6 +22,7 @@ import {
   wrapText,
 } from './session-card.js'
 import type { ExportedSession, RecordRow, ShownMessage } from './protocol.js'
+import { placeVisitedChart } from './visited-chart.js'
 
 /** Pixels. The height follows the chart within bounds. */
 const [lowest, highest] = [680, 920]
@@ -38,8 +38,8 @@ export function drawFilm(data: ExportedSession): string {
     const text = 'This session has no run to show. Start a run, then export it.'
     throw new StatewrightError('no_film', text, id)
   }
-  const picture = drawVisited(data)
-  const height = Math.round(Math.min(highest, Math.max(lowest, measurePicture(picture)[1] * 0.86 + 72)))
+  const picture = placeVisitedChart(data.chart, listVisited(data))
+  const height = Math.round(Math.min(highest, Math.max(lowest, picture.height * 0.86 + 72)))
   const chart = placeChart(picture, height)
   const reel = new FilmReel(scenes)
   const title = drawTitle(view)
@@ -160,7 +160,7 @@ export interface Scene {
   row: RecordRow
   /** The number of records. Of repeated records, the last is shown. */
   count: number
-  /** Number of skipped records before the scene, and the state after them. */
+  /** The number of records that the film skips before the scene, and their states. */
   skipped: number
   passed: Pick<RecordRow, 'to' | 'transitionIds'>
   seconds: number
@@ -205,8 +205,9 @@ function mergeBlocks(scenes: readonly Scene[], most: number): Scene[] {
     const { length, times } = findBlock(kinds, at, most)
     for (let part = 0; part < length; part += 1) {
       // Uses the last repeat, so that times and counts continue from there.
-      const scene = scenes[at + part + (times - 1) * length]
-      if (scene) merged.push({ ...scene, count: sumCounts(scenes, at + part, length, times) })
+      const repeats = scenes.slice(at + part, at + length * times).filter((_, i) => i % length === 0)
+      const scene = repeats.at(-1)
+      if (scene) merged.push({ ...scene, count: repeats.reduce((sum, { count }) => sum + count, 0) })
     }
     at += length * times
   }
@@ -224,12 +225,6 @@ function findBlock(kinds: readonly number[], at: number, most: number): { length
     if (isBlock && length * times > best.length * best.times) best = { length, times }
   }
   return best
-}
-
-function sumCounts(scenes: readonly Scene[], first: number, length: number, times: number): number {
-  let sum = 0
-  for (let turn = 0; turn < times; turn += 1) sum += scenes[first + turn * length]?.count ?? 0
-  return sum
 }
 
 /** The scene after the cut counts the skipped records. */

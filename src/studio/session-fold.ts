@@ -55,9 +55,9 @@ export class SessionFold {
   readonly #moments: Moment[] = []
   readonly #bars = new TimelineBars()
   #received = { count: 0, check: '' }
-  #now: Moment
-  #problem: StoreError | undefined
-  #origin: Origin
+  now: Moment
+  problem: StoreError | null = null
+  origin: Origin
 
   readonly #beganAt: number | undefined
 
@@ -67,15 +67,15 @@ export class SessionFold {
     const { origin, inherited } = readOpening(opening, id)
     // The run at the snapshot may be later than the one that a fork copied.
     const atStart = { ...inherited, run: noUsage, steps: 0 }
-    this.#now = {
+    this.now = {
       session: createFoldedSession(first),
       children: noUsage,
       inherited: origin ? atStart : noInheritance,
     }
-    this.base = this.#now.session.head
-    this.#origin = origin
+    this.base = this.now.session.head
+    this.origin = origin
     this.#beganAt = opening[0]?.at
-    this.#moments.push(this.#now)
+    this.#moments.push(this.now)
   }
 
   get head(): number {
@@ -89,10 +89,6 @@ export class SessionFold {
 
   getCheck(seq: number): string {
     return this.#findRecord(seq)?.record.check ?? ''
-  }
-
-  get now(): Moment {
-    return this.#now
   }
 
   get bars(): readonly Bar[] {
@@ -110,11 +106,11 @@ export class SessionFold {
 
   /** Not whole if some usage has no price. */
   get cost(): CostSum {
-    const { cost } = getOwnUsage(this.#now)
+    const { cost } = getOwnUsage(this.now)
     if (cost !== null) return { usd: cost, isWhole: true }
     const paid = sumCosts(this.rows.map((row) => row.paid))
     // A fork may have inherited the usage without a price.
-    return { ...paid, isWhole: paid.isWhole && this.base === 0 && this.#origin !== undefined }
+    return { ...paid, isWhole: paid.isWhole && this.base === 0 && this.origin !== undefined }
   }
 
   /** Milliseconds from the first record to the last. */
@@ -126,22 +122,14 @@ export class SessionFold {
     return this.rows.reduce((sum, { calls }) => sum + calls.filter(isFailed).length, 0)
   }
 
-  get origin() {
-    return this.#origin
-  }
-
   get notes(): CallNotes {
     return {
-      edit: this.#origin?.edit,
+      edit: this.origin?.edit,
       durations: this.#durations,
       decisions: this.#decisions,
       grants: this.#grants,
       forkPoints: this.#forkPoints,
     }
-  }
-
-  get problem(): StoreError | null {
-    return this.#problem ?? null
   }
 
   /** The last record may be unreadable. */
@@ -155,7 +143,7 @@ export class SessionFold {
     if (last) this.#received = { count: this.#received.count + records.length, check: last.check }
     let until = performance.now() + stretchMs
     for (const record of records) {
-      if (this.#problem) return true
+      if (this.problem) return true
       if (performance.now() > until) {
         // oxlint-disable-next-line no-await-in-loop -- yields to other work
         if (!(await rest())) return false
@@ -163,49 +151,49 @@ export class SessionFold {
       }
       this.#addRecord(record)
     }
-    if (!this.#problem) this.#checkState()
+    if (!this.problem) this.#checkState()
     return true
   }
 
   #addRecord(record: LogRecord): void {
-    const earlier = this.#now
+    const earlier = this.now
     const session: FoldedSession = { ...earlier.session }
     try {
       takenTransitions = []
       const entry = applyRecord(session, record, this.#id, folding)
       const transitionIds = takenTransitions
-      this.#now = toMoment(earlier, entry, session)
+      this.now = toMoment(earlier, entry, session)
       this.#records.push({ record, entry })
-      if (this.#records.length % momentInterval === 0) this.#moments.push(this.#now)
-      if (entry.type === 'opened') this.#origin = entry.forkedFrom
+      if (this.#records.length % momentInterval === 0) this.#moments.push(this.now)
+      if (entry.type === 'opened') this.origin = entry.forkedFrom
       // A snapshot does not change the state, even as the first record.
       const isFirst = this.base > 0 && record.seq === this.base + 1
       const done: SessionStep = {
         record,
         entry,
-        before: isFirst ? this.#now : earlier,
-        after: this.#now,
+        before: isFirst ? this.now : earlier,
+        after: this.now,
         transitionIds,
       }
       const row = createRow(done)
       this.rows.push(row)
-      if (session.run) this.#steps.set(session.runs, session.run.context.steps - this.#now.inherited.steps)
+      if (session.run) this.#steps.set(session.runs, session.run.context.steps - this.now.inherited.steps)
       this.#bars.addStep(done)
       this.#recordCall(done)
       recordGrants(this.#grants, done)
       this.#recordNames(done)
       this.#recordForkPoints(done, row)
     } catch (error) {
-      this.#problem = toStoreError(error, this.#id)
+      this.problem = toStoreError(error, this.#id)
     }
   }
 
   /** Another program may have written an impossible state. */
   #checkState(): void {
-    const fault = findSessionFault(this.#now.session)
+    const fault = findSessionFault(this.now.session)
     if (fault === null) return
     const text = `The log of session '${this.#id}' results in an impossible state (${fault}).`
-    this.#problem = new StoreError('corrupt_log', text, this.#id)
+    this.problem = new StoreError('corrupt_log', text, this.#id)
   }
 
   #recordCall({ record: { seq }, entry, before: { session } }: SessionStep): void {
@@ -262,7 +250,7 @@ export class SessionFold {
     if (this.#findRecord(seq) === undefined) return null
     const nearest = Math.floor((seq - this.base - 1) / momentInterval)
     let from = this.base + nearest * momentInterval
-    let moment = this.#moments[nearest] ?? this.#now
+    let moment = this.#moments[nearest] ?? this.now
     if (this.#last && this.#last.seq >= from && this.#last.seq < seq) ({ seq: from, moment } = this.#last)
     for (let next = from + 1; next < seq; next += 1) moment = this.#replayRecord(moment, next).after
     const step = this.#replayRecord(moment, seq)

@@ -10,10 +10,9 @@ import { StoreError, unknownSessionError } from '../core/sessions/store/store-er
 import { isSessionId } from '../core/sessions/store/session-id.js'
 import type { ListedSession, LogRecord } from '../core/sessions/store/store.js'
 import { isMachineSession } from '../core/sessions/log/machine-record.js'
-import type { FoldedSession } from '../core/sessions/fold-session.js'
 import type { ReadableStore } from './embedded-actors.js'
 import { type Origin, readOpening, SessionFold } from './session-fold.js'
-import { getOwnUsage, type Inherited } from './session-step.js'
+import { getOwnUsage, type Moment } from './session-step.js'
 import {
   KeptDigests,
   listLogFacts,
@@ -354,13 +353,11 @@ function summarizeFold(fold: SessionFold): LogSummary {
 
 const ignore = (): void => undefined
 
-interface ReadSession {
-  session: Readonly<FoldedSession>
-  inherited: Inherited
-  origin: Origin
-}
-
-function summarizeLog({ session, inherited, origin }: ReadSession): LogSummary {
+function summarizeLog({
+  session,
+  inherited,
+  origin,
+}: Omit<Moment, 'children'> & { origin: Origin }): LogSummary {
   const context = session.run?.context ?? null
   const usage = getOwnUsage({ session, inherited })
   return {

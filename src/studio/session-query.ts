@@ -1,6 +1,7 @@
 import { agentStates } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
 import { findNearestName } from '../core/base/text.js'
+import type { SessionRow } from './protocol.js'
 
 /** The statuses in list order. Sessions that wait for a person come first. */
 export const sessionStatuses = ['waiting', 'running', 'interrupted', 'sleeping', 'ended', 'damaged'] as const
@@ -57,11 +58,7 @@ export interface Findable {
   texts: readonly string[]
   /** Values by key, in lower case. */
   terms: Partial<Record<QueryKey, readonly string[]>>
-  cost: number | null
-  tokens: number
-  steps: number | null
-  duration: number
-  updatedAt: number
+  row: Pick<SessionRow, 'cost' | 'tokens' | 'steps' | 'duration' | 'updatedAt'>
 }
 
 export interface SessionQuery {
@@ -113,7 +110,7 @@ function readWord(word: string): Word {
     return { key, value, test: createTermTest(key, value) }
   }
   const comparison = readComparison(word)
-  if (comparison !== null) return { test: (session) => comparison.fits(session[comparison.measure]) }
+  if (comparison !== null) return { test: (session) => comparison.fits(session.row[comparison.measure]) }
   const wanted = normalizeText(word.replaceAll('"', ' ')).trim()
   return { test: ({ texts }) => texts.some((text) => text.includes(wanted)) }
 }
@@ -145,7 +142,7 @@ function readDate(name: 'since' | 'before', value: string): Word {
     const what = `'${value}' is not a valid date. Example: ${name}:2026-11-01.`
     throw new UsageError('invalid_option', what, 'q')
   }
-  return { test: ({ updatedAt }) => (name === 'since' ? updatedAt >= time : updatedAt < time) }
+  return { test: ({ row: { updatedAt } }) => (name === 'since' ? updatedAt >= time : updatedAt < time) }
 }
 
 /** Removes invisible characters too, such as bidirectional controls. */
@@ -193,7 +190,7 @@ export function readTerm(word: string): { name: string; value: string } | null {
 
 /** A comparison such as `cost>0.01`, `tokens<=2k` or `>1s`. Without a name, it compares the duration in seconds. */
 export interface Comparison {
-  measure: 'cost' | 'tokens' | 'steps' | 'duration'
+  measure: Exclude<keyof Findable['row'], 'updatedAt'>
   /** Durations are in milliseconds. An unknown value never matches. */
   fits: (value: number | null) => boolean
 }

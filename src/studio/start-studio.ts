@@ -95,27 +95,19 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
     throw configError(`stately.editor must be an address such as ${editorUrl}.`, 'stately.editor')
   const store = ownStore ?? (agent && internalsByAgent.get(agent)?.store)
   checkStore(store)
-  if (store === undefined) {
-    throw new ConfigError(
-      'invalid_config',
+  if (store === undefined)
+    throw configError(
       'startStudio() needs a store: startStudio({ store }), or an agent with a store.',
       'store',
     )
-  }
   if (agent && internalsByAgent.has(agent) && !internalsByAgent.get(agent)?.store) {
-    throw new ConfigError(
-      'invalid_config',
-      'This agent has no store, so it cannot resume stored sessions. Create it with createAgent({ store }).',
-      'agent',
-    )
+    const text =
+      'This agent has no store, so it cannot resume stored sessions. Create it with createAgent({ store }).'
+    throw configError(text, 'agent')
   }
   const runs: AttachedRuns = new AttachedRuns(
-    (text) => {
-      feed.emit(text)
-    },
-    () => {
-      feed.pollSoon()
-    },
+    (text) => feed.emit(text),
+    () => feed.pollSoon(),
   )
   const embedded = new EmbeddedActors()
   const library = new SessionLibrary(embedded.addTo(store), (id) => runs.has(id))
@@ -131,12 +123,11 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
     store,
   })
   const editor = stately && { url: stately.editor ?? editorUrl, withContext: stately.withContext === true }
-  const budgets = new BudgetViews(store)
   const views = new StudioViews(catalogue, actions, {
     store: title ?? 'sessions',
     machine,
     editor,
-    budgets,
+    budgets: new BudgetViews(store),
     savedViews: new SavedViews(viewsFile),
   })
   const prefetcher = new Prefetcher(library, catalogue)

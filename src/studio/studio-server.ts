@@ -83,12 +83,14 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
     if (route === null)
       throw new StatewrightError('not_found', `Nothing found at ${method} ${toShownText(path, 200)}.`)
     if (route.to === 'live') {
-      openFeed(parts, route, response)
-      return
+      response.writeHead(200, { ...commonHeaders, 'content-type': 'text/event-stream; charset=utf-8' })
+      // Reconnection delay in milliseconds.
+      response.write('retry: 1000\n\n')
+      return parts.feed.addViewer(response, route.id, route.after)
     }
     const body = route.method === 'POST' ? await readBody(request) : undefined
     parts.prefetcher.noteRequest()
-    const value = await resolveRoute(parts, route, body)
+    const value = await resolvers[route.to](parts, route as never, body)
     parts.prefetcher.noteRequest()
     if (route.method === 'POST') parts.feed.pollSoon()
     response
@@ -106,59 +108,32 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
   }
 }
 
-function resolveRoute(
-  { views, actions, prefetcher }: ServerParts,
-  route: Exclude<Route, { to: 'live' }>,
-  body: unknown,
-): Promise<object> {
-  switch (route.to) {
-    case 'chart':
-      return views.getChart()
-    case 'visits':
-      return views.getVisits()
-    case 'sessions':
-      return views.getSessions(route.list).then((view) => {
-        void prefetcher.prefetch(view.sessions)
-        return view
-      })
-    case 'session':
-      return views.getSession(route.id)
-    case 'end':
-      return views.getEnd(route.id)
-    case 'machine':
-      return views.getMachine(route.id)
-    case 'moment':
-      return views.getMoment(route.id, route.seq)
-    case 'request':
-      return views.getRequest(route.id, route)
-    case 'moments':
-      return views.getMoments(route.id, route)
-    case 'share':
-      return views.exportSession(route.id).then(async (session) => ({
-        content: await renderShared(session, route),
-      }))
-    case 'compare':
-      return views.compareSessions(route.a, route.b)
-    case 'marks':
-      return actions.markStep(route.id, parseRequest(markSchema, body))
-    case 'views':
-      return views.saveViews(parseRequest(savedViewsSchema, body))
-    case 'answers':
-      return actions.applyAnswer(route.id, parseRequest(answerSchema, body))
-    default:
-      return actions.fork(route.id, parseRequest(forkSchema, body))
-  }
-}
+type Resolved = Exclude<Route, { to: 'live' }>
 
-function openFeed(
-  { feed }: ServerParts,
-  route: Extract<Route, { to: 'live' }>,
-  response: ServerResponse,
-): void {
-  response.writeHead(200, { ...commonHeaders, 'content-type': 'text/event-stream; charset=utf-8' })
-  // Reconnection delay in milliseconds.
-  response.write('retry: 1000\n\n')
-  feed.addViewer(response, route.id, route.after)
+const resolvers: {
+  [R in Resolved as R['to']]: (parts: ServerParts, route: R, body: unknown) => Promise<object>
+} = {
+  chart: ({ views }) => views.getChart(),
+  visits: ({ views }) => views.getVisits(),
+  sessions: async ({ views, prefetcher }, { list }) => {
+    const view = await views.getSessions(list)
+    void prefetcher.prefetch(view.sessions)
+    return view
+  },
+  session: ({ views }, { id }) => views.getSession(id),
+  end: ({ views }, { id }) => views.getEnd(id),
+  machine: ({ views }, { id }) => views.getMachine(id),
+  moment: ({ views }, { id, seq }) => views.getMoment(id, seq),
+  request: ({ views }, route) => views.getRequest(route.id, route),
+  moments: ({ views }, route) => views.getMoments(route.id, route),
+  share: async ({ views }, route) => ({
+    content: await renderShared(await views.exportSession(route.id), route),
+  }),
+  compare: ({ views }, { a, b }) => views.compareSessions(a, b),
+  marks: ({ actions }, { id }, body) => actions.markStep(id, parseRequest(markSchema, body)),
+  views: ({ views }, _route, body) => views.saveViews(parseRequest(savedViewsSchema, body)),
+  answers: ({ actions }, { id }, body) => actions.applyAnswer(id, parseRequest(answerSchema, body)),
+  fork: ({ actions }, { id }, body) => actions.fork(id, parseRequest(forkSchema, body)),
 }
 
 function findFile(
@@ -166,18 +141,14 @@ function findFile(
   client: ClientCode | null,
   editor: string | undefined,
 ): { headers: Record<string, string>; body: string } | null {
-  const html = { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': pagePolicy(editor) }
-  switch (url) {
-    case '/':
-      return { headers: html, body: client ? pageHtml : unbuiltPageHtml }
-    case '/client.css':
-      return client && { headers: { 'content-type': 'text/css; charset=utf-8' }, body: client.style }
-    default: {
-      const script = client?.scripts.get(url)
-      if (script === undefined) return null
-      return { headers: { 'content-type': 'text/javascript; charset=utf-8' }, body: script }
-    }
-  }
+  const toFile = (kind: string, body: string | undefined, more = {}) =>
+    body === undefined ? null : { headers: { 'content-type': `text/${kind}; charset=utf-8`, ...more }, body }
+  if (url === '/')
+    return toFile('html', client ? pageHtml : unbuiltPageHtml, {
+      'content-security-policy': pagePolicy(editor),
+    })
+  if (url === '/client.css') return toFile('css', client?.style)
+  return toFile('javascript', client?.scripts.get(url))
 }
 
 /** A page on another port is same-site: the browser sends the cookie, and omits the origin for plain loads. */

@@ -8,7 +8,7 @@ import { unknownSessionError } from '../core/sessions/store/store-error.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { toMachineJson } from '../diagram/index.js'
 import { listStoredBudgets } from '../fleet/create-budget.js'
-import { type DrawnChart, countVisits, createChartView, drawChart } from './chart-view.js'
+import { countVisits, drawChart } from './chart-view.js'
 import { createCompareView } from './compare-sessions.js'
 import { type MomentOptions, createMomentView } from './moment-view.js'
 import { MomentPacker } from './pack-moments.js'
@@ -23,12 +23,11 @@ import type {
   PackedMoments,
   RequestView,
   SavedView,
-  SessionRow,
   SessionView,
   SessionsView,
   VisitsView,
 } from './protocol.js'
-import { SavedViews } from './saved-views.js'
+import type { SavedViews } from './saved-views.js'
 import { createRequestView } from './request-view.js'
 import { createMachineView } from './machine-view.js'
 import { formatTerm } from './session-query.js'
@@ -48,7 +47,13 @@ interface Range {
   latest?: number | undefined
 }
 
-type Editor = Omit<NonNullable<ChartView['editor']>, 'machine'>
+interface ViewParts {
+  store: string
+  machine: AnyMachine | undefined
+  editor?: Omit<NonNullable<ChartView['editor']>, 'machine'> | undefined
+  budgets?: BudgetViews
+  savedViews?: SavedViews
+}
 
 /** For reading logs before a list is shown, in milliseconds. The rest is sent live. */
 const readingMs = 100
@@ -66,40 +71,16 @@ export class StudioViews {
   readonly #library: SessionLibrary
   readonly #catalogue: SessionCatalogue
   readonly #actions: SessionActions
-  readonly #store: string
-  readonly #machine: AnyMachine | undefined
-  readonly #editor: Editor | undefined
-  readonly #budgets: BudgetViews | undefined
-  readonly #saved: SavedViews
-  #drawn: Promise<DrawnChart> | undefined
+  readonly #parts: ViewParts
+  #drawn: Promise<ChartView> | undefined
   readonly #counted = new Map<string, { head: number; visits: ReadonlyMap<string, number> }>()
   #counting: Promise<VisitsView> | undefined
 
-  constructor(
-    catalogue: SessionCatalogue,
-    actions: SessionActions,
-    {
-      store,
-      machine,
-      editor,
-      budgets,
-      savedViews,
-    }: {
-      store: string
-      machine: AnyMachine | undefined
-      editor?: Editor | undefined
-      budgets?: BudgetViews | undefined
-      savedViews?: SavedViews
-    },
-  ) {
+  constructor(catalogue: SessionCatalogue, actions: SessionActions, parts: ViewParts) {
     this.#catalogue = catalogue
     this.#library = catalogue.library
     this.#actions = actions
-    this.#store = store
-    this.#machine = machine
-    this.#editor = editor
-    this.#budgets = budgets
-    this.#saved = savedViews ?? new SavedViews(undefined)
+    this.#parts = parts
   }
 
   /** @throws {UsageError} `invalid_option` for an invalid query or order */
@@ -107,14 +88,14 @@ export class StudioViews {
     await this.#catalogue.refreshSoon(readingMs)
     const found = this.#catalogue.find(list)
     // Opening the budgets would create a store that does not exist yet.
-    const budgets = found.known === 0 ? [] : ((await this.#budgets?.read()) ?? [])
-    const views = await this.#saved.read()
-    return { store: this.#store, readOnly: this.#actions.readOnly, ...found, budgets, views }
+    const budgets = found.known === 0 ? [] : ((await this.#parts.budgets?.read()) ?? [])
+    const views = (await this.#parts.savedViews?.read()) ?? []
+    return { store: this.#parts.store, readOnly: this.#actions.readOnly, ...found, budgets, views }
   }
 
   /** @throws {StatewrightError} `store_unavailable` if the file cannot be written */
   async saveViews({ views }: { views: SavedView[] }): Promise<{ views: SavedView[] }> {
-    await this.#saved.write(views)
+    await this.#parts.savedViews?.write(views)
     return { views }
   }
 
@@ -160,7 +141,8 @@ export class StudioViews {
       otherAgent: this.#actions.describeOtherAgent(id, fold),
       isPart: fold.base > 0,
       verdict: createVerdict(fold),
-      parent: await this.#findParent(session),
+      // The store may not have the session that called this sub-agent.
+      parent: session.parent && ((await this.#library.findRow(session.parent))?.id ?? null),
       rows: fold.rows,
       bars: fold.bars.map((bar) =>
         isLost && bar.to === null && bar.status === 'running' ? { ...bar, status: 'interrupted' } : bar,
@@ -168,10 +150,6 @@ export class StudioViews {
       gaps: [...fold.gaps],
       forks: this.#library.listForks(id),
     }
-  }
-
-  async #findParent({ parent }: SessionRow): Promise<string | null> {
-    return parent !== null && (await this.#library.findRow(parent)) !== null ? parent : null
   }
 
   /** @throws {UsageError} `invalid_option` for a record that does not exist */
@@ -257,16 +235,17 @@ export class StudioViews {
   }
 
   async getChart(): Promise<ChartView> {
-    this.#drawn ??= drawChart(this.#machine)
-    const view = createChartView(await this.#drawn)
-    if (this.#editor === undefined) return view
-    const machine = JSON.parse(toMachineJson(this.#machine ?? agentMachine)) as object
-    return { ...view, editor: { ...this.#editor, machine } }
+    const { machine = agentMachine, editor } = this.#parts
+    this.#drawn ??= drawChart(machine)
+    const view = await this.#drawn
+    return editor
+      ? { ...view, editor: { ...editor, machine: JSON.parse(toMachineJson(machine)) as object } }
+      : view
   }
 
   /** Empty for a custom machine. */
   async getVisits(): Promise<VisitsView> {
-    if (this.#machine !== undefined) return { sessions: 0, counts: {} }
+    if (this.#parts.machine !== undefined) return { sessions: 0, counts: {} }
     this.#counting ??= this.#countVisits().finally(() => {
       this.#counting = undefined
     })

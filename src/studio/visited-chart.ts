@@ -1,5 +1,5 @@
 import { palette, toneColors } from '../diagram/look.js'
-import { escapeXml } from '../diagram/svg-parts.js'
+import { escapeXml, formatTransitions } from '../diagram/svg-parts.js'
 import type { ChartState, ChartTransition, ChartView } from './protocol.js'
 
 /**
@@ -7,6 +7,23 @@ import type { ChartState, ChartTransition, ChartView } from './protocol.js'
  * Uses the same classes and names as the overview. `visited` null draws all of it.
  */
 export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string> | null): string {
+  const placed = placeVisitedChart(chart, visited)
+  const [style = ''] = styleElement.exec(chart.sheets[0]?.svg ?? '') ?? []
+  const title = escapeXml(`${chart.id}, ${visited ? 'visited by this run' : 'the whole chart'}`)
+  return `<svg role="img" aria-label="${title}" viewBox="0 0 ${placed.width} ${placed.height}" data-width="${placed.width}" xmlns="http://www.w3.org/2000/svg">${style}${drawParts(placed)}</svg>`
+}
+
+export const drawParts = ({ boxes, rows }: PlacedChart): string =>
+  [...boxes.map(drawBox), ...rows.map(drawWay)].join('')
+
+export interface PlacedChart {
+  boxes: Box[]
+  rows: Row[]
+  width: number
+  height: number
+}
+
+export function placeVisitedChart(chart: ChartView, visited: ReadonlySet<string> | null): PlacedChart {
   const states = chart.states.filter(
     ({ path, type }) => (visited?.has(path) ?? path !== anywhere) && type !== 'history',
   )
@@ -15,21 +32,20 @@ export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string> 
   // Transitions from any state, such as a cancellation, are drawn above the last end state.
   if (transitions.some(({ source, target }) => source === anywhere && target))
     tops.splice(-1, 0, { path: anywhere, type: 'atomic' })
-  const lanes: Lanes = new Map()
   const boxes: Box[] = []
-  let y = 12
+  let height = 12
   const paths = states.map(({ path }) => path)
   for (const top of tops) {
-    const box = placeBox({ ...top, y }, paths, transitions)
+    const box = placeBox({ ...top, y: height }, paths, transitions)
     boxes.push(box)
-    y += box.height + boxGap
+    height += box.height + boxGap
   }
   const byPath = new Map(boxes.map((box) => [box.path, box]))
-  const ways = boxes.flatMap((box) => box.rows.flatMap((row) => drawWay(row, byPath.get(row.target), lanes)))
-  const width = boxWidth + edge * 2 + 14 + lanes.size * laneStep
-  const [style = ''] = styleElement.exec(chart.sheets[0]?.svg ?? '') ?? []
-  const title = escapeXml(`${chart.id}, ${visited ? 'visited by this run' : 'the whole chart'}`)
-  return `<svg role="img" aria-label="${title}" viewBox="0 0 ${width} ${y}" data-width="${width}" xmlns="http://www.w3.org/2000/svg">${style}${boxes.map(drawBox).join('')}${ways.join('')}</svg>`
+  // Lines to the same state share a lane.
+  const lanes = new Map<string, number>()
+  const rows = boxes.flatMap((box) => box.rows)
+  for (const row of rows) row.arrow = placeArrow(row, byPath.get(row.target), lanes)
+  return { boxes, rows, width: boxWidth + edge * 2 + 14 + lanes.size * laneStep, height }
 }
 
 /** The machine itself. Its transitions apply in every state. */
@@ -48,14 +64,22 @@ const headHeight = 28
 const laneStep = 11
 const columnGap = 20
 
-interface Row {
+export interface Row {
   ids: string[]
   words: string[]
   target: string
   y: number
+  /** The line to the target. Undefined if the target is not drawn. */
+  arrow?: Arrow | undefined
 }
 
-interface Part {
+export interface Arrow {
+  ids: string[]
+  d: string
+  head: string
+}
+
+export interface Part {
   path: string
   name: string
   x: number
@@ -65,13 +89,11 @@ interface Part {
   kind: 'chip' | 'column'
 }
 
-interface Box {
-  path: string
+export interface Box extends Omit<Part, 'name' | 'kind'> {
+  kind: 'box'
   type: string
-  y: number
-  height: number
   parts: Part[]
-  arrows: { ids: string[]; d: string; head: string }[]
+  arrows: Arrow[]
   rows: Row[]
 }
 
@@ -133,7 +155,7 @@ function placeBox(
     rows.push({ ...way, y: bottom + rowHeight / 2 })
     bottom += rowHeight
   }
-  return { path, type, y, height: bottom - y + 4, parts, arrows, rows }
+  return { path, type, kind: 'box', x: edge, y, width: boxWidth, height: bottom - y + 4, parts, arrows, rows }
 }
 
 const hasInner = (path: string, states: readonly string[]): boolean =>
@@ -202,17 +224,18 @@ function drawBox(box: Box): string {
   const isState = box.path !== anywhere
   const name = isState ? escapeXml(box.path) : 'From any state'
   const head = `<g${isState ? ` class="state ${kind}" data-state="${name}"` : ''}><rect x="${edge}" y="${y}" width="${boxWidth}" height="${box.height}" rx="8" fill="${fill}" stroke="${line}" stroke-width="1.4"/><text x="${edge + padding}" y="${y + 19}" fill="${palette.text}" ${font} font-size="13.5" font-weight="bold">${name}</text></g>`
-  const parts = box.parts.map(({ path, name, x, y: top, width, height, kind: of }) =>
-    of === 'column'
+  const parts = box.parts.map((part) => {
+    const { path, name, x, y: top, width, height } = part
+    return part.kind === 'column'
       ? `<g class="state compound" data-state="${escapeXml(path)}"><rect x="${x}" y="${top}" width="${width}" height="${height}" rx="6" fill="${palette.areas[1]}" stroke="${palette.rule}"/><text x="${x + 6}" y="${top + 16}" fill="${palette.text}" ${font} font-size="12.5" font-weight="bold">${escapeXml(name)}</text></g>`
-      : `<g class="state chip atomic" data-state="${escapeXml(path)}"><rect x="${x}" y="${top}" width="${width}" height="${height}" rx="5" fill="${palette.card}" stroke="${palette.rule}"/><text x="${x + 6}" y="${top + 15}" fill="${palette.text}" ${font} font-size="12">${escapeXml(name)}</text></g>`,
-  )
-  const arrows = box.arrows.map(
-    ({ ids, d, head: tip }) =>
-      `<g class="way" data-transition="${joinIds(ids)}"><path class="line" d="${d}" fill="none" stroke="${palette.line}" stroke-width="1.6"/><path class="head" d="${tip}" fill="${palette.line}"/></g>`,
-  )
-  return `${head}${parts.join('')}${arrows.join('')}`
+      : `<g class="state chip atomic" data-state="${escapeXml(path)}"><rect x="${x}" y="${top}" width="${width}" height="${height}" rx="5" fill="${palette.card}" stroke="${palette.rule}"/>${drawChipName(part, palette.text)}</g>`
+  })
+  return [head, ...parts, ...box.arrows.map((arrow) => drawArrow(arrow))].join('')
 }
+
+/** `look` follows the color, and can make the name bold. */
+export const drawChipName = ({ name, x, y }: Part, color: string, look = ''): string =>
+  `<text x="${x + 6}" y="${y + 15}" fill="${color}"${look} ${font} font-size="12">${escapeXml(name)}</text>`
 
 function getColors({ path, type }: Box): [fill: string, line: string] {
   if (type !== 'final') return [palette.areas[0], palette.line]
@@ -221,9 +244,6 @@ function getColors({ path, type }: Box): [fill: string, line: string] {
   const { fill, line } = toneColors[path === 'COMPLETED' ? 'success' : isError ? 'error' : 'limit']
   return [fill, line]
 }
-
-/** Lines to the same state share a lane. */
-type Lanes = Map<string, number>
 
 /** The number of characters that fit into a box. */
 const mostOfRow = 62
@@ -240,21 +260,28 @@ function formatConditions({ words, target }: Row): string {
   return two.length > mostOfRow ? show(1, mostOfRow) : two
 }
 
-function drawWay(row: Row, target: Box | undefined, lanes: Lanes): string[] {
-  const text = (isShown: boolean): string => {
-    const shown = formatConditions(row)
-    const title = `<title>${escapeXml(`${row.words.join('\n')}\n→ ${row.target}`)}</title>`
-    return `<g class="${isShown ? 'told ' : ''}word" data-transition="${joinIds(row.ids)}">${title}<text x="${edge + padding}" y="${row.y + 4}" fill="${palette.quiet}" ${font} font-size="12">${escapeXml(shown)}</text></g>`
-  }
-  if (!target) return [text(true)]
-  const at = lanes.get(row.target) ?? lanes.size
-  lanes.set(row.target, at)
+function placeArrow(
+  { ids, target, y }: Row,
+  box: Box | undefined,
+  lanes: Map<string, number>,
+): Arrow | undefined {
+  if (!box) return undefined
+  const at = lanes.get(target) ?? lanes.size
+  lanes.set(target, at)
   const lane = edge + boxWidth + 14 + at * laneStep
-  const end = target.y + 14 + (at % 3) * 5
+  const end = box.y + 14 + (at % 3) * 5
   const x = edge + boxWidth
-  return [
-    `<g class="way" data-transition="${joinIds(row.ids)}"><path class="line" d="M${x - 6},${row.y}H${lane}V${end}H${x + 7}" fill="none" stroke="${palette.line}" stroke-width="1.6"/><path class="head" d="M${x},${end}l8,-4v8z" fill="${palette.line}"/>${text(false)}</g>`,
-  ]
+  return { ids, d: `M${x - 6},${y}H${lane}V${end}H${x + 7}`, head: `M${x},${end}l8,-4v8z` }
 }
 
-const joinIds = (ids: readonly string[]): string => escapeXml(ids.join('\n')).replaceAll('\n', '&#10;')
+export const drawWords = (row: Row, color: string): string =>
+  `<text x="${edge + padding}" y="${row.y + 4}" fill="${color}" ${font} font-size="12">${escapeXml(formatConditions(row))}</text>`
+
+function drawWay(row: Row): string {
+  const title = `<title>${escapeXml(`${row.words.join('\n')}\n→ ${row.target}`)}</title>`
+  const words = `<g class="${row.arrow ? '' : 'told '}word" ${formatTransitions(row.ids)}>${title}${drawWords(row, palette.quiet)}</g>`
+  return row.arrow ? drawArrow(row.arrow, words) : words
+}
+
+const drawArrow = ({ ids, d, head }: Arrow, words = ''): string =>
+  `<g class="way" ${formatTransitions(ids)}><path class="line" d="${d}" fill="none" stroke="${palette.line}" stroke-width="1.6"/><path class="head" d="${head}" fill="${palette.line}"/>${words}</g>`

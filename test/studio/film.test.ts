@@ -4,7 +4,8 @@ import { forkSession } from '../../src/core/sessions/fork-session.js'
 import { memoryStore } from '../../src/index.js'
 import { createSessionData, exportSession } from '../../src/studio/export-session.js'
 import { drawFilm, listScenes } from '../../src/studio/session-film.js'
-import { drawVisited } from '../../src/studio/session-card.js'
+import { listVisited } from '../../src/studio/session-card.js'
+import { drawVisitedChart } from '../../src/studio/visited-chart.js'
 import { paths } from '../../src/studio/routes.js'
 import type { ExportedSession, RecordRow, SharedView } from '../../src/studio/protocol.js'
 import { createPlace } from '../cli/kept.js'
@@ -209,7 +210,7 @@ test('a card and a film draw the reason for the end in any state, and highlight 
   await run.result
   await close()
   const data = await createSessionData(store, 's')
-  const picture = drawVisited(data)
+  const picture = drawVisitedChart(data.chart, listVisited(data)).replaceAll(/<title>[^<]*<\/title>/g, '')
   expect(picture).toContain('>From any state</text>')
   expect(picture).toContain('>CANCEL → CANCELLED</text>')
   // A line leads from there to the end state below.

@@ -230,11 +230,7 @@ it('refuses invalid input: too long, not a date, not an order', async () => {
 const findable = (text: string): Findable => ({
   texts: [normalizeText(text)],
   terms: { tool: [text.toLowerCase()] },
-  cost: null,
-  tokens: 0,
-  steps: null,
-  duration: 0,
-  updatedAt: 0,
+  row: { cost: null, tokens: 0, steps: null, duration: 0, updatedAt: 0 },
 })
 
 it('matches special characters literally, and ignores invisible ones', () => {

@@ -1,8 +1,8 @@
-import { createChartView, drawChart } from '../../src/studio/chart-view.js'
+import { drawChart } from '../../src/studio/chart-view.js'
 import { drawVisitedChart } from '../../src/studio/visited-chart.js'
 
 test('each row of the whole chart states whole conditions and its target, and fits into its box', async () => {
-  const svg = drawVisitedChart(createChartView(await drawChart()), null)
+  const svg = drawVisitedChart(await drawChart(), null)
   const rows = Array.from(svg.matchAll(/<title>([^]*?)\n→ (\w+)<\/title><text [^>]*>([^<]*)</g))
   expect(rows.length).toBeGreaterThan(20)
   for (const [, title = '', target = '', shown = ''] of rows) {

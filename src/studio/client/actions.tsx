@@ -6,16 +6,15 @@ import { formatCount } from '../../core/format/format-words.js'
 import { listChoices } from '../../core/sessions/elicitation-answer.js'
 import type { Answer, CallTarget, GrantView, MomentView, PendingView } from '../protocol.js'
 import { formatJson, formatError } from './format.js'
+import { Check } from './loading.js'
 
 interface ActionsProps {
   moment: MomentView
   isAsleep: boolean
   /** Set only at the last record, and only if one of the run's questions can expire. */
   now: number | undefined
-  /** Why no action is possible. Null if actions are possible. */
   readOnly: string | null
   hasResume: boolean
-  /** The warning in `SessionView.otherAgent`, or null. */
   otherAgent: string | null
   onAnswer: (answer: Answer) => Promise<void>
 }
@@ -139,14 +138,9 @@ function PendingCard({ call, now = 0, may, isBusy, send }: PendingProps) {
       </label>
       {isWrong && text !== '' && <p class="refusal">Not valid JSON.</p>}
       {canDecide && call.isGrantable && may.has('approve') && (
-        <label>
-          <input
-            type="checkbox"
-            checked={isGranted}
-            onChange={(event) => setGranted(event.currentTarget.checked)}
-          />
+        <Check isOn={isGranted} onChange={setGranted}>
           Also approve later calls with these arguments
-        </label>
+        </Check>
       )}
       <div class="buttons">
         {isLate && may.has('approve') && (
@@ -171,22 +165,24 @@ function PendingCard({ call, now = 0, may, isBusy, send }: PendingProps) {
           </button>
         )}
         {canDecide && may.has('reject') && (
-          <button
-            disabled={isBusy}
-            onClick={() => send({ type: 'reject', ...target, ...(why.trim() !== '' && { why: why.trim() }) })}
-          >
-            Reject
-          </button>
-        )}
-        {canDecide && may.has('reject') && (
-          <input
-            type="text"
-            class="why"
-            placeholder="Reason (if rejecting)"
-            aria-label="Reason (if rejecting)"
-            value={why}
-            onInput={(event) => setWhy(event.currentTarget.value)}
-          />
+          <>
+            <button
+              disabled={isBusy}
+              onClick={() =>
+                send({ type: 'reject', ...target, ...(why.trim() !== '' && { why: why.trim() }) })
+              }
+            >
+              Reject
+            </button>
+            <input
+              type="text"
+              class="why"
+              placeholder="Reason (if rejecting)"
+              aria-label="Reason (if rejecting)"
+              value={why}
+              onInput={(event) => setWhy(event.currentTarget.value)}
+            />
+          </>
         )}
         {needs === 'client' && may.has('toolOutput') && (
           <button
@@ -258,12 +254,7 @@ function SayForm({
   isPaused,
   isBusy,
   send,
-}: {
-  type: 'reply' | 'steer'
-  isPaused: boolean
-  isBusy: boolean
-  send: PendingProps['send']
-}) {
+}: Pick<PendingProps, 'isBusy' | 'send'> & { type: 'reply' | 'steer'; isPaused: boolean }) {
   const [text, setText] = useState('')
   const submit = (event: Event): void => {
     event.preventDefault()
@@ -296,10 +287,8 @@ function SayForm({
   )
 }
 
-interface ElicitationProps {
+interface ElicitationProps extends Pick<PendingProps, 'isBusy' | 'send'> {
   call: PendingView & { elicitation: NonNullable<PendingView['elicitation']> }
-  isBusy: boolean
-  send: (answer: Answer) => Promise<void>
 }
 
 /** The text of the question is framed, so that it is not mistaken for the studio's own text. */
@@ -318,14 +307,16 @@ function ElicitationCard({ call, isBusy, send }: ElicitationProps) {
       </header>
       <blockquote>{message}</blockquote>
       {fields.map(([key, field]) => (
-        <FieldInput
-          key={key}
-          name={key}
-          field={field}
-          isRequired={schema?.required?.includes(key) === true}
-          value={content[key]}
-          onValue={(value) => setContent((before) => withValue(before, key, value))}
-        />
+        <label key={key}>
+          {field.title ?? key}
+          {schema?.required?.includes(key) === true ? '' : ' (optional)'}
+          {field.description !== undefined && <small> {field.description}</small>}
+          <FieldInput
+            field={field}
+            value={content[key]}
+            onValue={(value) => setContent((before) => withValue(before, key, value))}
+          />
+        </label>
       ))}
       {url !== undefined && (
         <p>
@@ -378,26 +369,12 @@ function withValue(before: Content, key: string, value: ElicitationValue | undef
 }
 
 interface FieldProps {
-  name: string
   field: ElicitationField
-  isRequired: boolean
   value: ElicitationValue | undefined
   onValue: (value: ElicitationValue | undefined) => void
 }
 
-function FieldInput({ name, field, isRequired, value, onValue }: FieldProps) {
-  const { title = name, description } = field
-  return (
-    <label>
-      {title}
-      {isRequired ? '' : ' (optional)'}
-      {description !== undefined && <small> {description}</small>}
-      <ValueInput field={field} value={value} onValue={onValue} />
-    </label>
-  )
-}
-
-function ValueInput({ field, value, onValue }: Pick<FieldProps, 'field' | 'value' | 'onValue'>) {
+function FieldInput({ field, value, onValue }: FieldProps) {
   const choices = listChoices(field)
   if (choices)
     return (

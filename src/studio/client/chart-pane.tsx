@@ -237,7 +237,6 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
   )
 }
 
-/** How often stored sessions entered or passed through a state. */
 export function countStateVisits(
   { transitions }: Pick<ChartView, 'transitions'>,
   { counts }: VisitsView,

@@ -29,15 +29,7 @@ export function CompareScreen({ source, a, b }: { source: Source; a: string; b: 
     const timer = setTimeout(both.reload, followMs)
     return () => clearTimeout(timer)
   }, [isAtWork, both.value])
-  if (both.error !== null && !both.value) {
-    return (
-      <Trouble error={both.error} onRetry={both.reload}>
-        <a class="button" href="#/">
-          All sessions
-        </a>
-      </Trouble>
-    )
-  }
+  if (both.error !== null && !both.value) return <Trouble error={both.error} onRetry={both.reload} hasLink />
   if (!both.value || !chart.value) return <Loading what="Comparing" />
   const view = both.value
   const folded = view.steps.findIndex(({ isSame }) => !isSame)
@@ -173,12 +165,11 @@ function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; i
         <tbody>
           <tr>
             <th scope="row">State</th>
-            <td>
-              <StatePill state={view.a.verdict.state} isAsleep={view.a.session.status === 'sleeping'} />
-            </td>
-            <td>
-              <StatePill state={view.b.verdict.state} isAsleep={view.b.session.status === 'sleeping'} />
-            </td>
+            {[view.a, view.b].map(({ verdict, session }) => (
+              <td key={session.id}>
+                <StatePill state={verdict.state} isAsleep={session.status === 'sleeping'} />
+              </td>
+            ))}
             <td>{view.a.verdict.state === view.b.verdict.state ? 'same' : 'differs'}</td>
           </tr>
           {rows.map(([name, ...cells]) => (

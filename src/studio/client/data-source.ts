@@ -15,36 +15,14 @@ import type {
   SessionsView,
   SessionView,
   SharedView,
-  ShareForm,
   VisitsView,
 } from '../protocol.js'
 import type { MarkRequest } from '../requests.js'
 import { loadOnce } from '../../core/base/platform.js'
 import { type ListRequest, paths } from '../routes.js'
 
-export interface Source {
-  /** Whether the source is an exported file, which has one session and is read-only. */
-  isFile: boolean
-  chart(): Promise<ChartView>
-  sessions: (list: Partial<ListRequest>) => Promise<SessionsView>
-  visits(): Promise<VisitsView>
-  end(id: string): Promise<EndView>
-  session: (id: string) => Promise<SessionView>
-  /** Loads the session of a machine. An exported file has no such session. */
-  machine: (id: string) => Promise<MachineView>
-  /** `all` includes the messages of earlier requests. An exported file has no requests. */
-  request: (id: string, seq: number, all: boolean) => Promise<RequestView>
-  /** `latest` is the minimum number of last messages that each moment contains. */
-  moments: (id: string, from: number, to: number, latest?: number) => Promise<PackedMoments>
-  compare(a: string, b: string): Promise<CompareView>
-  share: (id: string, as: { form: ShareForm; texts: boolean }) => Promise<SharedView>
-  saveViews(views: readonly SavedView[]): Promise<unknown>
-  answer(id: string, answer: Answer): Promise<Done>
-  fork(id: string, request: ForkRequest): Promise<Done>
-  mark(id: string, request: MarkRequest): Promise<Done>
-  /** Returns an unsubscribe function. */
-  live(session: { id: string; after: number } | null, onMessage: (message: LiveMessage) => void): () => void
-}
+/** A server or an exported file. */
+export type Source = ReturnType<typeof createServerSource>
 
 /** An error from the server, or `unreachable`. */
 export class SourceError extends Error {
@@ -57,24 +35,29 @@ export class SourceError extends Error {
   }
 }
 
-export function createServerSource(): Source {
+export function createServerSource() {
   return {
+    /** Whether the source is an exported file, which has one session and is read-only. */
     isFile: false,
     chart: loadOnce(() => getJson<ChartView>(paths.chart)),
-    sessions: (list) => getJson(paths.found(list)),
-    visits: () => getJson(paths.visits),
-    end: (id) => getJson(paths.end(id)),
-    session: (id) => getJson(paths.session(id)),
-    machine: (id) => getJson(paths.machine(id)),
-    request: (id, seq, all) => getJson(paths.request(id, seq, all)),
-    moments: (id, from, to, latest) => getJson(paths.moments(id, from, to, latest)),
-    compare: (a, b) => getJson(paths.compare(a, b)),
-    share: (id, as) => getJson(paths.share(id, as)),
-    saveViews: (views) => postJson(paths.views, { views }),
-    answer: (id, answer) => postJson(paths.answers(id), answer),
-    fork: (id, request) => postJson(paths.fork(id), request),
-    mark: (id, request) => postJson(paths.marks(id), request),
-    live: (session, onMessage) => {
+    sessions: (list: Partial<ListRequest>) => getJson<SessionsView>(paths.found(list)),
+    visits: () => getJson<VisitsView>(paths.visits),
+    end: (id: string) => getJson<EndView>(paths.end(id)),
+    session: (id: string) => getJson<SessionView>(paths.session(id)),
+    machine: (id: string) => getJson<MachineView>(paths.machine(id)),
+    request: (...of: Parameters<typeof paths.request>) => getJson<RequestView>(paths.request(...of)),
+    moments: (...of: Parameters<typeof paths.moments>) => getJson<PackedMoments>(paths.moments(...of)),
+    compare: (a: string, b: string) => getJson<CompareView>(paths.compare(a, b)),
+    share: (...of: Parameters<typeof paths.share>) => getJson<SharedView>(paths.share(...of)),
+    saveViews: (views: readonly SavedView[]) => postJson<unknown>(paths.views, { views }),
+    answer: (id: string, answer: Answer) => postJson<Done>(paths.answers(id), answer),
+    fork: (id: string, request: ForkRequest) => postJson<Done>(paths.fork(id), request),
+    mark: (id: string, request: MarkRequest) => postJson<Done>(paths.marks(id), request),
+    /** Returns an unsubscribe function. */
+    live: (
+      session: { id: string; after: number } | null,
+      onMessage: (message: LiveMessage) => void,
+    ): (() => void) => {
       const address = session ? paths.live(session.id, session.after) : paths.live()
       const events = new EventSource(`.${address}`)
       let isLost = false

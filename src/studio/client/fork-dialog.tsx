@@ -1,8 +1,8 @@
-import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { TextEdit, ForkRequest, MomentView, RecordRow } from '../protocol.js'
 import { shorten } from '../../core/format/format-words.js'
-import { Refusal } from './loading.js'
+import { Fact } from './json-tree.js'
+import { Check, Refusal } from './loading.js'
 import { formatJson, formatError } from './format.js'
 import type { RunStep } from './run-steps.js'
 import { type Choice, describeFork, findDefault, listChanges, type WhatIf } from './what-if.js'
@@ -17,7 +17,6 @@ interface ForkProps {
   moment: MomentView | null
   rows: readonly RecordRow[]
   steps: readonly RunStep[]
-  /** The warning in `SessionView.otherAgent`, or null. */
   otherAgent: string | null
   onFork: (request: ForkRequest, wanted: WhatIf | null) => Promise<void>
   onClose: () => void
@@ -69,7 +68,7 @@ function ForkForm(props: FormProps) {
   const place = rows.findIndex((row) => row.seq === seq)
   const canRun = forkableStates.has(rows[place]?.state ?? '')
   const dialog = useRef<HTMLDialogElement>(null)
-  const { title, label, before } = wanted === null ? plainFork(seq) : describeWanted(wanted)
+  const { title, label, before } = describeWanted(wanted, seq)
   const call = wanted !== null && 'call' in wanted ? wanted.call : undefined
   const decided = wanted !== null && 'decided' in wanted ? wanted : null
   const [text, setText] = useState(before)
@@ -191,56 +190,23 @@ function ForkForm(props: FormProps) {
 function CallFacts({ call: { name, arguments: input, result } }: { call: NonNullable<WhatIf['call']> }) {
   return (
     <dl class="facts call-facts">
-      <div>
-        <dt>Call</dt>
-        <dd>
-          <code>
-            {name} {formatJson(input)}
-          </code>
-        </dd>
-      </div>
+      <Fact name="Call">
+        <code>
+          {name} {formatJson(input)}
+        </code>
+      </Fact>
       {result !== null && (
-        <div>
-          <dt>Result</dt>
-          <dd>
-            <code>{shorten(result, 400)}</code>
-          </dd>
-        </div>
+        <Fact name="Result">
+          <code>{shorten(result, 400)}</code>
+        </Fact>
       )}
     </dl>
   )
 }
 
-function Check({
-  isOn,
-  onChange,
-  children,
-}: {
-  isOn: boolean
-  onChange: (isOn: boolean) => void
-  children: ComponentChildren
-}) {
-  return (
-    <label class="check">
-      <input type="checkbox" checked={isOn} onChange={(event) => onChange(event.currentTarget.checked)} />
-      {children}
-    </label>
-  )
-}
-
-interface Words {
-  title: string
-  label: string
-  before: string
-}
-
-const plainFork = (seq: number): Words => ({
-  title: `What if the run continued from record ${seq} again?`,
-  label: '',
-  before: '',
-})
-
-function describeWanted(wanted: WhatIf): Words {
+function describeWanted(wanted: WhatIf | null, seq: number): Record<'title' | 'label' | 'before', string> {
+  if (wanted === null)
+    return { title: `What if the run continued from record ${seq} again?`, label: '', before: '' }
   if ('decided' in wanted)
     return {
       title: `What if ${wanted.call.name} were decided differently?`,

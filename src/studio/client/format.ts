@@ -48,28 +48,22 @@ export function joinNames(names: readonly string[], times = ' ×'): string {
     .join(', ')
 }
 
-export function getTone(state: string | null): 'good' | 'limit' | 'bad' | 'wait' | 'off' | 'busy' {
-  switch (state) {
-    case 'COMPLETED':
-      return 'good'
-    case 'MAX_STEPS':
-    case 'TIMED_OUT':
-    case 'BUDGET_EXCEEDED':
-      return 'limit'
-    case 'ERROR':
-    case 'BLOCKED':
-      return 'bad'
-    case 'WAITING_FOR_INPUT':
-    case 'PAUSED':
-    case 'SLEEPING':
-      return 'wait'
-    case 'CANCELLED':
-    case null:
-      return 'off'
-    default:
-      return 'busy'
-  }
-}
+export type Tone = 'good' | 'limit' | 'bad' | 'wait' | 'off' | 'busy'
+
+const tones = new Map<string, Tone>([
+  ['COMPLETED', 'good'],
+  ['MAX_STEPS', 'limit'],
+  ['TIMED_OUT', 'limit'],
+  ['BUDGET_EXCEEDED', 'limit'],
+  ['ERROR', 'bad'],
+  ['BLOCKED', 'bad'],
+  ['WAITING_FOR_INPUT', 'wait'],
+  ['PAUSED', 'wait'],
+  ['SLEEPING', 'wait'],
+  ['CANCELLED', 'off'],
+])
+
+export const getTone = (state: string | null): Tone => tones.get(state ?? 'CANCELLED') ?? 'busy'
 
 const lineLength = 64
 

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 
 interface JsonProps {
@@ -23,7 +24,11 @@ export function JsonTree({ value, changed = [], path = '', name, depth = 0 }: Js
     return (
       <div class={`json-leaf${mark}`}>
         {label}
-        <Leaf value={value} />
+        {typeof value === 'string' ? (
+          <LongText text={value} class="json-text" />
+        ) : (
+          <span class="json-value">{String(value)}</span>
+        )}
       </div>
     )
   }
@@ -72,11 +77,6 @@ export function JsonTree({ value, changed = [], path = '', name, depth = 0 }: Js
   )
 }
 
-function Leaf({ value }: { value: unknown }) {
-  if (typeof value === 'string') return <LongText text={value} class="json-text" />
-  return <span class="json-value">{String(value)}</span>
-}
-
 export function CodeText({ text, class: kind, first = 800 }: Parameters<typeof LongText>[0]) {
   return (
     <pre tabIndex={0} class={kind}>
@@ -105,5 +105,14 @@ export function LongText({
         </button>
       )}
     </span>
+  )
+}
+
+export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
   )
 }

@@ -48,12 +48,12 @@ export function Trouble({
   error,
   onRetry,
   isPart = false,
-  children,
+  hasLink = false,
 }: {
   error: unknown
   onRetry?: () => void
   isPart?: boolean
-  children?: ComponentChildren
+  hasLink?: boolean
 }) {
   const code = error instanceof SourceError ? error.code : ''
   const title = titles[code] ?? 'Cannot be shown'
@@ -63,12 +63,18 @@ export function Trouble({
       <p>{formatError(error)}</p>
       <div class="buttons">
         {onRetry && <button onClick={onRetry}>Try again</button>}
-        {children}
+        {hasLink && <AllSessions />}
       </div>
     </div>
   )
   return isPart ? alert : <main>{alert}</main>
 }
+
+export const AllSessions = () => (
+  <a class="button" href="#/">
+    All sessions
+  </a>
+)
 
 const titles: Record<string, string> = {
   unreachable: 'Cannot reach the studio',
@@ -113,5 +119,22 @@ export function Refusal({ text }: { text: string }) {
     <p class="refusal" role="alert">
       {text}
     </p>
+  )
+}
+
+export function Check({
+  isOn,
+  onChange,
+  children,
+}: {
+  isOn: boolean
+  onChange: (isOn: boolean) => void
+  children: ComponentChildren
+}) {
+  return (
+    <label class="check">
+      <input type="checkbox" checked={isOn} onChange={(event) => onChange(event.currentTarget.checked)} />
+      {children}
+    </label>
   )
 }

@@ -29,7 +29,6 @@ const names: Record<ShownMessage['role'], string> = {
   system: 'Loop',
 }
 
-/** The reasons why the loop sends a message to the model. */
 const loopReasons: Readonly<Record<string, string>> = {
   max_tokens_recovery: 'asks for the rest of a truncated answer',
   output_repair: 'asks for an answer that matches the schema',

@@ -37,7 +37,6 @@ export function useWrittenAddress(hash: string | null): void {
   }, [hash])
 }
 
-/** Makes control and bidirectional characters visible. */
 export function showControls(text: string): string {
   return text.replaceAll(
     unseen,

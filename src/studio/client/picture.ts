@@ -1,4 +1,4 @@
-import type { ChartTransition } from '../protocol.js'
+import type { ChartTransition, RecordRow } from '../protocol.js'
 import { listAncestors } from './timeline-layout.js'
 
 const allowedElements = new Set(
@@ -87,15 +87,7 @@ export class Picture {
     this.#trail.setAttribute('class', 'trail')
     this.#token = document.createElementNS(svgSpace, 'g')
     this.#token.setAttribute('class', 'token')
-    for (const [kind, radius] of [
-      ['halo', 13],
-      ['core', 6.5],
-    ] as const) {
-      const circle = document.createElementNS(svgSpace, 'circle')
-      circle.setAttribute('class', kind)
-      circle.setAttribute('r', String(radius))
-      this.#token.append(circle)
-    }
+    this.#token.innerHTML = '<circle class="halo" r="13"/><circle class="core" r="6.5"/>'
     this.#layer.append(this.#trail, this.#token)
   }
 
@@ -140,11 +132,7 @@ export class Picture {
   }
 
   moveToken(
-    {
-      from,
-      to,
-      transitionIds,
-    }: { from: readonly string[]; to: readonly string[]; transitionIds: readonly string[] },
+    { from, to, transitionIds }: Pick<RecordRow, 'from' | 'to' | 'transitionIds'>,
     { transitions, ms }: { transitions: ReadonlyMap<string, ChartTransition>; ms: number },
   ): void {
     this.#stop?.()
@@ -161,7 +149,7 @@ export class Picture {
       end,
     ].filter((point) => point !== null)
     this.#trail.setAttribute('d', toPath(points))
-    this.#stop = walkToken({ trail: this.#trail, token: this.#token, end, ms })
+    this.#stop = walkToken(this.#trail, this.#token, end, ms)
   }
 
   findBox(state: string): DOMRect | null {
@@ -253,17 +241,7 @@ function toPath(points: readonly Point[]): string {
 }
 
 /** Returns a function that skips to the end. */
-function walkToken({
-  trail,
-  token,
-  end,
-  ms,
-}: {
-  trail: SVGPathElement
-  token: SVGElement
-  end: Point
-  ms: number
-}): (() => void) | null {
+function walkToken(trail: SVGPathElement, token: SVGElement, end: Point, ms: number): (() => void) | null {
   const put = (x: number, y: number): void => token.setAttribute('transform', `translate(${x},${y})`)
   trail.removeAttribute('stroke-dasharray')
   trail.removeAttribute('stroke-dashoffset')

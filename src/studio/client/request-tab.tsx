@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { formatCount, formatMoney } from '../../core/format/format-words.js'
 import type { RequestView } from '../protocol.js'
 import { formatJson } from './format.js'
-import { CodeText, JsonTree, LongText } from './json-tree.js'
+import { CodeText, Fact, JsonTree, LongText } from './json-tree.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 
 interface RequestProps {
@@ -109,15 +109,6 @@ function Part({ name, status, children }: { name: string; status?: string; child
         {status !== undefined && <span class="call-status">{status}</span>}
       </div>
       {children}
-    </div>
-  )
-}
-
-export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
     </div>
   )
 }

@@ -4,7 +4,15 @@ import { formatCount, formatDuration, formatMoney, getCachedPercent } from '../.
 import { formatCost } from '../costs.js'
 import type { RecordRow, SessionRow, SessionView, VerdictView } from '../protocol.js'
 import { isFailed } from '../session-query.js'
-import { formatShort, formatStatePath, formatWord, getTone, compareAddress, formatError } from './format.js'
+import {
+  formatShort,
+  formatStatePath,
+  formatWord,
+  getTone,
+  type Tone,
+  compareAddress,
+  formatError,
+} from './format.js'
 import { Icon, type IconName } from './icons.js'
 import { Refusal } from './loading.js'
 import { showTabs } from './run-hooks.js'
@@ -22,7 +30,6 @@ export function RunHead({
   row: RecordRow
   step: RunStep | undefined
   onFork: (() => void) | null
-  /** Why forks are not possible. Null if they are possible. */
   readOnly: string | null
   children: ComponentChildren
 }) {
@@ -108,12 +115,9 @@ export function RowPill({ row: { status, value, state } }: { row: SessionRow }) 
 interface VerdictProps {
   view: SessionView
   steps: readonly RunStep[]
-  /** The current time while the run is active. Otherwise undefined. */
   now: number | undefined
-  /** Opens the fork dialog at a record. Null when forks are not possible. */
   onFork: ((seq: number) => void) | null
   onShare: (() => Promise<void>) | null
-  /** The warning in `SessionView.otherAgent`, or null. */
   otherAgent: string | null
   onResume: (() => Promise<void>) | null
   onPlace: (place: number) => void
@@ -184,7 +188,7 @@ export function VerdictStrip(props: VerdictProps) {
 
 const iconsByState: Record<string, IconName> = { TIMED_OUT: 'time', MAX_STEPS: 'steps' }
 
-const icons: Record<ReturnType<typeof getTone>, IconName> = {
+const icons: Record<Tone, IconName> = {
   good: 'ok',
   limit: 'budget',
   bad: 'error',
@@ -243,6 +247,7 @@ function listChips(
     rows.flatMap((row, place) => (isMeant(row) ? [place] : []))
   const flagged = (flag: RecordRow['flags'][number]): number[] =>
     placesWith(({ flags }) => flags.includes(flag))
+  const { inputTokens, cachedTokens } = verdict
   const failures = rows.flatMap(({ calls }) => calls.filter(isFailed))
   const retries = flagged('retry')
   const guards = (
@@ -282,7 +287,8 @@ function listChips(
       name: 'tokens',
       children: (
         <>
-          <Tokens total={rows.at(-1)?.tokens ?? 0} verdict={verdict} />
+          <strong>{formatShort(rows.at(-1)?.tokens ?? 0)}</strong> tokens,{' '}
+          {getCachedPercent({ inputTokens, cachedInputTokens: cachedTokens })}% cached
           {inherited && `, plus ${formatShort(inherited.tokens)} from the original`}
         </>
       ),
@@ -346,15 +352,6 @@ function Times({ shares }: { shares: TimeShares }) {
         ))}
       </span>
       {parts.map(([name, percent]) => `${name} ${percent}%`).join(' · ')}
-    </>
-  )
-}
-
-function Tokens({ total, verdict: { inputTokens, cachedTokens } }: { total: number; verdict: VerdictView }) {
-  const cached = getCachedPercent({ inputTokens, cachedInputTokens: cachedTokens })
-  return (
-    <>
-      <strong>{formatShort(total)}</strong> tokens, {cached}% cached
     </>
   )
 }

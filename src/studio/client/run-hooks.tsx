@@ -95,15 +95,11 @@ export function useLive(
   source: Source,
   id: string,
   after: number | null,
-  { onMessage }: { onMessage: (message: LiveMessage) => void },
+  onMessage: (message: LiveMessage) => void,
 ): void {
-  const latest = useRef(onMessage)
-  latest.current = onMessage
+  const latest = useLatest(onMessage)
   const isOff = after === null
-  useEffect(
-    () => (after === null ? undefined : source.live({ id, after }, (message) => latest.current(message))),
-    [source, id, isOff],
-  )
+  useEffect(() => (after === null ? undefined : source.live({ id, after }, latest)), [source, id, isOff])
 }
 
 /** Handles the keys of a screen, except in input fields. */

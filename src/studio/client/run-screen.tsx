@@ -6,7 +6,7 @@ import { isRequestEnd } from '../session-query.js'
 import type { WhatIf } from './what-if.js'
 import { ChartPane } from './chart-pane.js'
 import { listStates, findStepStart, mergeBars, mergeRows } from './timeline-layout.js'
-import { createLazyScreen, Loading, loadPart, Trouble, useLoaded } from './loading.js'
+import { AllSessions, createLazyScreen, Loading, loadPart, Trouble, useLoaded } from './loading.js'
 import { MomentCache } from './moment-cache.js'
 import { useOpenedSession } from './session-data.js'
 import type { ShareDialog } from './share-dialog.js'
@@ -66,11 +66,8 @@ export function RunScreen({ source, id, seq, onProblem }: RunProps) {
           chart.reload()
           session.reload()
         }}
-      >
-        <a class="button" href="#/">
-          All sessions
-        </a>
-      </Trouble>
+        hasLink
+      />
     )
   }
   if (!session.value || !chart.value) return <Loading what="Loading the session" />
@@ -80,9 +77,7 @@ export function RunScreen({ source, id, seq, onProblem }: RunProps) {
       <main class="trouble">
         <h1>{view.session.problem === null ? 'Nothing here yet' : 'This session is damaged'}</h1>
         <p>{view.session.problem ?? 'The session exists but has no records yet.'}</p>
-        <a class="button" href="#/">
-          All sessions
-        </a>
+        <AllSessions />
       </main>
     )
   }
@@ -148,25 +143,23 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     wantsVisits ? source.visits() : Promise.resolve(null),
   )
 
-  useLive(source, id, isPart ? null : (rows[last]?.seq ?? 0), {
-    onMessage: (message) => {
-      if (message.type === 'store') onProblem(message.problem)
-      else if (message.type === 'rows') {
-        moments.forgetFrom(message.reset ? 1 : (message.rows[0]?.seq ?? Infinity))
-        setRound((before) => before + 1)
-        setStreaming('')
-        change((before) => ({
-          ...before,
-          rows: message.reset ? message.rows : mergeRows(before.rows, message.rows),
-          bars: message.reset ? message.bars : mergeBars(before.bars, message.bars),
-          verdict: message.verdict,
-        }))
-      } else if (message.type === 'session' && message.row.id === id) {
-        change((before) => ({ ...before, session: message.row }))
-      } else if (message.type === 'text') {
-        setStreaming((before) => (message.reset ? message.text : before + message.text))
-      } else if (message.type === 'gone' && message.sessionId === id) reload()
-    },
+  useLive(source, id, isPart ? null : (rows[last]?.seq ?? 0), (message) => {
+    if (message.type === 'store') onProblem(message.problem)
+    else if (message.type === 'rows') {
+      moments.forgetFrom(message.reset ? 1 : (message.rows[0]?.seq ?? Infinity))
+      setRound((before) => before + 1)
+      setStreaming('')
+      change((before) => ({
+        ...before,
+        rows: message.reset ? message.rows : mergeRows(before.rows, message.rows),
+        bars: message.reset ? message.bars : mergeBars(before.bars, message.bars),
+        verdict: message.verdict,
+      }))
+    } else if (message.type === 'session' && message.row.id === id) {
+      change((before) => ({ ...before, session: message.row }))
+    } else if (message.type === 'text') {
+      setStreaming((before) => (message.reset ? message.text : before + message.text))
+    } else if (message.type === 'gone' && message.sessionId === id) reload()
   })
 
   // The first step of a partial session also contains everything before that part.
@@ -272,7 +265,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
       row={row}
       first={first}
       place={place}
-      ms={prefersReducedMotion() ? 0 : ms}
+      ms={matchMedia('(prefers-reduced-motion: reduce)').matches ? 0 : ms}
       visits={visits.value}
       overlays={['run', 'stored', 'tests', 'never']}
       moment={moment instanceof Error ? null : moment}
@@ -492,10 +485,6 @@ const noCalls: RecordRow['calls'] = []
 function measureElapsed(rows: readonly RecordRow[], place: number): number {
   const run = rows[place]?.run
   return Math.max(0, (rows[place]?.at ?? 0) - (rows.find((row) => row.run === run)?.at ?? 0))
-}
-
-function prefersReducedMotion(): boolean {
-  return matchMedia('(prefers-reduced-motion: reduce)').matches
 }
 
 function findFirstPlaces(

@@ -26,7 +26,6 @@ export interface RunStep {
   flags: RecordRow['flags']
   isAnswered: boolean
   hasFailed: boolean
-  /** The end of a step without calls, such as `answer`. */
   label: string
   words: string
   states: string[]
@@ -61,10 +60,8 @@ export function listRunSteps(
   )
 }
 
-/** Whether work in this lane precedes a step's answer. */
 const isAsking = (lane: Bar['lane']): boolean => lane === 'model' || lane === 'memory' || lane === 'shields'
 
-/** Assigns each bar to the step of the record that ends it. */
 function groupBars(
   bars: readonly Bar[],
   spans: readonly { from: number; to: number }[],

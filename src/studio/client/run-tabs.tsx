@@ -1,11 +1,12 @@
 import type { ComponentChildren } from 'preact'
+import type { AgentContext } from '../../../machines/agent/context.js'
 import { formatWakeTime } from '../../core/base/clock.js'
 import { formatDuration, formatMoney, formatCount } from '../../core/format/format-words.js'
 import { addCosts, type CostSum, formatCost, sumCosts } from '../costs.js'
 import { type RunStep, toStepKey } from './run-steps.js'
 import type { Bar, GaugeView, GuardView, MomentView, RecordRow, RequestView } from '../protocol.js'
-import { JsonTree } from './json-tree.js'
-import { Fact, RequestTab } from './request-tab.js'
+import { Fact, JsonTree } from './json-tree.js'
+import { RequestTab } from './request-tab.js'
 import { formatClock, formatStatePath, formatWord, joinNames, sessionAddress } from './format.js'
 import { forkableStates } from '../session-query.js'
 
@@ -77,24 +78,7 @@ function RecordTab({ moment, row, bars }: { moment: MomentView; row: RecordRow; 
   )
 }
 
-interface ShownContext {
-  state?: string | null
-  reason?: string | null
-  steps?: number
-  attempt?: number
-  speaker?: string | null
-  config?: { limits?: { maxSteps?: number | null }; retry?: { maxAttempts?: number } }
-  messages?: string
-  calls?: { name?: string; started?: boolean; result?: { status?: string }; needs?: string }[]
-  nudges?: string[]
-  steering?: string[]
-  skills?: { name?: string }[]
-  loaded?: string[]
-  wakeAt?: number | null
-  deadline?: number | null
-  fit?: object | null
-  error?: { message?: string } | null
-}
+type ShownContext = Partial<Omit<AgentContext, 'messages'>> & { messages?: string }
 
 function StateTab({ moment, row }: { moment: MomentView; row: RecordRow }) {
   const { changed } = moment
@@ -194,7 +178,6 @@ interface CostProps {
   onStep: (step: RunStep) => void
 }
 
-/** The usage up to this record, compared with the run's limits, and by model, tool and sub-agent. */
 function CostTab({ budget, elapsedMs, rows, steps, place, bars, onStep }: CostProps) {
   return (
     <div class="stack">
@@ -286,7 +269,9 @@ function StepCosts({ steps, onStep }: Pick<CostProps, 'steps' | 'onStep'>) {
             <button class="link" onClick={() => onStep(step)}>
               Step {step.step}
             </button>
-            <small>{describeCalls(step)}</small>
+            <small>
+              {step.calls.length === 0 ? step.label : joinNames(step.calls.map(({ name }) => name))}
+            </small>
           </th>
           <td>{formatCount(step.tokens)}</td>
           <td>{formatCost(step.cost)}</td>
@@ -296,19 +281,13 @@ function StepCosts({ steps, onStep }: Pick<CostProps, 'steps' | 'onStep'>) {
   )
 }
 
-function describeCalls({ calls, label }: RunStep): string {
-  return calls.length === 0 ? label : joinNames(calls.map(({ name }) => name))
-}
-
 function Gauges({ budget, elapsedMs }: Pick<CostProps, 'budget' | 'elapsedMs'>) {
+  const formats: Partial<Record<GaugeView['name'], (value: number) => string>> = {
+    cost: formatMoney,
+    time: formatDuration,
+  }
   const say = (name: GaugeView['name'], value: number | null): string =>
-    value === null
-      ? 'unknown'
-      : name === 'cost'
-        ? formatMoney(value)
-        : name === 'time'
-          ? formatDuration(value)
-          : formatCount(value)
+    value === null ? 'unknown' : (formats[name] ?? formatCount)(value)
   return (
     <ul class="gauges">
       {budget.map(({ name, used: counted, limit, children, inherited }) => {

@@ -9,13 +9,6 @@ import { Icon } from './icons.js'
 import { RowPill } from './run-head.js'
 import { formatTerm, type SessionSort } from '../session-query.js'
 
-interface RowsProps {
-  rows: readonly SessionRow[]
-  source: Source
-  chosen: readonly string[]
-  onToggle: (id: string) => void
-}
-
 interface TableProps {
   /** Columns without values, `no-agents` and `no-models`. The title uses their space. */
   hidden: readonly string[]
@@ -69,17 +62,16 @@ export function SessionTable({ hidden, sort, onSort, children }: TableProps) {
   )
 }
 
-export function SessionRows({ rows, ...rest }: RowsProps) {
-  return (
-    <>
-      {rows.map((row) => (
-        <Item key={row.id} row={row} {...rest} />
-      ))}
-    </>
-  )
+interface ItemProps {
+  row: SessionRow
+  depth?: number
+  source: Source
+  chosen: readonly string[]
+  onToggle: (id: string) => void
 }
 
-function Item({ row, depth = 0, ...rest }: Omit<RowsProps, 'rows'> & { row: SessionRow; depth?: number }) {
+/** A session, with its sub-agents on demand. */
+export function SessionItem({ row, depth = 0, ...rest }: ItemProps) {
   const { source, chosen, onToggle } = rest
   const [isOpen, setOpen] = useState(false)
   const [below, setBelow] = useState<readonly SessionRow[]>([])
@@ -104,7 +96,7 @@ function Item({ row, depth = 0, ...rest }: Omit<RowsProps, 'rows'> & { row: Sess
           </button>
         )}
       </Row>
-      {isOpen && below.map((child) => <Item key={child.id} row={child} depth={depth + 1} {...rest} />)}
+      {isOpen && below.map((child) => <SessionItem key={child.id} row={child} depth={depth + 1} {...rest} />)}
     </>
   )
 }

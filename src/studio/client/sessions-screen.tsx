@@ -9,7 +9,7 @@ import { useKeys } from './run-hooks.js'
 import { RunScreen } from './run-screen.js'
 import { SessionDays, SharedBudgets } from './session-days.js'
 import { SavedViews, SessionFilters } from './session-filters.js'
-import { SessionRows, SessionTable } from './session-list.js'
+import { SessionItem, SessionTable } from './session-list.js'
 import { compareAddress, formatError } from './format.js'
 
 const titles: Record<SessionRow['status'], string> = {
@@ -141,7 +141,9 @@ export function SessionsScreen({
                   </th>
                 </tr>
               )}
-              <SessionRows rows={rows} source={source} chosen={chosen} onToggle={toggle} />
+              {rows.map((row) => (
+                <SessionItem key={row.id} row={row} source={source} chosen={chosen} onToggle={toggle} />
+              ))}
             </tbody>
           ))}
         </SessionTable>

@@ -2,7 +2,7 @@ import { quoteShellWord } from '../../core/format/shell-words.js'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { SharedView, ShareForm } from '../protocol.js'
 import { formatError, sessionAddress } from './format.js'
-import { useLoaded } from './loading.js'
+import { Check, useLoaded } from './loading.js'
 
 interface ShareProps {
   id: string
@@ -53,14 +53,9 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
             alt="Preview of the picture"
           />
         )}
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={isBare}
-            onChange={(event) => setBare(event.currentTarget.checked)}
-          />
+        <Check isOn={isBare} onChange={setBare}>
           Without text (only states, times, costs and tool names)
-        </label>
+        </Check>
         <ul class="share-forms">
           {downloads.map(([label, form, kind, use]) => (
             <li key={label}>

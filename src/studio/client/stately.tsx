@@ -53,7 +53,11 @@ export function StatelyEditor({ editor, row, moment, isDone, onReady }: Props) {
     if (!isReady || moment.seq !== row.seq || row.to.length === 0) return
     const { event, context } = withContext ? wholeOf(moment) : numbersOf(moment)
     const snapshot = { value: valueOf(row.to), status: isDone ? 'done' : 'active', context }
-    post({ type: '@statelyai.inspectSnapshot', snapshot, event: event ?? { type: typeOf(row) } })
+    post({
+      type: '@statelyai.inspectSnapshot',
+      snapshot,
+      event: event ?? { type: row.type === 'start' ? 'xstate.init' : row.type },
+    })
   }, [isReady, row, moment])
 
   return (
@@ -96,10 +100,6 @@ function numbersOf({ record, context }: MomentView): Inspected {
 function wholeOf({ record, context, transcript }: MomentView): Inspected {
   const { event } = record as { event?: { type: string } }
   return { event, context: { ...(context as object), messages: transcript } }
-}
-
-function typeOf({ type }: RecordRow): string {
-  return type === 'start' ? 'xstate.init' : type
 }
 
 type Value = string | { [key: string]: Value }

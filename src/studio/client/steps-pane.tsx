@@ -132,7 +132,16 @@ export function StepsPane({ steps, rows, marks, words, place, parent, load, onWo
                   onToggle={toggle}
                 />
               ) : line.kind === 'child' ? (
-                <ChildHead {...line} isOpen={shownChildren.has(line.id)} onToggle={toggleChild} />
+                <span class="step child">
+                  <button
+                    class="folds"
+                    aria-expanded={shownChildren.has(line.id)}
+                    onClick={() => toggleChild(line.id)}
+                  >
+                    {line.label}
+                  </button>
+                  <a href={sessionAddress(line.id)}>Open</a>
+                </span>
               ) : (
                 <a class="step inner" href={sessionAddress(line.id, line.seq)}>
                   <span class="step-number">{line.step.step}</span>
@@ -278,13 +287,11 @@ function toOutcome(status: string): 'ok' | 'error' | 'block' {
   return isFailed({ status }) ? 'error' : 'block'
 }
 
-function groupCalls(calls: readonly SettledCall[]): { name: string; status: string; count: number }[] {
+function groupCalls(calls: readonly SettledCall[]) {
   const groups = new Map<string, { name: string; status: string; count: number }>()
   for (const { name, status } of calls) {
     const key = `${name} ${status}`
-    const group = groups.get(key)
-    if (group) group.count += 1
-    else groups.set(key, { name, status, count: 1 })
+    groups.set(key, { name, status, count: (groups.get(key)?.count ?? 0) + 1 })
   }
   return [...groups.values()]
 }
@@ -314,24 +321,6 @@ function Price({ cost }: { cost: CostSum }) {
   ) : (
     <span title="cost unknown" role="img" aria-label="cost unknown">
       $ ?
-    </span>
-  )
-}
-
-interface ChildProps {
-  id: string
-  label: string
-  isOpen: boolean
-  onToggle: (id: string) => void
-}
-
-function ChildHead({ id, label, isOpen, onToggle }: ChildProps) {
-  return (
-    <span class="step child">
-      <button class="folds" aria-expanded={isOpen} onClick={() => onToggle(id)}>
-        {label}
-      </button>
-      <a href={sessionAddress(id)}>Open</a>
     </span>
   )
 }

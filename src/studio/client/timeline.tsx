@@ -19,7 +19,6 @@ interface TimelineProps {
   view: SessionView
   place: number
   areLanesShown: boolean
-  /** The current time while the run is active. Otherwise undefined. */
   now: number | undefined
   load: (id: string) => Promise<SessionView>
   loadMoment: (seq: number) => Promise<MomentView | null>
@@ -73,7 +72,7 @@ export function Timeline({ view, place, areLanesShown, now, load, loadMoment, on
     else return false
     return true
   })
-  const { selected, ...pointing } = useDrag({ axis, count: rows.length, onPlace, setZoom })
+  const { selected, ...pointing } = useDrag(axis, rows.length, onPlace, setZoom)
   const hover = ({ target, currentTarget, clientX }: PointerEvent): void => {
     const id = (target as Element).closest('[data-bar]')?.getAttribute('data-bar')
     const bar = id == null ? undefined : bars.find((one) => String(one.id) === id)
@@ -116,17 +115,12 @@ interface Drag {
   hasMoved: boolean
 }
 
-function useDrag({
-  axis,
-  count,
-  onPlace,
-  setZoom,
-}: {
-  axis: Axis
-  count: number
-  onPlace: (place: number) => void
-  setZoom: (change: (before: Zoom) => Zoom) => void
-}) {
+function useDrag(
+  axis: Axis,
+  count: number,
+  onPlace: (place: number) => void,
+  setZoom: (change: (before: Zoom) => Zoom) => void,
+) {
   const drag = useRef<Drag | null>(null)
   const [selected, select] = useState<Zoom | null>(null)
   const goTo = (at: number): void => onPlace(Math.max(0, Math.min(count - 1, Math.floor(at))))
@@ -178,11 +172,10 @@ function useDrag({
 
 const shownChars = 400
 
-interface CardProps {
+interface CardProps extends Pick<TimelineProps, 'loadMoment'> {
   bar: Bar
   x: number
   rows: readonly RecordRow[]
-  loadMoment: (seq: number) => Promise<MomentView | null>
 }
 
 function HoverCard({ bar, x, rows, loadMoment }: CardProps) {
@@ -206,12 +199,7 @@ function HoverCard({ bar, x, rows, loadMoment }: CardProps) {
   )
 }
 
-interface Part {
-  name: string
-  text: string
-}
-
-function describeBar(bar: Bar, { transcript }: MomentView, row: RecordRow | undefined): Part[] {
+function describeBar(bar: Bar, { transcript }: MomentView, row: RecordRow | undefined) {
   if (bar.lane === 'model') {
     const answer = bar.status === 'ok' ? transcript.findLast(({ role }) => role === 'assistant') : undefined
     if (!answer) return []
