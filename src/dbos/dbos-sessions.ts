@@ -290,7 +290,6 @@ function canSucceedLater({ code, retryable }: StatewrightError): boolean {
   return retryable || code === 'unknown_agent'
 }
 
-/** Whether a request starts a new run. */
 function isBeginning({ input, begins = false }: QueuedDrive): boolean {
   return input !== undefined || begins
 }

@@ -15,7 +15,6 @@ export interface DbosEnqueueRequest {
   priority?: number
 }
 
-/** A queued request with internal fields. */
 export interface QueuedDrive extends DbosEnqueueRequest {
   answers?: readonly SessionAnswer[]
   at?: number
@@ -24,7 +23,6 @@ export interface QueuedDrive extends DbosEnqueueRequest {
   attempt: number
   /** Starts a run with the result of `loadInput`. */
   begins?: boolean
-  /** The number of consecutive refusals. */
   refused?: number
 }
 

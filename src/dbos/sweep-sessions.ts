@@ -11,7 +11,6 @@ export interface SweepOptions {
   workflowName: string
   queueName: string
   now: number
-  /** Queues a session of a dead process. */
   found: (session: string, head: number) => Promise<void>
 }
 
@@ -61,7 +60,6 @@ function isRecent(at: number, now: number): boolean {
   return age >= 0 && age < graceMs
 }
 
-/** Requests taken by a process. */
 const pendingFilter = { status: 'PENDING', loadInput: true } as const
 /** Workflows that run after a provider's wait. Their sessions have no lease owner. */
 const delayedFilter = { status: 'DELAYED', workflow_id_prefix: waitPrefix } as const
@@ -86,7 +84,6 @@ interface InboxPollOptions {
   found: (session: string, head: number) => Promise<void>
 }
 
-/** Maximum number of inboxes per query. */
 const inboxPageSize = 500
 
 /** Finds resting sessions with unread messages, such as from `agent.send` or the command line, and queues them. */

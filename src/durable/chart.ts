@@ -18,13 +18,10 @@ import type {
 } from '../core/sessions/log/machine-record.js'
 import { copyJson } from './plain-json.js'
 
-/** The inputs of a step in addition to the state and the event. */
 export interface StepTime {
   /** Milliseconds since the epoch, by the store's clock. */
   now: number
-  /** The number of the record that the step writes. */
   seq: number
-  /** Receives the events that the chart's functions send to `self`. */
   sendToSelf: (event: AnyEventObject) => void
 }
 
@@ -41,7 +38,6 @@ export interface Step {
   starts: StartedActor[]
   /** Functions to run when the record is durable. */
   effects: (() => void)[]
-  /** Events for running agents. */
   sent: { to: string; event: AnyEventObject }[]
 }
 
@@ -94,7 +90,6 @@ export class DurableChart {
     this.#stubbed.options = { maxIterations: mostMicrosteps, ...machine.config.options }
   }
 
-  /** Whether a state of the chart names this event. */
   knows(type: string): boolean {
     return this.machine.events.some(
       (known: string) =>

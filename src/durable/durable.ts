@@ -72,7 +72,6 @@ import {
 } from './machine-hold.js'
 import { copyJson } from './plain-json.js'
 
-/** The keys of the actors that this process runs. */
 const keysByActor = new WeakMap<object, string>()
 
 /**
@@ -91,7 +90,6 @@ export function idempotencyKey(self: AnyActorRef): string {
 const findAgent = (logic: unknown): AgentInternals | undefined =>
   typeof logic === 'object' && logic !== null ? internalsByMachine.get(logic) : undefined
 
-/** A session that this process holds, and a promise for its release. */
 interface LocalSession {
   hold: MachineHold
   done: Promise<ReleasedSession & { isUnread: boolean }>
@@ -158,7 +156,6 @@ export function durable<Machine extends AnyStateMachine>(
   return new MachineSessions(whole, options)
 }
 
-/** Time limit for a store call, in milliseconds. */
 const storeTimeoutMs = 60_000
 
 class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine<Machine> {
@@ -380,7 +377,6 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       : createErrorEvent(id, error)
   }
 
-  /** The state after a record. */
   async #readAt(
     id: string,
     to: number | undefined,
@@ -452,7 +448,6 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     if (!delivery?.holder || this.#local.has(id)) this.#driveLater(id)
   }
 
-  /** Sends a message to a running agent, then wakes the session that runs it. */
   async #answer(
     id: string,
     state: StoredMachineState,
@@ -486,7 +481,6 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     })
   }
 
-  /** The running agents, with their calls that wait for an answer and the keys of their messages. */
   #readAgents(id: string, state: StoredMachineState): Promise<RunningAgentState[]> {
     return Promise.all(
       this.#listAgents(id, state).map(async ({ session, agent }) => {

@@ -22,7 +22,6 @@ export interface RunningActor {
   send?(event: AnyEventObject): void
 }
 
-/** Receives the end of an actor, and changes to an agent's rest. */
 export interface ActorReport {
   done(output: unknown): void
   failed(error: unknown): void
@@ -47,7 +46,6 @@ export interface ReleasedSession {
   head: number
   /** Whether the machine waits for an event or a time, or has ended. A stop may release the session earlier. */
   hasSettled: boolean
-  /** The number of the last inbox message that was read. */
   lastMessage: number
   /** Milliseconds until the session continues without an event. */
   sleepMs: number | undefined
@@ -56,7 +54,6 @@ export interface ReleasedSession {
 interface Incoming {
   event: MachineEvent
   message?: { number: number; key?: string | undefined }
-  /** The actor whose outcome this is. */
   outcomeOf?: { id: string; key: string }
   delay?: string
   isHeld?: true
@@ -77,9 +74,7 @@ export class MachineHold {
   #timer: unknown
   #isListedAsWorking = false
   #isStopping = false
-  /** Whether the session was released. */
   #isOver = false
-  /** The source of the last batch. */
   #source = 2
 
   constructor(parts: HoldParts, record: MachineRecord | undefined) {
@@ -113,7 +108,6 @@ export class MachineHold {
     for (const { event } of this.state.held) this.#incoming.push({ event, isHeld: true })
   }
 
-  /** Drives the machine until it settles, then releases the session. */
   async drive(): Promise<ReleasedSession> {
     const { log } = this.#parts
     try {

@@ -49,7 +49,6 @@ export async function readLogEnd(store: SessionStore, id: string, to?: number): 
   return { head: last.seq, check: last.check, at: last.at, record: openMachineRecord(last, id) }
 }
 
-/** The write-ahead log of a machine's session. */
 export class MachineLog extends WriteAheadLog<MachineMessage> {
   readonly inbox: InboxReader<MachineMessage>
   readonly #machine: string
@@ -80,7 +79,6 @@ export class MachineLog extends WriteAheadLog<MachineMessage> {
     return Math.max(this.lastTime, Math.floor(this.#offset + readElapsed(this.clock)))
   }
 
-  /** Adds a record. `message` is the inbox message that the record applies. */
   write(record: MachineRecord, message?: { number: number; key?: string | undefined }): void {
     this.addRecord((seq) => draftMachineRecord(seq, this.now(), record))
     if (message) this.inbox.markApplied(message.number, message.key)

@@ -27,7 +27,6 @@ interface AgentParts {
   child: { session: string; parent: string; src: string }
   /** The input as the chart returned it, or as plain JSON after a restart. */
   input: unknown
-  /** The idempotency keys in the agent's log. */
   keys: readonly string[]
   report: ActorReport
 }

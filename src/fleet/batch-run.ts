@@ -268,7 +268,6 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     return this.#window.indexOf(slot) < 2 * this.#parts.concurrency ? read() : read
   }
 
-  /** The turn that an item needs, or undefined for the latest. */
   async #findTurn(slot: Slot<Item, Output, Tools>, store: SessionStore): Promise<number | undefined> {
     if ((await store.get(slot.session)) === null) return undefined
     const folded = await readSessionAt(store, slot.session)
@@ -336,7 +335,6 @@ export function isUnpaid({ state, reason }: { state: AgentState; reason: Reason 
   return state === 'BUDGET_EXCEEDED' && reason === 'shared_budget'
 }
 
-/** Whether the session started with this input. */
 function hasInput(messages: readonly Message[], { input }: BatchItem): boolean {
   const { history, newMessages } = readConversation(input, 0)
   return newMessages.every(

@@ -88,7 +88,6 @@ export interface BatchProgress {
   timeLeftMs: number | null
 }
 
-/** Counts the items of a batch and reports each change. */
 export class BatchCounter {
   #running = 0
   #held = 0

@@ -34,7 +34,6 @@ export interface CreateBudgetOptions {
   clock?: Clock
 }
 
-/** The limits and window of a budget. */
 export interface BudgetTerms {
   usd: number | null
   /** Input and output tokens. */
@@ -106,7 +105,6 @@ export function readTerms(options: object): BudgetTerms {
   return { usd, tokens, per, timezone: timezone ?? 'UTC' }
 }
 
-/** The terms as they are stored and compared. */
 export function formatTerms({ usd, tokens, per, timezone }: BudgetTerms): string {
   return JSON.stringify({ usd, tokens, per, timezone })
 }
@@ -222,7 +220,6 @@ function fromLocalTime(local: number, timezone: string): number {
 
 const formats = new Map<string, Intl.DateTimeFormat>()
 
-/** Offset of local time from UTC in milliseconds. */
 function getOffset(at: number, timezone: string): number {
   if (timezone === 'UTC') return 0
   const format =

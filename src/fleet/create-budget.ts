@@ -81,17 +81,9 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
     reservation: string,
     amount: BudgetAmount,
   ): Promise<ReserveAnswer> => {
-    const reserveOptions = {
-      budget: id,
-      terms: text,
-      allowance,
-      windowAt,
-      windowEndsAt,
-      reservation,
-      ttlMs: leaseMs,
-      countsLost: lostReservations === 'spent',
-      ...amount,
-    }
+    const own = { budget: id, terms: text, allowance, ttlMs: leaseMs }
+    const countsLost = lostReservations === 'spent'
+    const reserveOptions = { ...own, windowAt, windowEndsAt, reservation, countsLost, ...amount }
     return readStored(await ask('reserve', (store) => store.reserve(reserveOptions)))
   }
 
@@ -162,7 +154,6 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
   }
 }
 
-/** Converts an amount to store units. */
 function toAmount(id: string, terms: BudgetTerms, { usd = 0, tokens = 0 }: SharedAmount): BudgetAmount {
   if (usd === null && terms.usd !== null) {
     throw new BudgetError(
@@ -213,7 +204,6 @@ function describeUnsettled(id: string, error: unknown): string {
 
 const nothing: BudgetAmount = { nanoUsd: 0, tokens: 0 }
 
-/** Whether the amount would fit if nothing were reserved. */
 function fitsBeside(spent: BudgetAmount, amount: BudgetAmount, terms: BudgetTerms): boolean {
   const { nanoUsd, tokens } = toAllowance(terms)
   return (

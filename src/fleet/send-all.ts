@@ -1,6 +1,7 @@
 import { openStates } from '../../machines/agent/run-result.js'
 import { expectArgument, objectRule } from '../core/base/values.js'
 import { systemClock } from '../core/base/clock.js'
+import { readProperty } from '../core/base/json.js'
 import { UsageError, optionError } from '../core/base/errors.js'
 import {
   callbackRule,
@@ -107,15 +108,8 @@ export async function sendAll(
     signal,
   } = checkOptions('sendAll(store, which, message, options)', options, optionRules)
   const selection = checkSelection(which, checkedMessage)
-  const receipt: SendAllReceipt = {
-    sessions: 0,
-    sent: 0,
-    waiting: 0,
-    applied: 0,
-    ended: 0,
-    refused: 0,
-    refusals: [],
-  }
+  const counts = { sessions: 0, sent: 0, waiting: 0, applied: 0, ended: 0, refused: 0 }
+  const receipt: SendAllReceipt = { ...counts, refusals: [] }
   const sendNext = async (session: string): Promise<void> => {
     const what = await sendToOne(store, session, checkedMessage, key)
     if (what === null) return
@@ -166,14 +160,11 @@ async function sendToOne(
   try {
     return (await sendToStoredSession({ store, clock: systemClock }, session, message, options)).status
   } catch (error) {
-    if (isCode(error, 'unknown_session')) return null
+    if (readProperty(error, 'code') === 'unknown_session') return null
     if (!(error instanceof UsageError) || error.code === 'no_inbox') throw error
     return error.code === 'run_ended' ? 'ended' : error
   }
 }
-
-const isCode = (error: unknown, code: string): boolean =>
-  typeof error === 'object' && error !== null && 'code' in error && error.code === code
 
 function checkSelection(which: unknown, { type }: MessageForAll): ListOptions {
   const keys = selectionKeys.join(', ')

@@ -1,14 +1,12 @@
 import { type CallAbort, onAbort } from '../core/base/abort.js'
 import { type Clock, readElapsed } from '../core/base/clock.js'
 
-/** Limits of a queue, or null for no limit. */
 export interface SlotLimits {
   concurrency: number | null
   requests: RateWindow | null
   tokens: RateWindow | null
 }
 
-/** A granted request. */
 export interface Slot {
   /** Ends the request. `tokens` is its usage, or null to keep the estimate. */
   release(tokens: number | null): void
@@ -112,7 +110,6 @@ export class SlotQueue {
     return order
   }
 
-  /** Returns the position of the waiter. */
   #insert(waiter: Waiter): number {
     let low = 0
     let high = this.#waiters.length
@@ -125,7 +122,6 @@ export class SlotQueue {
     return low
   }
 
-  /** Grants waiting requests, and sets a timer for the next one. */
   #letGo(): void {
     this.#clock.clearTimeout(this.#timer)
     this.#timer = undefined
@@ -179,7 +175,6 @@ export interface RateEntry {
 const minuteMs = 60_000
 /** Network delays vary, so the local window is one percent longer than the server's. */
 const windowMs = minuteMs * 1.01
-/** The tolerance for rounding errors. */
 const tolerance = 1e-6
 
 /**

@@ -21,9 +21,7 @@ export class WaitingLine<Asked, Granted> {
   readonly #tryOnce: (request: Asked) => Promise<Granted | null>
   readonly #giveBack: (granted: Granted) => void
   #isServing = false
-  /** Ends the pause before the next attempt. */
   #resume: (() => void) | null = null
-  /** Whether a share was returned during an attempt. */
   #isStale = false
 
   /**
@@ -132,7 +130,6 @@ export interface LeasesOptions {
   settle: (settlement: Settlement) => Promise<void>
 }
 
-/** A settlement that the store has not accepted yet. */
 interface OpenSettlement {
   paid: BudgetAmount
   since: number

@@ -69,10 +69,6 @@ export function createWaker(agents: Agents, options: WakerOptions = {}): Waker {
   expectArgument('createWaker(agents)', agents, agentsRule)
   checkOptions('createWaker(agents, options)', options, optionRules)
   checkHostFunctions('createWaker', options)
-  return toWaker(agents, options)
-}
-
-function toWaker(agents: Agents, options: WakerOptions): Waker {
   const { pollMs = 1000, concurrency = 50, drainMs, clock = systemClock, onError, run } = options
   const runner = createSessionRunner(agents, drainMs === undefined ? {} : { drainMs })
   const runHere: NonNullable<WakerOptions['run']> = async (request) =>

@@ -4,7 +4,6 @@ import { loadPeer } from '../core/base/platform.js'
 import type { Vector } from './embedder.js'
 
 export interface IndexedChunk {
-  /** The id of the chunk, which is unique in the index. */
   id: string
   source: string
   text: string
@@ -106,7 +105,6 @@ const prefixLength = 5
 
 const word = /[\p{L}\p{M}\p{N}]+/gu
 
-/** Scripts without spaces between words. */
 const unspaced = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmr}\p{sc=Mymr}]/u
 
 /**
@@ -204,7 +202,6 @@ function skipSpace(text: string, from: number): number {
   return rest.exec(text)?.index ?? text.length
 }
 
-/** Moves a position out of a surrogate pair. */
 function alignToCharacter(text: string, at: number): number {
   return /^[\uD800-\uDBFF][\uDC00-\uDFFF]$/.test(text.slice(at - 1, at + 1)) ? at - 1 : at
 }

@@ -50,7 +50,6 @@ export type Vector = readonly number[]
 
 /** Converts texts into vectors, each text once. */
 export class Embedder {
-  /** Vectors by the hash of their text. */
   readonly #known = new Map<string, Vector>()
   readonly #options: EmbeddingOptions
   #size: number | undefined
@@ -59,7 +58,6 @@ export class Embedder {
     this.#options = options
   }
 
-  /** The size of a vector, or undefined before the first one. */
   get size(): number | undefined {
     return this.#size
   }
@@ -97,7 +95,6 @@ export class Embedder {
     return vector
   }
 
-  /** Adds a stored vector, by the hash of its text. */
   learn(key: string, vector: Vector): void {
     this.#checkSize(vector)
     this.#size = vector.length
@@ -231,7 +228,6 @@ async function priceTokens({ prices, provider, model }: PricedModel, tokens: num
   return await prices.price(provider, model, { inputTokens: tokens, totalTokens: tokens, ...nothingElse })
 }
 
-/** Returns null if the provider reports no usage. */
 function readCount({ usage }: { usage?: unknown }): number | null {
   for (const key of ['prompt_tokens', 'total_tokens']) {
     const count = readTokens(readProperty(usage, key))

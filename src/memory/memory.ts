@@ -386,7 +386,6 @@ const searchOptionsKind = section({
 
 type ResolvedSearchOptions = ReturnType<typeof resolveSearchOptions>
 
-/** @throws {ConfigError} for invalid options */
 function resolveSearchOptions(options: SearchOptions) {
   const checked = checkInput(searchOptionsKind, options, 'memory options')
   const { topK = 5, minScore, maxChars = Infinity, chunkChars = 1500 } = checked

@@ -10,7 +10,6 @@ export interface OtelKit {
   readonly captureContent: boolean
 }
 
-/** The current parent of a run's spans. */
 export interface SpanPlace {
   /** The context in which the stretch's span is active. */
   readonly context: Context

@@ -10,169 +10,134 @@ import {
 import type { Usage } from '../../machines/agent/usage.js'
 import type { SharedBudget } from '../core/budgets/shared-budget.js'
 
-const createSecondBoundaries = (from: number): number[] => Array.from({ length: 14 }, (_, i) => from * 2 ** i)
-const createAdvice = (boundaries: number[]) => ({ advice: { explicitBucketBoundaries: boundaries } })
-const tokenBoundaries = Array.from({ length: 14 }, (_, i) => 4 ** i)
-const callBoundaries = [1, 2, 4, 8, 16, 32, 64, 128]
+const createBoundaries = (from: number, factor: number): number[] =>
+  Array.from({ length: 14 }, (_, i) => from * factor ** i)
 
 /** Records metrics with the low-cardinality attributes of the span. */
 export class Metrics {
-  readonly #requestDuration: Histogram
-  readonly #firstChunk: Histogram
-  readonly #wait: Histogram
-  readonly #tokens: Record<keyof NonNullable<SemconvNames['tokens']>, Counter> | null
-  readonly #tokenUsage: Histogram | null
-  readonly #agent: {
-    duration: Histogram
-    requests: Histogram
-    calls: Histogram
-    recordToolCall: Histogram
-  } | null
-  readonly #runs: Counter
-  readonly #guardrails: Counter
-  readonly #cost: Counter
-  readonly #approvals: Counter
-  readonly #approvalWait: Histogram
-  readonly #policyDecisions: Counter
+  readonly #instruments: ReturnType<typeof createInstruments>
 
   constructor(provider: MeterProvider, names: SemconvNames, budgets: readonly ObservedBudget[]) {
     const meter = provider.getMeter('statewright')
-    const inSeconds = { unit: 's', ...createAdvice(createSecondBoundaries(0.01)) }
-    this.#requestDuration = meter.createHistogram(names.requestDuration, {
-      ...inSeconds,
-      description: 'Duration of model requests, per attempt.',
-    })
-    this.#firstChunk = meter.createHistogram(names.timeToFirstChunk, {
-      ...inSeconds,
-      description: 'Time to the first chunk of a streamed answer.',
-    })
-    this.#wait = meter.createHistogram('statewright.limiter.wait.duration', {
-      ...inSeconds,
-      description: 'Time that model requests waited for a limiter, by limiter.',
-    })
-    const { tokens } = names
-    const counter = (name: string, description: string): Counter =>
-      meter.createCounter(name, { unit: '{token}', description })
-    this.#tokens = tokens && {
-      input: counter(tokens.input, 'All input, cached or not.'),
-      output: counter(tokens.output, 'All output, including reasoning.'),
-      cacheRead: counter(tokens.cacheRead, 'Input read from a cache.'),
-      cacheWrite: counter(tokens.cacheWrite, 'Input written to a cache.'),
-      reasoning: counter(tokens.reasoning, 'Reasoning output.'),
-    }
-    this.#tokenUsage =
-      names.tokenUsage === null
-        ? null
-        : meter.createHistogram(names.tokenUsage, {
-            unit: '{token}',
-            description: 'Tokens used by model requests.',
-            ...createAdvice(tokenBoundaries),
-          })
-    this.#agent = names.hasAgentMetrics
-      ? {
-          duration: meter.createHistogram('gen_ai.invoke_agent.duration', {
-            unit: 's',
-            description: 'Duration of run segments, from the start or an answer until the run rests.',
-            ...createAdvice(createSecondBoundaries(0.1)),
-          }),
-          requests: meter.createHistogram('gen_ai.invoke_agent.inference_calls', {
-            unit: '{inference_call}',
-            description: 'Model requests per run segment, including failed ones.',
-            ...createAdvice(callBoundaries),
-          }),
-          calls: meter.createHistogram('gen_ai.invoke_agent.tool_calls', {
-            unit: '{tool_call}',
-            description: 'Tool calls per run segment.',
-            ...createAdvice(callBoundaries),
-          }),
-          recordToolCall: meter.createHistogram('gen_ai.execute_tool.duration', {
-            ...inSeconds,
-            description: 'Duration of tool calls.',
-          }),
-        }
-      : null
-    this.#runs = meter.createCounter('statewright.runs', {
-      unit: '{run}',
-      description: 'Runs that have ended, by state and reason.',
-    })
-    this.#guardrails = meter.createCounter('statewright.guardrail.actions', {
-      unit: '{action}',
-      description: 'Guard actions, by guard and action.',
-    })
-    this.#cost = meter.createCounter('statewright.cost', {
-      unit: 'USD',
-      description: 'Cost of model requests whose price is known.',
-    })
-    this.#approvals = meter.createCounter('statewright.approvals', {
-      unit: '{approval}',
-      description: 'Resolved questions about calls, by outcome.',
-    })
-    this.#approvalWait = meter.createHistogram('statewright.approval.wait.duration', {
-      unit: 's',
-      description: 'Time that calls waited for approval, by outcome.',
-      ...createAdvice(createSecondBoundaries(4)),
-    })
-    this.#policyDecisions = meter.createCounter('statewright.policy.decisions', {
-      unit: '{decision}',
-      description: 'Policy decisions, by policy, decision and shadow.',
-    })
+    this.#instruments = createInstruments(meter, names)
     if (budgets.length > 0) observeBudgets(meter, budgets)
   }
 
   recordRequest(durationS: number, firstChunkS: number | null, attributes: Attributes): void {
-    this.#requestDuration.record(durationS, attributes)
-    if (firstChunkS !== null) this.#firstChunk.record(firstChunkS, attributes)
+    this.#instruments.requestDuration.record(durationS, attributes)
+    if (firstChunkS !== null) this.#instruments.firstChunk.record(firstChunkS, attributes)
   }
 
   recordWait(durationS: number, attributes: Attributes): void {
-    this.#wait.record(durationS, attributes)
+    this.#instruments.wait.record(durationS, attributes)
   }
 
   recordUsage(usage: Usage, attributes: Attributes): void {
     const { inputTokens, outputTokens, cost, cacheWriteTokens = 0 } = usage
-    if (cost !== null && cost > 0) this.#cost.add(cost, attributes)
-    if (this.#tokenUsage) {
-      this.#tokenUsage.record(inputTokens, { ...attributes, 'gen_ai.token.type': 'input' })
-      this.#tokenUsage.record(outputTokens, { ...attributes, 'gen_ai.token.type': 'output' })
-    }
-    if (!this.#tokens) return
+    const { tokenUsage, tokens } = this.#instruments
+    if (cost !== null && cost > 0) this.#instruments.cost.add(cost, attributes)
+    tokenUsage?.record(inputTokens, { ...attributes, 'gen_ai.token.type': 'input' })
+    tokenUsage?.record(outputTokens, { ...attributes, 'gen_ai.token.type': 'output' })
+    if (!tokens) return
     const ofText = { ...attributes, 'gen_ai.token.modality': 'text' }
-    this.#tokens.input.add(inputTokens, ofText)
-    this.#tokens.output.add(outputTokens, ofText)
-    if (usage.cachedInputTokens > 0) this.#tokens.cacheRead.add(usage.cachedInputTokens, ofText)
-    if (cacheWriteTokens > 0) this.#tokens.cacheWrite.add(cacheWriteTokens, ofText)
-    if (usage.reasoningTokens > 0) this.#tokens.reasoning.add(usage.reasoningTokens, ofText)
+    tokens.input.add(inputTokens, ofText)
+    tokens.output.add(outputTokens, ofText)
+    if (usage.cachedInputTokens > 0) tokens.cacheRead.add(usage.cachedInputTokens, ofText)
+    if (cacheWriteTokens > 0) tokens.cacheWrite.add(cacheWriteTokens, ofText)
+    if (usage.reasoningTokens > 0) tokens.reasoning.add(usage.reasoningTokens, ofText)
   }
 
   recordStretch(durationS: number, requests: number, calls: number, attributes: Attributes): void {
-    this.#agent?.duration.record(durationS, attributes)
-    this.#agent?.requests.record(requests, attributes)
-    this.#agent?.calls.record(calls, attributes)
+    const { agent } = this.#instruments
+    agent?.duration.record(durationS, attributes)
+    agent?.requests.record(requests, attributes)
+    agent?.calls.record(calls, attributes)
   }
 
   tool(durationS: number, attributes: Attributes): void {
-    this.#agent?.recordToolCall.record(durationS, attributes)
+    this.#instruments.agent?.toolCall.record(durationS, attributes)
   }
 
   countRun(state: string, reason: string): void {
-    this.#runs.add(1, { state, reason })
+    this.#instruments.runs.add(1, { state, reason })
   }
 
   countApproval(outcome: string, waitedS: number): void {
-    this.#approvals.add(1, { outcome })
-    this.#approvalWait.record(waitedS, { outcome })
+    this.#instruments.approvals.add(1, { outcome })
+    this.#instruments.approvalWait.record(waitedS, { outcome })
   }
 
   countPolicyDecision(policy: string, decision: string, shadow: boolean): void {
-    this.#policyDecisions.add(1, { policy, decision, shadow })
+    this.#instruments.policyDecisions.add(1, { policy, decision, shadow })
   }
 
   countGuardrail(guard: string, action: string): void {
-    this.#guardrails.add(1, { guard, action })
+    this.#instruments.guardrails.add(1, { guard, action })
   }
 }
 
-/** A shared budget whose amounts are gauges. */
+function createInstruments(meter: Meter, names: SemconvNames) {
+  const counter = (name: string, unit: string, description: string): Counter =>
+    meter.createCounter(name, { unit, description })
+  const histogram = (name: string, unit: string, explicitBucketBoundaries: number[], description: string) =>
+    meter.createHistogram(name, { unit, description, advice: { explicitBucketBoundaries } })
+  const seconds = (name: string, from: number, description: string): Histogram =>
+    histogram(name, 's', createBoundaries(from, 2), description)
+  const calls = (name: string, unit: string, description: string): Histogram =>
+    histogram(name, unit, [1, 2, 4, 8, 16, 32, 64, 128], description)
+  const { tokens, tokenUsage } = names
+  return {
+    requestDuration: seconds(names.requestDuration, 0.01, 'Duration of model requests, per attempt.'),
+    firstChunk: seconds(names.timeToFirstChunk, 0.01, 'Time to the first chunk of a streamed answer.'),
+    wait: seconds(
+      'statewright.limiter.wait.duration',
+      0.01,
+      'Time that model requests waited for a limiter, by limiter.',
+    ),
+    tokens: tokens && {
+      input: counter(tokens.input, '{token}', 'All input, cached or not.'),
+      output: counter(tokens.output, '{token}', 'All output, including reasoning.'),
+      cacheRead: counter(tokens.cacheRead, '{token}', 'Input read from a cache.'),
+      cacheWrite: counter(tokens.cacheWrite, '{token}', 'Input written to a cache.'),
+      reasoning: counter(tokens.reasoning, '{token}', 'Reasoning output.'),
+    },
+    tokenUsage:
+      tokenUsage === null
+        ? null
+        : histogram(tokenUsage, '{token}', createBoundaries(1, 4), 'Tokens used by model requests.'),
+    agent: names.hasAgentMetrics
+      ? {
+          duration: seconds(
+            'gen_ai.invoke_agent.duration',
+            0.1,
+            'Duration of run segments, from the start or an answer until the run rests.',
+          ),
+          requests: calls(
+            'gen_ai.invoke_agent.inference_calls',
+            '{inference_call}',
+            'Model requests per run segment, including failed ones.',
+          ),
+          calls: calls('gen_ai.invoke_agent.tool_calls', '{tool_call}', 'Tool calls per run segment.'),
+          toolCall: seconds('gen_ai.execute_tool.duration', 0.01, 'Duration of tool calls.'),
+        }
+      : null,
+    runs: counter('statewright.runs', '{run}', 'Runs that have ended, by state and reason.'),
+    guardrails: counter('statewright.guardrail.actions', '{action}', 'Guard actions, by guard and action.'),
+    cost: counter('statewright.cost', 'USD', 'Cost of model requests whose price is known.'),
+    approvals: counter('statewright.approvals', '{approval}', 'Resolved questions about calls, by outcome.'),
+    approvalWait: seconds(
+      'statewright.approval.wait.duration',
+      4,
+      'Time that calls waited for approval, by outcome.',
+    ),
+    policyDecisions: counter(
+      'statewright.policy.decisions',
+      '{decision}',
+      'Policy decisions, by policy, decision and shadow.',
+    ),
+  }
+}
+
 export type ObservedBudget = Pick<SharedBudget, 'id' | 'status'>
 
 /** Each export reads the budgets. A budget whose store is unavailable has no points. */
@@ -217,7 +182,6 @@ export function createMetricsLookup(
   }
 }
 
-/** Whether no metrics SDK is registered. */
 function isNoopProvider(provider: MeterProvider): boolean {
   return provider.getMeter('statewright').constructor === createNoopMeter().constructor
 }

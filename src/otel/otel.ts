@@ -60,19 +60,15 @@ export interface OtelOptions {
   meterProvider?: MeterProvider
 }
 
+const providerRule = (method: string) =>
+  methodRule([method], `an object with ${method}(), like the providers of the OpenTelemetry SDK`)
 const optionRules: OptionRules<OtelOptions> = {
   agentName: textRule,
   captureContent: flagRule,
   semconv: choiceRule(...Object.keys(namesBySemconv)),
   budgets: null,
-  tracerProvider: methodRule(
-    ['getTracer'],
-    'an object with getTracer(), like the providers of the OpenTelemetry SDK',
-  ),
-  meterProvider: methodRule(
-    ['getMeter'],
-    'an object with getMeter(), like the providers of the OpenTelemetry SDK',
-  ),
+  tracerProvider: providerRule('getTracer'),
+  meterProvider: providerRule('getMeter'),
 }
 const captureVariable = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT'
 
@@ -170,27 +166,20 @@ class RunSpans implements RunTelemetry {
     if (untold.has(type)) return
     if (type === 'usage') {
       if (announcement.callId === undefined) this.#requests.pay(announcement.step)
-      return
+    } else if (type === 'waiting_for_slot') this.#requests.addWait(announcement)
+    else if (type === 'step_completed') {
+      if (announcement.stepType === 'inference') this.#requests.complete(announcement)
+      else if (announcement.stepType === 'hosted') this.#requests.addHostedTool(announcement)
+      else this.#works.complete(announcement)
+    } else {
+      // The usage of an answer is reported with its effects, which come before these events.
+      if (type === 'step_started' || type === 'retry') this.#requests.settleCompleted()
+      if (type !== 'step_started') this.#recordEvent(announcement)
+      else if (this.#stretch) {
+        this.#works.start(announcement, this.#stretch)
+        if (announcement.stepType === 'tool_execution') this.#stretch.calls += 1
+      }
     }
-    if (type === 'waiting_for_slot') {
-      this.#requests.addWait(announcement)
-      return
-    }
-    if (type === 'step_completed' && announcement.stepType === 'inference') {
-      this.#requests.complete(announcement)
-      return
-    }
-    if (type === 'step_completed' && announcement.stepType === 'hosted') {
-      this.#requests.addHostedTool(announcement)
-      return
-    }
-    // The usage of an answer is reported with its effects, which come before these events.
-    if (type === 'step_started' || type === 'retry') this.#requests.settleCompleted()
-    if (type === 'step_started') {
-      if (this.#stretch) this.#works.start(announcement, this.#stretch)
-      if (this.#stretch && announcement.stepType === 'tool_execution') this.#stretch.calls += 1
-    } else if (type === 'step_completed') this.#works.complete(announcement)
-    else this.#recordEvent(announcement)
   }
 
   end(): void {
@@ -278,28 +267,14 @@ class RunSpans implements RunTelemetry {
       span.setAttribute('error.type', error)
     }
     this.#last = formatLink(span.spanContext()) ?? this.#last
-    forEachThenThrow(
-      [
-        () => {
-          this.#requests.settle()
-        },
-        () => {
-          this.#works.endAll()
-        },
-        () => {
-          span.setAttributes(createStretchEnd(this.#run.context(), state, reason))
-        },
-        () => {
-          span.end()
-        },
-        () => {
-          this.#metrics?.recordStretch((readMonotonicMs() - startedAt) / 1000, requests, calls, counted)
-        },
-      ],
-      (act) => {
-        act()
-      },
-    )
+    const acts = [
+      () => this.#requests.settle(),
+      () => this.#works.endAll(),
+      () => void span.setAttributes(createStretchEnd(this.#run.context(), state, reason)),
+      () => span.end(),
+      () => this.#metrics?.recordStretch((readMonotonicMs() - startedAt) / 1000, requests, calls, counted),
+    ]
+    forEachThenThrow(acts, (act) => act())
   }
 }
 

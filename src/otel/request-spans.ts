@@ -15,7 +15,6 @@ type CompletedInference = Extract<StepCompleted, { stepType: 'inference' }>
 type HostedStep = Extract<StepCompleted, { stepType: 'hosted' }>
 type SlotWait = Extract<EmittedEvent, { type: 'waiting_for_slot' }>
 
-/** A model request, and the pending data of its span. */
 interface OpenRequest {
   readonly request: TelemetryRequestInfo
   readonly span: Span
@@ -100,7 +99,6 @@ export class RequestSpans {
     if (this.#requests.at(-1)?.completed) this.settle()
   }
 
-  /** Ends the spans of the attempt. */
   settle(): void {
     const all = this.#requests
     const spent = this.#spent
@@ -145,9 +143,8 @@ export class RequestSpans {
     const { response, responseId, failure, sentAt, firstChunkAt } = request
     const { names, captureContent } = this.#kit
     renameSpan(open)
-    const ended: Attributes = {}
     const isAccepted = completed?.outcome === 'ok'
-    ended['statewright.accepted'] = isAccepted
+    const ended: Attributes = { 'statewright.accepted': isAccepted }
     const firstChunkS = firstChunkAt === null ? null : Math.max(0, firstChunkAt - sentAt) / 1000
     if (firstChunkS !== null) ended['gen_ai.response.time_to_first_chunk'] = firstChunkS
     if (response !== null) {
@@ -213,6 +210,16 @@ function renameSpan(open: OpenRequest): void {
   if (server) span.setAttributes({ 'server.address': server.host, 'server.port': server.port })
 }
 
+const samplingNames = [
+  ['temperature', 'temperature'],
+  ['topP', 'top_p'],
+  ['maxTokens', 'max_tokens'],
+  ['frequencyPenalty', 'frequency_penalty'],
+  ['presencePenalty', 'presence_penalty'],
+  ['seed', 'seed'],
+  ['reasoningEffort', 'reasoning.level'],
+] as const
+
 function toSpanAttributes(request: TelemetryRequestInfo, { agentName, sessionId }: SpanPlace): Attributes {
   const { purpose, step, attempt, fallback, provider, model, endpoint } = request
   const { sampling, stream, responseFormat } = request.request
@@ -233,17 +240,10 @@ function toSpanAttributes(request: TelemetryRequestInfo, { agentName, sessionId 
   if (agentName !== undefined) attributes['gen_ai.agent.name'] = agentName
   if (fallback > 0) attributes['statewright.fallback'] = fallback
   if (responseFormat) attributes['gen_ai.output.type'] = 'json'
-  const { temperature, topP, maxTokens, frequencyPenalty, presencePenalty, seed, stop, reasoningEffort } =
-    sampling
-  if (temperature !== undefined) attributes['gen_ai.request.temperature'] = temperature
-  if (topP !== undefined) attributes['gen_ai.request.top_p'] = topP
-  if (maxTokens !== undefined) attributes['gen_ai.request.max_tokens'] = maxTokens
-  if (frequencyPenalty !== undefined) attributes['gen_ai.request.frequency_penalty'] = frequencyPenalty
-  if (presencePenalty !== undefined) attributes['gen_ai.request.presence_penalty'] = presencePenalty
-  if (seed !== undefined) attributes['gen_ai.request.seed'] = seed
-  if (stop !== undefined)
-    attributes['gen_ai.request.stop_sequences'] = typeof stop === 'string' ? [stop] : stop
-  if (reasoningEffort !== undefined) attributes['gen_ai.request.reasoning.level'] = reasoningEffort
+  for (const [key, name] of samplingNames)
+    if (sampling[key] !== undefined) attributes[`gen_ai.request.${name}`] = sampling[key]
+  const { stop } = sampling
+  if (stop !== undefined) attributes['gen_ai.request.stop_sequences'] = [stop].flat()
   return attributes
 }
 
@@ -261,35 +261,33 @@ function toMetricAttributes(
   return attributes
 }
 
+const countedKeys = [
+  'inputTokens',
+  'outputTokens',
+  'totalTokens',
+  'cachedInputTokens',
+  'reasoningTokens',
+  'cacheWriteTokens',
+] as const
+
+/** Combines the counts of two usages. Without cache writes, the count is absent. */
+function combineCounts(a: Usage, b: Usage, combine: (a: number, b: number) => number): Partial<Usage> {
+  const counts = countedKeys.map((key) => [key, combine(a[key] ?? 0, b[key] ?? 0)] as const)
+  return Object.fromEntries(counts.filter(([key, count]) => key !== 'cacheWriteTokens' || count > 0))
+}
+
 /** The usage of one of several models, limited to the usage that the run has counted. */
 function capUsage(used: Usage | null, counted: Usage): Usage | null {
   if (used === null) return null
-  const least = (
-    key: 'inputTokens' | 'outputTokens' | 'totalTokens' | 'cachedInputTokens' | 'reasoningTokens',
-  ) => Math.min(used[key], counted[key])
-  const writes = Math.min(used.cacheWriteTokens ?? 0, counted.cacheWriteTokens ?? 0)
-  return {
-    ...used,
-    inputTokens: least('inputTokens'),
-    outputTokens: least('outputTokens'),
-    totalTokens: least('totalTokens'),
-    cachedInputTokens: least('cachedInputTokens'),
-    reasoningTokens: least('reasoningTokens'),
-    ...(writes > 0 && { cacheWriteTokens: writes }),
-  }
+  const { cacheWriteTokens: _writes, ...rest } = used
+  return { ...rest, ...combineCounts(used, counted, Math.min) }
 }
 
 function subtractUsage(all: Usage, part: Usage): Usage {
-  const writes = (all.cacheWriteTokens ?? 0) - (part.cacheWriteTokens ?? 0)
   return {
     ...noUsage,
-    inputTokens: all.inputTokens - part.inputTokens,
-    outputTokens: all.outputTokens - part.outputTokens,
-    totalTokens: all.totalTokens - part.totalTokens,
-    cachedInputTokens: all.cachedInputTokens - part.cachedInputTokens,
-    reasoningTokens: all.reasoningTokens - part.reasoningTokens,
+    ...combineCounts(all, part, (a, b) => a - b),
     cost: all.cost === null ? null : Math.max(0, all.cost - (part.cost ?? 0)),
     estimated: all.estimated,
-    ...(writes > 0 && { cacheWriteTokens: writes }),
   }
 }

@@ -1,4 +1,11 @@
-import { type Attributes, type Context, type Span, SpanKind, trace } from '@opentelemetry/api'
+import {
+  type Attributes,
+  type AttributeValue,
+  type Context,
+  type Span,
+  SpanKind,
+  trace,
+} from '@opentelemetry/api'
 import type { EmittedEvent, StepCompleted, StepStarted } from '../../machines/agent/announcements.js'
 import type { TelemetryRunInfo, TelemetryStepInfo } from '../core/telemetry/telemetry.js'
 import { limitContent, recordFailure } from './span-content.js'
@@ -24,7 +31,7 @@ export class StepSpans {
   readonly #kit: OtelKit
   readonly #metrics: Metrics | null
   readonly #run: TelemetryRunInfo
-  #open: Map<string, OpenStep> | undefined
+  readonly #open = new Map<string, OpenStep>()
 
   constructor(kit: OtelKit, metrics: Metrics | null, run: TelemetryRunInfo) {
     this.#kit = kit
@@ -36,31 +43,26 @@ export class StepSpans {
     if (step.stepType === 'inference' || step.stepType === 'hosted') return
     const { name, attributes } = this.#describeStep(step, place)
     const span = this.#kit.tracer.startSpan(name, { kind: SpanKind.INTERNAL, attributes }, place.context)
-    const open = (this.#open ??= new Map())
-    open.set(getStepKey(step), {
-      span,
-      context: trace.setSpan(place.context, span),
-      startedAt: readMonotonicMs(),
-    })
+    const context = trace.setSpan(place.context, span)
+    this.#open.set(getStepKey(step), { span, context, startedAt: readMonotonicMs() })
   }
 
   findContext(step: OtherStep): Context | undefined {
-    const work = this.#open?.get(getStepKey(step))
+    const work = this.#open.get(getStepKey(step))
     if (work && step.type === 'tool_execution' && step.description !== '')
       work.span.setAttribute('gen_ai.tool.description', step.description)
     return work?.context
   }
 
   findCallContext(callId: string): Context | undefined {
-    return this.#open?.get(`tool ${callId}`)?.context
+    return this.#open.get(`tool ${callId}`)?.context
   }
 
-  complete(step: StepCompleted): void {
-    if (step.stepType === 'inference' || step.stepType === 'hosted') return
+  complete(step: Exclude<StepCompleted, { stepType: 'inference' | 'hosted' }>): void {
     const key = getStepKey(step)
-    const work = this.#open?.get(key)
+    const work = this.#open.get(key)
     if (work === undefined) return
-    this.#open?.delete(key)
+    this.#open.delete(key)
     const { span, startedAt } = work
     const { outcome, error } = step
     const ended: Attributes = outcome === 'cancelled' ? { 'statewright.cancelled': true } : {}
@@ -100,18 +102,15 @@ export class StepSpans {
 
   /** Ends the steps whose end is no longer reported. */
   endAll(): void {
-    const open = [...(this.#open?.values() ?? [])]
-    this.#open = undefined
+    const open = [...this.#open.values()]
+    this.#open.clear()
     forEachThenThrow(open, ({ span }) => {
       span.setAttribute('statewright.cancelled', true)
       span.end()
     })
   }
 
-  #describeStep(
-    step: StartedStep,
-    { agentName, sessionId }: SpanPlace,
-  ): { name: string; attributes: Attributes } {
+  #describeStep(step: StartedStep, { agentName, sessionId }: SpanPlace): SpanEvent {
     const attributes: Attributes = { 'gen_ai.conversation.id': sessionId }
     if (agentName !== undefined) attributes['gen_ai.agent.name'] = agentName
     switch (step.stepType) {
@@ -161,10 +160,7 @@ export const failedStates: ReadonlySet<string> = new Set([
 ])
 
 /** Attributes at the start of a stretch, for samplers. */
-export function createStretchStart(
-  run: TelemetryRunInfo,
-  agentName: string | undefined,
-): { name: string; attributes: Attributes } {
+export function createStretchStart(run: TelemetryRunInfo, agentName: string | undefined): SpanEvent {
   const attributes: Attributes = {
     'gen_ai.operation.name': 'invoke_agent',
     'gen_ai.conversation.id': run.sessionId,
@@ -214,80 +210,49 @@ export function createStretchEnd(
 }
 
 /** The span event for a run's event, or null. Content from people, tools and models is included only if captured. */
-export function toSpanEvent(
-  announcement: EmittedEvent,
-  captureContent: boolean,
-): { name: string; attributes: Attributes } | null {
+export function toSpanEvent(announcement: EmittedEvent, captureContent: boolean): SpanEvent | null {
   switch (announcement.type) {
     case 'state_changed': {
       const { from, to, reason, wakeAt } = announcement
       // State changes between requests and calls happen in every step. The spans of requests and calls already show
       // them, and a span has room for few events.
       if (to === 'WAITING_FOR_TOOL' || (to === 'RUNNING' && from === 'WAITING_FOR_TOOL')) return null
-      return createSpanEvent('state', {
-        ...(from && { from }),
-        to,
-        ...(reason && { reason }),
-        ...(wakeAt !== undefined && { wake_at: wakeAt }),
-      })
+      return createSpanEvent('state', { from, to, reason, wake_at: wakeAt })
     }
     case 'guardrail': {
       const { guard, action, rule, evidence, message } = announcement
-      const content = captureContent
-        ? { evidence: scrubSecrets(evidence), message: scrubSecrets(message) }
-        : {}
-      return createSpanEvent('guardrail', { guard, action, ...(rule !== undefined && { rule }), ...content })
+      const content = captureContent && { evidence: scrubSecrets(evidence), message: scrubSecrets(message) }
+      return createSpanEvent('guardrail', { guard, action, rule, ...content })
     }
     case 'approval_decided': {
       const { outcome, by, why, grant } = announcement
-      return createCallEvent('approval.decided', announcement, {
-        outcome,
-        ...(by && { by: by.id }),
-        ...(grant !== undefined && { grant }),
-        ...(captureContent && why !== undefined && { why: scrubSecrets(why) }),
-      })
+      const content = captureContent && why !== undefined && { why: scrubSecrets(why) }
+      return createCallEvent('approval.decided', announcement, { outcome, by: by?.id, grant, ...content })
     }
     case 'policy_decided': {
       const { policy, decision, rule, reason, shadow } = announcement
-      return createCallEvent('policy.decision', announcement, {
-        id: policy,
-        decision,
-        ...(rule !== undefined && { rule }),
-        ...(shadow && { shadow }),
-        ...(captureContent && reason !== undefined && { reason: scrubSecrets(reason) }),
-      })
+      const content = captureContent && reason !== undefined && { reason: scrubSecrets(reason) }
+      const own = { id: policy, decision, rule, shadow: shadow || undefined, ...content }
+      return createCallEvent('policy.decision', announcement, own)
     }
     case 'retry': {
       const { attempt, delayMs, code, message, model } = announcement
-      const content = captureContent ? { message: scrubSecrets(message) } : {}
-      return createSpanEvent('retry', {
-        attempt,
-        delay_ms: delayMs,
-        code,
-        ...(model !== undefined && { model }),
-        ...content,
-      })
+      const content = captureContent && { message: scrubSecrets(message) }
+      return createSpanEvent('retry', { attempt, delay_ms: delayMs, code, model, ...content })
     }
     case 'budget_warning': {
       const { remainingTokens: tokens, remainingCost: cost } = announcement
-      const remaining = {
-        ...(tokens !== null && { remaining_tokens: tokens }),
-        ...(cost !== null && { remaining_cost_usd: cost }),
-      }
-      return createSpanEvent('budget_warning', remaining)
+      return createSpanEvent('budget_warning', { remaining_tokens: tokens, remaining_cost_usd: cost })
     }
     case 'tools_loaded':
       return createSpanEvent('tools_loaded', { names: announcement.names.join(', ') })
     case 'handed_off': {
       const { from, to } = announcement
-      return createSpanEvent('handed_off', { ...(from !== null && { from }), to })
+      return createSpanEvent('handed_off', { from, to })
     }
     case 'step_prepared': {
       const { changes, model } = announcement
-      return createSpanEvent('step_prepared', {
-        changes: changes.join(', '),
-        ...(model !== undefined && { model }),
-      })
+      return createSpanEvent('step_prepared', { changes: changes.join(', '), model })
     }
     case 'context_fitted': {
       const { strategy, before, after, dropped } = announcement
@@ -299,30 +264,38 @@ export function toSpanEvent(
 }
 
 /** The open questions of a run that starts to wait. A sub-agent's questions are on its own span. */
-export function listQuestionEvents(context: AgentContext, captureContent: boolean) {
-  return listRequests(context).flatMap((request) =>
-    request.type !== 'approval_requested' || request.path !== undefined
-      ? []
-      : [
-          createCallEvent('approval.requested', request, {
-            ...(captureContent && request.reason !== undefined && { reason: scrubSecrets(request.reason) }),
-          }),
-        ],
-  )
+export function listQuestionEvents(context: AgentContext, captureContent: boolean): SpanEvent[] {
+  return listRequests(context).flatMap((request) => {
+    if (request.type !== 'approval_requested' || request.path !== undefined) return []
+    const { reason } = request
+    const content = captureContent && reason !== undefined && { reason: scrubSecrets(reason) }
+    return [createCallEvent('approval.requested', request, { ...content })]
+  })
 }
+
+/** A span or an event of a span. */
+interface SpanEvent {
+  name: string
+  attributes: Attributes
+}
+
+type OwnAttributes = Readonly<Record<string, AttributeValue | null | undefined>>
 
 /** An event about a call. Its attributes have the prefix of the event's subject: `statewright.policy.id`. */
 function createCallEvent(
   name: `${string}.${string}`,
   { name: tool, callId }: { name: string; callId: string },
-  own: Attributes,
-): { name: string; attributes: Attributes } {
+  own: OwnAttributes,
+): SpanEvent {
   const { attributes } = createSpanEvent(name.slice(0, name.indexOf('.')), own)
   const call = { 'gen_ai.tool.name': tool, 'gen_ai.tool.call.id': callId }
   return { name: `statewright.${name}`, attributes: { ...call, ...attributes } }
 }
 
-function createSpanEvent(name: string, attributes: Attributes): { name: string; attributes: Attributes } {
-  const entries = Object.entries(attributes).map(([key, value]) => [`statewright.${name}.${key}`, value])
-  return { name: `statewright.${name}`, attributes: Object.fromEntries(entries) as Attributes }
+/** Omits attributes without a value. */
+function createSpanEvent(name: string, own: OwnAttributes): SpanEvent {
+  const attributes = Object.entries(own).flatMap(([key, value]) =>
+    value === undefined || value === null ? [] : [[`statewright.${name}.${key}`, value]],
+  )
+  return { name: `statewright.${name}`, attributes: Object.fromEntries(attributes) as Attributes }
 }

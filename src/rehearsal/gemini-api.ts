@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { createHash } from 'node:crypto'
 import { parseJsonOr } from '../core/base/json.js'
-import type { ProviderApi, TurnEncoder, Envelope } from './planned-response.js'
+import type { ProviderApi, Envelope } from './planned-response.js'
 import { listCalls, countUsage, isUnfinished, splitText } from './chat-api.js'
 import { type ChatRequest, parseRequest, type WireMessage } from './chat-request.js'
 import type { Turn } from './turn-schema.js'
@@ -17,16 +17,8 @@ export const geminiApi: ProviderApi = {
     return toChatRequest(request, decodeURIComponent(model), method === 'streamGenerateContent')
   },
   findStrictProblem: (sent, { model }) => findUnsignedCall(sent, model),
-  createEncoder: createGeminiEncoder,
   formatRefusal: ({ status, code, message }) => formatError(status, undefined, `${code}: ${message}`),
-}
-
-export function isGeminiPath(path: string): boolean {
-  return pathPattern.test(path)
-}
-
-function createGeminiEncoder(turn: Turn, request: ChatRequest, envelope: Envelope): TurnEncoder {
-  return {
+  createEncoder: (turn, request, envelope) => ({
     encodeBody: () => ({
       ...toChunk(envelope, toParts(turn, envelope).flat(), toFinishReason(turn)),
       ...toUsage(turn, request),
@@ -41,8 +33,10 @@ function createGeminiEncoder(turn: Turn, request: ChatRequest, envelope: Envelop
       formatEvent: (event) => `data: ${JSON.stringify(event)}\r\n\r\n`,
     }),
     encodeError: (error, status) => formatError(status === 200 ? 500 : status, error?.type, error?.message),
-  }
+  }),
 }
+
+export const isGeminiPath = (path: string): boolean => pathPattern.test(path)
 
 /** Parts by delta. Calls are not split. With thoughts, Gemini signs the first call. */
 function toParts(turn: Turn, envelope: Envelope): object[][] {

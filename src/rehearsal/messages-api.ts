@@ -140,15 +140,10 @@ function toDeltas(turn: Turn, envelope: Envelope): Event[][] {
     const pieces = splitText(words, chunkSize).map((piece) => ({ type: 'text_delta', text: piece }))
     block({ type: 'text', text: '' }, pieces, false)
   }
-  for (const {
-    id,
-    function: { name, arguments: input },
-  } of listCalls(turn, envelope)) {
-    const pieces = splitText(input, chunkSize).map((piece) => ({
-      type: 'input_json_delta',
-      partial_json: piece,
-    }))
-    block({ type: 'tool_use', id, name, input: {} }, pieces, true)
+  for (const { id, function: called } of listCalls(turn, envelope)) {
+    const pieces = splitText(called.arguments, chunkSize)
+    const deltas = pieces.map((piece) => ({ type: 'input_json_delta', partial_json: piece }))
+    block({ type: 'tool_use', id, name: called.name, input: {} }, deltas, true)
   }
   return deltas
 }

@@ -2,7 +2,6 @@ import type { Refusal, ChatRequest } from './chat-request.js'
 import type { CallLimits } from './request-problem.js'
 import type { Turn } from './turn-schema.js'
 
-/** The API-specific parts of a rehearsal. */
 export interface ProviderApi {
   name: 'chat' | 'responses' | 'messages' | 'gemini'
   /**
@@ -23,7 +22,6 @@ export interface ProviderApi {
   formatRefusal(refusal: Refusal): object
 }
 
-/** The response fields that do not come from the turn. */
 export interface Envelope {
   id: string
   /** Seconds since the epoch. */

@@ -129,7 +129,6 @@ class ScenarioPlayer {
     this.#completions = 0
   }
 
-  /** Answers a request. Never rejects. */
   async answerRequest(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     response.on('error', ignoreError)
     try {

@@ -1,11 +1,5 @@
 import * as z from 'zod'
-import {
-  type EncodedStream,
-  type Envelope,
-  formatTyped,
-  type ProviderApi,
-  type TurnEncoder,
-} from './planned-response.js'
+import { type EncodedStream, type Envelope, formatTyped, type ProviderApi } from './planned-response.js'
 import { encodeOpenAIError, listCalls, countUsage, isUnfinished, splitText } from './chat-api.js'
 import { parseRequest, type ChatRequest, type WireMessage } from './chat-request.js'
 import type { Turn } from './turn-schema.js'
@@ -88,7 +82,11 @@ export const responsesApi: ProviderApi = {
   readRequest: (sent) => toChatRequest(readResponsesRequest(sent)),
   findStrictProblem: (sent) => findItemsProblem(readResponsesRequest(sent)),
   formatRefusal: ({ body }) => body,
-  createEncoder: createResponsesEncoder,
+  createEncoder: (turn, request, envelope) => ({
+    encodeBody: () => toDocument(turn, request, envelope),
+    encodeStream: () => toStream(turn, request, envelope),
+    encodeError: encodeOpenAIError,
+  }),
 }
 
 const item = z.looseObject({
@@ -213,14 +211,6 @@ interface Item {
   id: string
   type: string
   [key: string]: unknown
-}
-
-export function createResponsesEncoder(turn: Turn, request: ChatRequest, envelope: Envelope): TurnEncoder {
-  return {
-    encodeBody: () => toDocument(turn, request, envelope),
-    encodeStream: () => toStream(turn, request, envelope),
-    encodeError: encodeOpenAIError,
-  }
 }
 
 interface Event {

@@ -92,7 +92,6 @@ export function sortSkills<Skill extends { name: string; where: string }>(skills
   return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-/** `where` is the skill's file or name. */
 export function invalidSkillError(where: string, problem: string, options?: ErrorOptions): ConfigError {
   return new ConfigError('invalid_skill', `Skill ${where}: ${problem}`, where, options)
 }

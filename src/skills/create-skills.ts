@@ -175,7 +175,6 @@ export function createListedSkills({ list, load, readFile }: ListedSkillsOptions
 const opening =
   'Skills are instructions for certain tasks. When a task fits one of these, call load_skill with its name before you start, and follow its instructions. read_skill_file reads the files it mentions. Call unload_skill when the task is done.'
 
-/** Formats the index up to its maximum length. Descriptions are cut evenly, and omitted skills are counted. */
 function formatIndex(skills: readonly Pick<SkillInfo, 'name' | 'description'>[]): string {
   if (skills.length === 0) return ''
   const room = maxIndexChars - opening.length - 60

@@ -4,7 +4,7 @@ import {
   findItemsProblem,
   toChatRequest,
   readResponsesRequest,
-  createResponsesEncoder,
+  responsesApi,
 } from '../../src/rehearsal/responses-api.js'
 import type { ChatRequest, Turn } from '../../src/rehearsal/index.js'
 import { findStrictProblem } from '../../src/rehearsal/request-problem.js'
@@ -37,7 +37,7 @@ export function inResponses(script: Script, request: ChatRequest): Script {
   const turn = turnOf((texts as string[]).join(''))
   if (turn === null) return script
   answers += 1
-  const speech = createResponsesEncoder(turn, request, {
+  const speech = responsesApi.createEncoder(turn, request, {
     id: `resp_${answers}`,
     created: 0,
     model: 'chaos-1',

@@ -87,7 +87,6 @@ function invalidAttachmentError(name: string, message: string): AttachmentError 
 /** The path is resolved, so it must not be a link. Opening must not wait for the writer of a pipe. */
 const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
 
-/** Reads a regular file inside `root`, at most `maxBytes`. */
 async function readFile(path: string, name: string, limits: AttachmentLimits): Promise<Uint8Array> {
   try {
     const real = await locateFile(path, name, limits.root)
@@ -136,17 +135,11 @@ function isInside(folder: string, path: string): boolean {
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
 }
 
-function outsideRootError(name: string): AttachmentError {
-  return new AttachmentError('outside_root', name, 'is outside the attachments folder.')
-}
+const outsideRootError = (name: string): AttachmentError =>
+  new AttachmentError('outside_root', name, 'is outside the attachments folder.')
 
-function notAFileError(name: string): AttachmentError {
-  return new AttachmentError(
-    'not_a_file',
-    name,
-    'is not a regular file. Folders, devices and pipes are not read.',
-  )
-}
+const notAFileError = (name: string): AttachmentError =>
+  new AttachmentError('not_a_file', name, 'is not a regular file. Folders, devices and pipes are not read.')
 
 const failures: Record<string, [AttachmentErrorCode, string]> = {
   ENOENT: ['not_found', 'does not exist. Check the path.'],
@@ -185,10 +178,11 @@ export async function readUrl(
     let target = url
     for (let followed = 0; followed <= maxRedirects; followed += 1) {
       const response = await requestUrl(target, name, limits, signal, resolve)
-      const next = findRedirect(response, target, name)
-      if (next === undefined) return await readBody(response, name, limits.maxBytes)
+      const { statusCode = 0, headers } = response
+      if (!redirects.has(statusCode) || headers.location === undefined)
+        return await readBody(response, name, limits.maxBytes)
+      target = parseUrl(headers.location, name, target)
       response.destroy()
-      target = next
     }
     throw new AttachmentError('too_many_redirects', name, `redirects more than ${maxRedirects} times.`)
   } catch (error) {
@@ -200,9 +194,6 @@ export async function readUrl(
   }
 }
 
-/**
- * @throws {AttachmentError} `invalid_url`
- */
 function parseUrl(url: string, name: string, base?: URL): URL {
   if (!URL.canParse(url, base)) throw new AttachmentError('invalid_url', name, 'has an invalid URL.')
   const parsed = new URL(url, base)
@@ -248,15 +239,6 @@ async function requestUrl(
       .on('response', done)
       .on('error', fail)
   })
-}
-
-function findRedirect(
-  { statusCode = 0, headers }: IncomingMessage,
-  from: URL,
-  name: string,
-): URL | undefined {
-  if (!redirects.has(statusCode) || headers.location === undefined) return undefined
-  return parseUrl(headers.location, name, from)
 }
 
 /** The decoders by content encoding. Some servers compress although they were asked not to. */
@@ -319,10 +301,5 @@ async function collectBytes(
   return Buffer.concat(chunks, size)
 }
 
-function tooLargeError(name: string, maxBytes: number): AttachmentError {
-  return new AttachmentError(
-    'too_large',
-    name,
-    `is larger than ${maxBytes} bytes. To allow it, raise maxBytes.`,
-  )
-}
+const tooLargeError = (name: string, maxBytes: number): AttachmentError =>
+  new AttachmentError('too_large', name, `is larger than ${maxBytes} bytes. To allow it, raise maxBytes.`)

@@ -87,9 +87,6 @@ const attachmentOptionsKind = section({
 
 export type AttachmentLimits = ReturnType<typeof resolveAttachmentLimits>
 
-/**
- * @throws {ConfigError}
- */
 export function resolveAttachmentLimits(options: AttachmentOptions) {
   const checked = checkInput(attachmentOptionsKind, options, 'attachment options')
   return {

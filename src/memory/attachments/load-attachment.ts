@@ -81,7 +81,6 @@ export async function loadAttachment(
   return { name, mimeType: type.mimeType, bytes: bytes.length, text: cutText(text, maxChars) }
 }
 
-/** Cuts a text to `maxChars`, and adds a note. */
 function cutText(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text
   return `${truncate(text, maxChars)}\n\n[Truncated: only the first ${maxChars} characters are included.]`

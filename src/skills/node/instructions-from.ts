@@ -30,7 +30,6 @@ const charsRule: ArgumentRule = {
   phrase: 'a whole number above 0',
 }
 
-/** The maximum size of one file, in bytes. */
 const maxBytes = 1_000_000
 
 /**

@@ -131,9 +131,6 @@ function listSkillFolders(dir: string): string[] {
     })
 }
 
-/**
- * @throws {ConfigError} `invalid_skill`
- */
 function readSkill(folder: string): LoadedSkill {
   const where = join(folder, fileName)
   const text = readSkillText(folder, where)
@@ -208,7 +205,6 @@ function findContainedFile(folder: string, path: string): string {
   return real
 }
 
-/** Whether a real path is a folder, or below it. */
 export function isInside(folder: string, path: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 }

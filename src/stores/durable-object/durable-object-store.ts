@@ -158,7 +158,6 @@ interface ObjectTables {
   findFirstTime(past: number, then: number): number | null
 }
 
-/** Opens the tables, and creates missing ones. */
 function openTables({ sql }: ObjectStorage): SessionTable & ObjectTables {
   const run = <Row>(query: string, ...values: Value[]): Row[] => sql.exec(query, ...values).toArray() as Row[]
   run(tablesSql)

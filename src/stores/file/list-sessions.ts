@@ -84,7 +84,6 @@ function createRestingSource(one: Prepare, { prefix, tags, parent }: Listing): S
     : { from: 'sessions', time, id, conditions: [resting, toPrefixCondition(prefix, '+id')] }
 }
 
-/** Conditions apart from the owner. */
 function createConditions(
   { agent, parent, children, since, before, after }: Listing,
   { time, id, state }: { time: string; id: string; state: string | null },

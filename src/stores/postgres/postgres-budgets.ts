@@ -1,19 +1,13 @@
 import type { BudgetStore, ReserveOptions, StoredBudget } from '../../core/budgets/budget-store.js'
 import { forgottenMs } from '../../core/budgets/ledger.js'
+import type { Query } from './postgres-rows.js'
 
-/** Runs a query on the store's database. */
-export type Query = <Row extends object>(text: string, values: unknown[]) => Promise<Row[]>
-
-interface BudgetRow {
+interface BudgetRow extends Pick<StoredBudget, 'terms' | 'windowAt' | 'live' | 'now'> {
   id: string | null
-  terms: string
-  window_at: string
-  spent_usd: string
-  spent_tokens: string
-  reserved_usd: string
-  reserved_tokens: string
-  live: string
-  now: string
+  spentUsd: number
+  spentTokens: number
+  reservedUsd: number
+  reservedTokens: number
   granted: string | null
 }
 
@@ -35,7 +29,7 @@ export async function openPostgresBudgets(
       const none = { budget: options.budget, terms: options.terms, windowAt: options.windowAt, live: 0 }
       const nothing = { spent: { nanoUsd: 0, tokens: 0 }, reserved: { nanoUsd: 0, tokens: 0 } }
       const { id, now, granted } = row as BudgetRow
-      if (id === null) return { ...none, ...nothing, now: Number(now), granted: false }
+      if (id === null) return { ...none, ...nothing, now, granted: false }
       return { ...toStoredBudget(row as BudgetRow), granted: granted === options.reservation }
     },
 
@@ -77,15 +71,15 @@ function toReserveValues(options: ReserveOptions, time: number | null): unknown[
   ]
 }
 
-function toStoredBudget(row: BudgetRow): StoredBudget {
+function toStoredBudget({ id, terms, windowAt, live, now, ...row }: BudgetRow): StoredBudget {
   return {
-    budget: row.id ?? '',
-    terms: row.terms,
-    windowAt: Number(row.window_at),
-    spent: { nanoUsd: Number(row.spent_usd), tokens: Number(row.spent_tokens) },
-    reserved: { nanoUsd: Number(row.reserved_usd), tokens: Number(row.reserved_tokens) },
-    live: Number(row.live),
-    now: Number(row.now),
+    budget: id ?? '',
+    terms,
+    windowAt,
+    spent: { nanoUsd: row.spentUsd, tokens: row.spentTokens },
+    reserved: { nanoUsd: row.reservedUsd, tokens: row.reservedTokens },
+    live,
+    now,
   }
 }
 
@@ -123,6 +117,8 @@ function createStatements(schema: string) {
   const reservations = `"${schema}".budget_reservations`
   const now = `coalesce($2::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)`
   const columns = 'id, terms, window_at, spent_usd, spent_tokens, reserved_usd, reserved_tokens, live'
+  const entry = `id, terms, window_at AS "windowAt", spent_usd AS "spentUsd", spent_tokens AS "spentTokens",
+    reserved_usd AS "reservedUsd", reserved_tokens AS "reservedTokens", live`
   /** Like `limitTotal`, because Postgres totals can exceed safe JavaScript integers. */
   const limit = (total: string) => `least(${Number.MAX_SAFE_INTEGER}, greatest(0, ${total}))`
   /** The amount of the lost reservations in the budget's current window. */
@@ -182,7 +178,7 @@ function createStatements(schema: string) {
         INSERT INTO ${reservations} (id, budget, window_at, usd, tokens, expires_at)
         SELECT $5, kept.id, window_at, $6::bigint, $7::bigint, moment.at + $10::bigint FROM kept, moment WHERE granted = $5
       )
-      SELECT ${columns}, granted, (SELECT at FROM moment) AS now FROM kept
+      SELECT ${entry}, granted, (SELECT at FROM moment) AS now FROM kept
       UNION ALL
       SELECT ${columns}, NULL, ${now} FROM (SELECT 1) one LEFT JOIN ${budgets} ON id = $1
       WHERE NOT EXISTS (SELECT FROM moment)`,
@@ -208,7 +204,7 @@ function createStatements(schema: string) {
       )`,
 
     list: `
-      SELECT ${columns}, NULL AS granted, ${now} AS now FROM ${budgets} WHERE $1::text IS NULL OR id = $1 ORDER BY id`,
+      SELECT ${entry}, NULL AS granted, ${now} AS now FROM ${budgets} WHERE $1::text IS NULL OR id = $1 ORDER BY id`,
 
     replaceTerms: `UPDATE ${budgets} SET terms = $2 WHERE id = $1 RETURNING id`,
   }

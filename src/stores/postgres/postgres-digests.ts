@@ -1,12 +1,5 @@
-import type { DigestTable } from '../../core/sessions/store/log-digests.js'
-import type { Query } from './postgres-budgets.js'
-
-interface DigestRow {
-  session_id: string
-  head: string
-  created_at: string
-  data: string
-}
+import type { DigestTable, LogDigest } from '../../core/sessions/store/log-digests.js'
+import { type Query, toColumns } from './postgres-rows.js'
 
 export async function openPostgresDigests(query: Query, schema: string): Promise<DigestTable> {
   const digests = `"${schema}".digests`
@@ -17,18 +10,12 @@ export async function openPostgresDigests(query: Query, schema: string): Promise
   )
   if (there.length === 0) await query(createTableSql(schema), [])
   return {
-    async read(sessionIds) {
-      const rows = await query<DigestRow>(
-        `SELECT session_id, head, created_at, data FROM ${digests} WHERE session_id = ANY($1::text[])`,
+    read: (sessionIds) =>
+      query<LogDigest>(
+        `SELECT session_id AS "sessionId", head, created_at AS "createdAt", data FROM ${digests}
+         WHERE session_id = ANY($1::text[])`,
         [sessionIds],
-      )
-      return rows.map(({ session_id, head, created_at, data }) => ({
-        sessionId: session_id,
-        head: Number(head),
-        createdAt: Number(created_at),
-        data,
-      }))
-    },
+      ),
 
     async put(all) {
       // A concurrent deletion of the session waits for this statement and then deletes its digest.
@@ -39,12 +26,7 @@ export async function openPostgresDigests(query: Query, schema: string): Promise
         JOIN "${schema}".sessions s ON s.id = g.id AND s.head = g.head AND s.created_at = g.created_at
         ORDER BY s.id FOR KEY SHARE OF s
         ON CONFLICT (session_id) DO UPDATE SET head = excluded.head, created_at = excluded.created_at, data = excluded.data`,
-        [
-          all.map(({ sessionId }) => sessionId),
-          all.map(({ head }) => head),
-          all.map(({ createdAt }) => createdAt),
-          all.map(({ data }) => data),
-        ],
+        toColumns(all, ['sessionId', 'head', 'createdAt', 'data']),
       )
     },
   }

@@ -1,5 +1,5 @@
+import type pg from 'pg'
 import { isProcessGone } from '../../core/sessions/store/process-identity.js'
-import type { UnreadInbox } from '../../core/sessions/store/inbox.js'
 import type {
   Appended,
   Lease,
@@ -9,35 +9,47 @@ import type {
 } from '../../core/sessions/store/store.js'
 import { parseMarks } from '../../core/sessions/store/step-marks.js'
 import { parseSummary, stringifySummary, withTitle } from '../../core/sessions/store/session-title.js'
+
+/** Runs a query on the store's database. */
+export type Query = <Row extends object>(text: string, values: unknown[]) => Promise<Row[]>
+
+/** The parsers of column types. Stored integers are safe, but `pg` returns a bigint as a string. */
+const parsers: Record<number, (text: string) => unknown> = {
+  // bool, int8, int4
+  16: (text) => text === 't',
+  20: Number,
+  23: Number,
+}
+const keepText = (text: string): string => text
+
+export const types = {
+  getTypeParser: (type: number) => parsers[type] ?? keepText,
+} as pg.CustomTypesConfig
+
+/** One array per column, for `unnest`. */
+export function toColumns<Row extends object>(
+  rows: readonly Row[],
+  keys: readonly (keyof Row)[],
+): unknown[][] {
+  return keys.map((key) => rows.map((row) => row[key] ?? null))
+}
+
 export interface SessionRow {
   token: string | null
   holder: string | null
   process: string | null
-  /** Postgres returns a bigint as a string. */
-  head: string
+  head: number
   held: boolean
 }
 
-export interface RecordRow {
-  seq: string
-  at: string
-  type: LogRecord['type']
-  data: string
-  checksum: string
-}
-
-export function toLogRecord({ seq, at, type, data, checksum }: RecordRow): LogRecord {
-  return { seq: Number(seq), at: Number(at), type, data, check: checksum }
-}
-
-/** The parameters of a group of appends, with one array per column for `unnest`. */
 export function toAppendValues(group: readonly PendingAppend[], time: number | null): unknown[] {
-  const records = group.flatMap(({ lease, records: own }) =>
-    own.map((record) => ({ sessionId: lease.sessionId, ...record })),
+  const records = group.flatMap(({ lease: { sessionId }, records: own }) =>
+    own.map((record) => ({ sessionId, ...record })),
   )
-  const tags = group.flatMap(({ lease, summary }) =>
-    Object.entries(summary?.tags ?? {}).map(([name, value]) => ({ sessionId: lease.sessionId, name, value })),
+  const tags = group.flatMap(({ lease: { sessionId }, summary }) =>
+    Object.entries(summary?.tags ?? {}).map(([name, value]) => ({ sessionId, name, value })),
   )
+  const summaries = group.map(({ summary }) => ({ ...summary }))
   return [
     group.map(({ lease }) => lease.sessionId),
     time,
@@ -45,70 +57,39 @@ export function toAppendValues(group: readonly PendingAppend[], time: number | n
     group.map(({ records: [first] }) => (first ? first.seq - 1 : null)),
     group.map(({ records: own }) => own.length),
     group.map(({ summary }) => stringifySummary(summary)),
-    group.map(({ summary }) => summary?.state ?? null),
-    group.map(({ summary }) => summary?.agent ?? null),
-    records.map(({ sessionId }) => sessionId),
-    records.map(({ seq }) => seq),
-    records.map(({ at }) => at),
-    records.map(({ type }) => type),
-    records.map(({ data }) => data),
-    records.map(({ check }) => check),
+    ...toColumns(summaries, ['state', 'agent']),
+    ...toColumns(records, ['sessionId', 'seq', 'at', 'type', 'data', 'check']),
     group.map(({ isLast }) => isLast),
     group.map(({ summary }) => summary?.parent ?? null),
-    tags.map(({ sessionId }) => sessionId),
-    tags.map(({ name }) => name),
-    tags.map(({ value }) => value),
+    ...toColumns(tags, ['sessionId', 'name', 'value']),
   ]
 }
 
-export interface AcquiredRow {
-  expires_at: string
-  inbox: string
-  head: string
-}
-
-export interface NewsRow {
-  id: string
-  inbox: string
-}
-
-export function toInboxNews({ id, inbox }: NewsRow): UnreadInbox {
-  return { sessionId: id, inbox: Number(inbox) }
-}
-
-export interface AppendedRow {
-  id: string
-  inbox: string
-  released: boolean
-}
-
-export function toAppended({ inbox, released }: AppendedRow): Appended {
-  return { inbox: Number(inbox), ...(released && { released }) }
-}
-
-export interface PutRow extends Pick<SessionRow, 'holder' | 'process' | 'held'> {
-  last_message: string
-}
-
-export interface EntryRow extends SessionRow {
-  id: string
-  created_at: string
-  updated_at: string
+export interface EntryRow extends SessionRow, Pick<ListedSession, 'id' | 'createdAt' | 'updatedAt'> {
   summary: string | null
   title: string | null
   /** The marks as JSON. */
   marks: string | null
 }
 
+/** The live holder of a session. */
+export const findHolder = ({
+  held,
+  process,
+  holder,
+}: Pick<SessionRow, 'held' | 'process' | 'holder'>): string | null =>
+  held && !isProcessGone(process) ? holder : null
+
 export function toListedSession(row: EntryRow): ListedSession {
+  const { id, createdAt, updatedAt, head, summary, title, marks } = row
   return {
-    id: row.id,
-    createdAt: Number(row.created_at),
-    updatedAt: Number(row.updated_at),
-    head: Number(row.head),
-    summary: withTitle(parseSummary(row.summary), row.title),
-    holder: row.held && !isProcessGone(row.process) ? row.holder : null,
-    ...parseMarks(row.marks),
+    id,
+    createdAt,
+    updatedAt,
+    head,
+    summary: withTitle(parseSummary(summary), title),
+    holder: findHolder(row),
+    ...parseMarks(marks),
   }
 }
 
@@ -127,7 +108,6 @@ export interface PendingAppend {
 /** The maximum number of groups in flight. One group is written while the next one is collected. */
 const maxGroupsUnderWay = 2
 
-/** Maximum number of appends per statement. */
 const maxGroupSize = 100
 
 /**

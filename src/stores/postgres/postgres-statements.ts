@@ -16,7 +16,7 @@ export function createStatements(schema: string) {
   const expiry = (ttl: string) => `least(${now} + ${ttl}::bigint, ${Number.MAX_SAFE_INTEGER})`
   const isHeld = `(s.token IS NOT NULL AND s.expires_at > ${now})`
 
-  const entry = `s.id, created_at, updated_at, head, summary, title, marks::text AS marks, holder, process, ${isHeld} AS held`
+  const entry = `s.id, created_at AS "createdAt", updated_at AS "updatedAt", head, summary, title, marks::text AS marks, holder, process, ${isHeld} AS held`
 
   return {
     /** $3 token, $4 holder, $5 process, $6 milliseconds, $7 the token of a dead holder, or null. */
@@ -26,14 +26,15 @@ export function createStatements(schema: string) {
       ON CONFLICT (id) DO UPDATE SET token = excluded.token, holder = excluded.holder, process = excluded.process,
         expires_at = ${expiry('$6')}
       WHERE NOT ${isHeld} OR s.token = $7
-      RETURNING expires_at, inbox, head`,
+      RETURNING expires_at AS "expiresAt", inbox, head`,
 
     session: `
       SELECT token, holder, process, head, ${isHeld} AS held FROM ${sessions} s WHERE id = $1`,
 
     /** $3 token, $4 milliseconds. */
     renew: `
-      UPDATE ${sessions} SET expires_at = ${expiry('$4')} WHERE id = $1 AND token = $3 RETURNING expires_at`,
+      UPDATE ${sessions} SET expires_at = ${expiry('$4')} WHERE id = $1 AND token = $3
+      RETURNING expires_at AS "expiresAt"`,
 
     /** $1 sessions, $3 tokens, $4 milliseconds. Rows are locked in a fixed order to avoid deadlocks. */
     renewAll: `
@@ -43,7 +44,7 @@ export function createStatements(schema: string) {
         ORDER BY s.id FOR UPDATE OF s
       )
       UPDATE ${sessions} s SET expires_at = ${expiry('$4')} FROM kept
-      WHERE s.id = kept.id RETURNING s.token, s.expires_at`,
+      WHERE s.id = kept.id RETURNING s.token, s.expires_at AS "expiresAt"`,
 
     /** $1 session, $2 token. Deletes a session without records. */
     release: `
@@ -108,7 +109,7 @@ export function createStatements(schema: string) {
 
     /** $1 session, $2 from, or null for the last snapshot, $3 to. */
     read: `
-      SELECT seq, at, type, data, checksum FROM ${records}
+      SELECT seq, at, type, data, checksum AS "check" FROM ${records}
       WHERE session_id = $1 AND seq <= $3 AND seq >= coalesce($2::bigint, (
         SELECT seq FROM ${records} WHERE session_id = $1 AND seq <= $3 AND type = 'snapshot'
         ORDER BY seq DESC LIMIT 1), 1)
@@ -142,7 +143,7 @@ export function createStatements(schema: string) {
       ), added AS (
         INSERT INTO ${inbox} (session_id, message, at, text) SELECT id, last_message, ${now}, $3 FROM counted
       )
-      SELECT last_message, holder, process, held FROM counted`,
+      SELECT last_message AS message, holder, process, held FROM counted`,
 
     /** $1 session, $2 number of the previous message. */
     messages: `SELECT message, at, text FROM ${inbox} WHERE session_id = $1 AND message > $2 ORDER BY message`,
@@ -154,9 +155,9 @@ export function createStatements(schema: string) {
         SELECT max(message) FROM ${inbox} WHERE session_id = $1 AND NOT message = ANY($2::bigint[])), 0)
       WHERE id = $1 AND inbox = ANY($2::bigint[])`,
 
-    findUnread: `SELECT id, inbox FROM ${sessions} WHERE id = ANY($1::text[]) AND inbox > 0`,
+    findUnread: `SELECT id AS "sessionId", inbox FROM ${sessions} WHERE id = ANY($1::text[]) AND inbox > 0`,
 
-    listUnread: `SELECT session_id AS id, max(message) AS inbox FROM ${inbox} GROUP BY session_id`,
+    listUnread: `SELECT session_id AS "sessionId", max(message) AS inbox FROM ${inbox} GROUP BY session_id`,
 
     /** $3 the token of a dead holder, or null. */
     remove: `
@@ -164,7 +165,6 @@ export function createStatements(schema: string) {
   }
 }
 
-/** SQL names of the tables. */
 interface Tables {
   sessions: string
   tags: string
@@ -227,7 +227,7 @@ function createListStatement(
       return `(SELECT ${entry} FROM ${source} WHERE ${conditions.join(' AND ')} ORDER BY ${time} DESC, ${id} LIMIT ${last})`
     })
   })
-  const text = `SELECT * FROM (${ways.join(' UNION ALL ')}) l WHERE $1::text IS NULL ORDER BY updated_at DESC, id LIMIT ${last}`
+  const text = `SELECT * FROM (${ways.join(' UNION ALL ')}) l WHERE $1::text IS NULL ORDER BY "updatedAt" DESC, id LIMIT ${last}`
   return { text, values }
 }
 

@@ -20,23 +20,20 @@ import {
   StoreError,
   unknownSessionError,
 } from '../../core/sessions/store/store-error.js'
-import type { SessionStore } from '../../core/sessions/store/store.js'
+import type { InboxMessage, UnreadInbox } from '../../core/sessions/store/inbox.js'
+import type { Appended, Lease, LogRecord, SessionStore } from '../../core/sessions/store/store.js'
 import { offerDigests } from '../../core/sessions/store/log-digests.js'
 import {
-  type AcquiredRow,
   AppendGroups,
-  type AppendedRow,
   type EntryRow,
-  type NewsRow,
+  findHolder,
   type PendingAppend,
-  type PutRow,
-  type RecordRow,
+  type Query,
   type SessionRow,
   toAppendValues,
-  toAppended,
-  toInboxNews,
+  toColumns,
   toListedSession,
-  toLogRecord,
+  types,
 } from './postgres-rows.js'
 import {
   describePlace,
@@ -98,7 +95,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
     }
   }
 
-  const query = async <Row extends object>(text: string, values: unknown[]): Promise<Row[]> => {
+  const query: Query = async <Row extends object>(text: string, values: unknown[]): Promise<Row[]> => {
     if (isClosed)
       throw new StoreError('store_unavailable', `The store ${place} is closed. Open it again.`, place)
     try {
@@ -107,7 +104,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
         opened = null
         throw error
       })
-      return (await pool.query<Row & pg.QueryResultRow>(text, values)).rows
+      return (await pool.query<Row & pg.QueryResultRow>({ text, values, types })).rows
     } catch (error) {
       throw toPostgresError(error, place)
     }
@@ -119,14 +116,15 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
   /** Puts the rarest tag first, because the sessions of the first tag are scanned. */
   const sortTags = async (tags: Listing['tags']): Promise<Listing['tags']> => {
     if (tags.length <= 1) return tags
-    const columns = [tags.map(([name]) => name), tags.map(([, value]) => value)]
-    const rows = await query<{ name: string; value: string }>(sql.sortTags, columns)
+    const rows = await query<{ name: string; value: string }>(sql.sortTags, toColumns(tags, [0, 1]))
     return rows.map(({ name, value }) => [name, value])
   }
 
   const write = async (group: readonly PendingAppend[]): Promise<void> => {
-    const rows = await query<AppendedRow>(sql.append, toAppendValues(group, time()))
-    const appended = new Map(rows.map((row) => [row.id, toAppended(row)]))
+    const rows = await query<Appended & { id: string }>(sql.append, toAppendValues(group, time()))
+    const appended = new Map(
+      rows.map(({ id, inbox, released }) => [id, { inbox, ...(released && { released }) }]),
+    )
     for (const one of group) one.settle(appended.get(one.lease.sessionId) ?? null)
   }
 
@@ -158,15 +156,14 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       const holder = describeHolder(words)
       const take = async (goneToken: string | null) => {
         const values = [sessionId, time(), token, holder, getProcessIdentity(), ttl, goneToken]
-        const [row] = await query<AcquiredRow>(sql.acquire, values).catch((error) => {
-          // The lease may have been granted although the answer was lost.
-          releaseLater(store, { sessionId, token, holder, expiresAt: 0 }, systemClock)
-          throw error
-        })
-        if (!row) return undefined
-        const { expires_at, inbox, head } = row
-        const expiresAt = Number(expires_at)
-        return { sessionId, token, holder, expiresAt, inbox: Number(inbox), head: Number(head) }
+        const [row] = await query<Pick<Lease, 'expiresAt' | 'inbox' | 'head'>>(sql.acquire, values).catch(
+          (error) => {
+            // The lease may have been granted although the answer was lost.
+            releaseLater(store, { sessionId, token, holder, expiresAt: 0 }, systemClock)
+            throw error
+          },
+        )
+        return row && { sessionId, token, holder, ...row }
       }
       const lease = await take(null)
       if (lease) return lease
@@ -178,27 +175,25 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
 
     async renew(lease, ttlMs) {
       const values = [lease.sessionId, time(), lease.token, getExpiry(0, ttlMs)]
-      const [row] = await query<{ expires_at: string }>(sql.renew, values)
+      const [row] = await query<Pick<Lease, 'expiresAt'>>(sql.renew, values)
       if (!row) throw leaseLostError(lease)
-      return { ...lease, expiresAt: Number(row.expires_at) }
+      return { ...lease, ...row }
     },
 
     async renewAll(leases, ttlMs) {
-      const values = [leases.map(({ sessionId }) => sessionId), time(), leases.map(({ token }) => token)]
-      const rows = await query<{ token: string; expires_at: string }>(sql.renewAll, [
-        ...values,
-        getExpiry(0, ttlMs),
-      ])
-      const until = new Map(rows.map(({ token, expires_at }) => [token, Number(expires_at)]))
+      const [sessions, tokens] = toColumns(leases, ['sessionId', 'token'])
+      const values = [sessions, time(), tokens, getExpiry(0, ttlMs)]
+      const rows = await query<Pick<Lease, 'token' | 'expiresAt'>>(sql.renewAll, values)
+      const renewed = new Map(rows.map((row) => [row.token, row]))
       return leases.flatMap((lease) => {
-        const expiresAt = until.get(lease.token)
-        return expiresAt === undefined ? [] : [{ ...lease, expiresAt }]
+        const row = renewed.get(lease.token)
+        return row ? [{ ...lease, ...row }] : []
       })
     },
 
     async release({ sessionId, token }) {
-      const [row] = await query<{ inbox: string }>(sql.release, [sessionId, token])
-      return { inbox: Number(row?.inbox ?? 0) }
+      const [row] = await query<{ inbox: number }>(sql.release, [sessionId, token])
+      return row ?? { inbox: 0 }
     },
 
     async append(lease, records, summary, { release: isLast = false } = {}) {
@@ -207,7 +202,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       const appended = await groups.add({ lease, records, summary, isLast })
       if (appended) return appended
       const row = await sessionOf(sessionId)
-      if (row?.held === true && row.token === token) checkFollows(sessionId, records, Number(row.head))
+      if (row?.held === true && row.token === token) checkFollows(sessionId, records, row.head)
       throw leaseLostError(lease)
     },
 
@@ -215,7 +210,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       const whole = resolveRange(range)
       if (whole === null || !isSessionId(sessionId)) return []
       const from = whole.from === 'snapshot' ? null : whole.from
-      return (await query<RecordRow>(sql.read, [sessionId, from, whole.to])).map(toLogRecord)
+      return query<LogRecord>(sql.read, [sessionId, from, whole.to])
     },
 
     async get(sessionId) {
@@ -235,13 +230,13 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
     async delete(sessionId) {
       if (!isSessionId(sessionId)) return false
       const remove = async (goneToken: string | null) =>
-        (await query<{ head: string }>(sql.remove, [sessionId, time(), goneToken]))[0]
+        (await query<{ head: number }>(sql.remove, [sessionId, time(), goneToken]))[0]
       const removed = await remove(null)
-      if (removed) return Number(removed.head) > 0
+      if (removed) return removed.head > 0
       const row = await sessionOf(sessionId)
       if (row === undefined) return false
       const again = !row.held || isProcessGone(row.process) ? await remove(row.token) : undefined
-      if (again) return Number(again.head) > 0
+      if (again) return again.head > 0
       throw sessionBusyError(sessionId, row.holder)
     },
 
@@ -268,30 +263,23 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
 
     inbox: {
       async put(sessionId, text) {
-        const [row] = isSessionId(sessionId) ? await query<PutRow>(sql.put, [sessionId, time(), text]) : []
+        const [row] = isSessionId(sessionId)
+          ? await query<SessionRow & { message: number }>(sql.put, [sessionId, time(), text])
+          : []
         if (!row) throw unknownSessionError(sessionId)
-        const isHeld = row.held && !isProcessGone(row.process)
-        return { message: Number(row.last_message), holder: isHeld ? row.holder : null }
+        return { message: row.message, holder: findHolder(row) }
       },
 
-      async read(sessionId, after = 0) {
-        if (!isSessionId(sessionId)) return []
-        const values = [sessionId, after]
-        const rows = await query<{ message: string; at: string; text: string }>(sql.messages, values)
-        return rows.map(({ message, at, text }) => ({ message: Number(message), at: Number(at), text }))
-      },
+      read: async (sessionId, after = 0) =>
+        isSessionId(sessionId) ? query<InboxMessage>(sql.messages, [sessionId, after]) : [],
 
       async remove(sessionId, messages) {
         if (isSessionId(sessionId)) await query(sql.take, [sessionId, messages])
       },
 
-      async findUnread(sessionIds) {
-        return (await query<NewsRow>(sql.findUnread, [sessionIds.filter(isSessionId)])).map(toInboxNews)
-      },
+      findUnread: (sessionIds) => query<UnreadInbox>(sql.findUnread, [sessionIds.filter(isSessionId)]),
 
-      async listUnread() {
-        return (await query<NewsRow>(sql.listUnread, [])).map(toInboxNews)
-      },
+      listUnread: () => query<UnreadInbox>(sql.listUnread, []),
     },
 
     timers: createPostgresTimers(query, schema, time),

@@ -1,12 +1,5 @@
 import type { SessionTimers, StoredTimer } from '../../core/sessions/store/timers.js'
-
-interface TimerRow {
-  id: string
-  at: string
-  data: string
-}
-
-type Query = <Row extends object>(text: string, values: unknown[]) => Promise<Row[]>
+import { type Query, toColumns } from './postgres-rows.js'
 
 /** Timers in Postgres. Each method is one statement. `time` is null for the server's clock. */
 export function createPostgresTimers(query: Query, schema: string, time: () => number | null): SessionTimers {
@@ -14,8 +7,8 @@ export function createPostgresTimers(query: Query, schema: string, time: () => n
   const now = `coalesce($1::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)`
   return {
     async get(id) {
-      const [row] = await query<TimerRow>(`SELECT id, at, data FROM ${table} WHERE id = $1`, [id])
-      return row ? toTimer(row) : null
+      const [timer] = await query<StoredTimer>(`SELECT id, at, data FROM ${table} WHERE id = $1`, [id])
+      return timer ?? null
     },
 
     async set(timers) {
@@ -24,12 +17,12 @@ export function createPostgresTimers(query: Query, schema: string, time: () => n
       await query(
         `INSERT INTO ${table} (id, at, data) SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])
          ON CONFLICT (id) DO UPDATE SET at = excluded.at, data = excluded.data`,
-        [last.map(({ id }) => id), last.map(({ at }) => at), last.map(({ data }) => data)],
+        toColumns(last, ['id', 'at', 'data']),
       )
     },
 
     async listDue({ limit, after }) {
-      const rows = await query<{ now: string } & (TimerRow | { id: null })>(
+      const rows = await query<{ now: number } & (StoredTimer | { id: null })>(
         `SELECT n.now, t.id, t.at, t.data FROM (SELECT ${now} AS now) n LEFT JOIN LATERAL (
            SELECT id, at, data FROM ${table}
            WHERE at <= n.now AND ($2::bigint IS NULL OR (at, id) > ($2::bigint, $3::text COLLATE "C"))
@@ -37,19 +30,17 @@ export function createPostgresTimers(query: Query, schema: string, time: () => n
          ) t ON true ORDER BY t.at, t.id`,
         [time(), after?.at ?? null, after?.id ?? null, limit],
       )
-      return {
-        now: Number(rows[0]?.now),
-        timers: rows.flatMap((row) => (row.id === null ? [] : [toTimer(row)])),
-      }
+      const timers = rows.flatMap((row) =>
+        row.id === null ? [] : [{ id: row.id, at: row.at, data: row.data }],
+      )
+      return { now: rows[0]?.now ?? NaN, timers }
     },
 
-    async list({ prefix, limit, after = '' }) {
-      const rows = await query<TimerRow>(
+    list: ({ prefix, limit, after = '' }) =>
+      query<StoredTimer>(
         `SELECT id, at, data FROM ${table} WHERE id > $1 AND starts_with(id, $2) ORDER BY id LIMIT $3`,
         [after, prefix, limit],
-      )
-      return rows.map(toTimer)
-    },
+      ),
 
     async move({ id, from, to }) {
       const place = `WHERE id = $1 AND at = $2`
@@ -61,5 +52,3 @@ export function createPostgresTimers(query: Query, schema: string, time: () => n
     },
   }
 }
-
-const toTimer = ({ id, at, data }: TimerRow): StoredTimer => ({ id, at: Number(at), data })
