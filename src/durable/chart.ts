@@ -53,14 +53,11 @@ const emptyState: StoredMachineState = {
   keys: [],
 }
 
+const activeSnapshot = { status: 'active', output: undefined, error: undefined }
+
 /** Represents a running actor in pure transitions. Stores the input. */
 const stub = {
-  getInitialSnapshot: (_scope: unknown, input: unknown) => ({
-    status: 'active',
-    output: undefined,
-    error: undefined,
-    input,
-  }),
+  getInitialSnapshot: (_scope: unknown, input: unknown) => ({ ...activeSnapshot, input }),
   transition: (snapshot: unknown) => snapshot,
   getPersistedSnapshot: (snapshot: unknown) => snapshot,
 } as unknown as AnyActorLogic
@@ -70,7 +67,7 @@ const mostMicrosteps = 10_000
 
 interface ExecutableAction {
   type: string
-  info: Record<string, unknown>
+  info: unknown
   params: unknown
   exec?: ((info: unknown, params: unknown) => void) | undefined
 }
@@ -141,7 +138,7 @@ export class DurableChart {
     let actions: ExecutableAction[]
     let self: AnyActorRef | undefined
     const shell = {
-      getInitialSnapshot: () => ({ status: 'active', output: undefined, error: undefined }),
+      getInitialSnapshot: () => activeSnapshot,
       transition: (_snapshot: unknown, _event: unknown, scope: AnyActorScope) => {
         self = scope.self
         self.send = sendToSelf
@@ -177,6 +174,7 @@ export class DurableChart {
     const started = starts.map(({ id, src, at, key }) => [id, { src, at, key }] as const)
     const { effects, sent, ...own } = sortActions(actions, { now, self, state })
     const persisted = this.machine.getPersistedSnapshot({ ...after, children: {} } as never)
+    const { historyValue } = persisted as { historyValue?: unknown }
     return {
       starts,
       effects,
@@ -188,7 +186,7 @@ export class DurableChart {
         context: copyJson(after.context, 'context'),
         output: copyJson(after.output as unknown, 'output'),
         error: after.error,
-        historyValue: (persisted as { historyValue?: unknown }).historyValue,
+        historyValue,
         // The state that waited for a held outcome may have been exited.
         held: state.held.filter(
           ({ event: { actorId } }) =>
@@ -372,16 +370,16 @@ export function checkChart(
       `actors: no state in the machine '${machine.id}' invokes '${unused}'. Its actors: ${names.join(', ') || 'none'}.`,
       `actors.${unused}`,
     )
+  const unsupported = (message: string, subject: string): ConfigError =>
+    new ConfigError('unsupported_actor', message, subject)
   for (const { state, src, onSnapshot } of invoked) {
     if (typeof src !== 'string' || src.startsWith('xstate.invoke.'))
-      throw new ConfigError(
-        'unsupported_actor',
+      throw unsupported(
         `The state '${state}' invokes an actor without a name. Name it in setup({ actors }), and invoke it by that name.`,
         state,
       )
     if (onSnapshot !== undefined)
-      throw new ConfigError(
-        'unsupported_actor',
+      throw unsupported(
         `The state '${state}' has onSnapshot for '${src}'. Actor snapshots are not stored. Use onDone and onError.`,
         src,
       )
@@ -393,8 +391,7 @@ export function checkChart(
         src,
       )
     if (!isAgent(logic) && !isPromiseLogic(logic))
-      throw new ConfigError(
-        'unsupported_actor',
+      throw unsupported(
         `The state '${state}' invokes '${src}', which is neither fromPromise(…) nor an agent. Other actors cannot be stored.`,
         src,
       )
@@ -445,7 +442,7 @@ function checkActorIds({ type, invoke, states }: RootNode): ReadonlySet<string> 
 function isPromiseLogic(logic: AnyActorLogic): boolean {
   if (typeof logic !== 'object' || !('config' in logic) || typeof logic.start !== 'function') return false
   try {
-    const before = { status: 'active', output: undefined, error: undefined, input: undefined }
+    const before = { ...activeSnapshot, input: undefined }
     const event = { type: 'xstate.promise.resolve', data: 'probe' }
     const after = logic.transition(before as never, event as never, {} as never) as { output?: unknown }
     return after.output === 'probe'

@@ -95,13 +95,6 @@ interface LocalSession {
   done: Promise<ReleasedSession & { isUnread: boolean }>
 }
 
-interface RunningAgentState {
-  session: string
-  agent: AgentInternals
-  calls: PendingAgentCall[]
-  keys: readonly string[]
-}
-
 interface SettledWatch {
   isOver: boolean
   /** The latest known state, for the timeout error. */
@@ -283,12 +276,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   async replay(sessionId: string, record?: number): Promise<MachineSnapshot<Machine>> {
     const id = checkSessionId(sessionId)
     const { event, refused, state, at } = await this.#readAt(id, record, 'record')
-    return {
-      record: at,
-      event,
-      ...(refused && { refused }),
-      ...toPublicState(state),
-    } as MachineSnapshot<Machine>
+    const snapshot = { record: at, event, ...(refused && { refused }), ...toPublicState(state) }
+    return snapshot as MachineSnapshot<Machine>
   }
 
   async fork(sessionId: string, options: ForkOptions<Machine> = {}): Promise<string> {
@@ -311,7 +300,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const store = this.#store
     const by = { clock: this.#clock, holder: 'a fork' }
     const agents = moved
-      .filter(({ src }) => findAgent(this.machine.implementations.actors[src]))
+      .filter(({ src }) => this.#findAgent(src))
       .map(({ source, key }) => ({ source, id: getChildId(id, key) }))
     if (agents.length > 0 && !isLast) throw agentRunsError(from, at)
     const copies = await Promise.all(agents.map(async (agent) => this.#readCopy(agent, id)))
@@ -390,8 +379,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     return { ...(record as MachineRecord), at: to, isLast: false }
   }
 
-  async *list(): AsyncGenerator<ListedSession> {
-    yield* listSessions(this.#store, { agent: this.#label })
+  list(): AsyncGenerator<ListedSession> {
+    return listSessions(this.#store, { agent: this.#label })
   }
 
   async delete(sessionId: string): Promise<boolean> {
@@ -476,24 +465,24 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
 
   #listAgents(id: string, { actors }: StoredMachineState): { session: string; agent: AgentInternals }[] {
     return Object.values(actors).flatMap(({ src, key }) => {
-      const agent = findAgent(this.machine.implementations.actors[src])
+      const agent = this.#findAgent(src)
       return agent ? [{ session: getChildId(id, key), agent }] : []
     })
   }
 
-  #readAgents(id: string, state: StoredMachineState): Promise<RunningAgentState[]> {
+  #readAgents(id: string, state: StoredMachineState) {
     return Promise.all(
       this.#listAgents(id, state).map(async ({ session, agent }) => {
         const folded = await this.#readAgent(session)
-        const calls = folded?.run ? listAnswerableCalls(folded.run.context) : []
-        return {
-          session,
-          agent,
-          calls: calls.map((call) => ({ ...call, session })),
-          keys: folded?.keys ?? [],
-        }
+        const found = folded?.run ? listAnswerableCalls(folded.run.context) : []
+        const calls = found.map((call): PendingAgentCall => ({ ...call, session }))
+        return { session, agent, calls, keys: folded?.keys ?? [] }
       }),
     )
+  }
+
+  #findAgent(src: string): AgentInternals | undefined {
+    return findAgent(this.machine.implementations.actors[src])
   }
 
   /** The session of an agent. Null if it has no records yet. */
@@ -563,8 +552,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const opening = this.#open(id, start).then(
       (hold) => {
         const done = this.#drive(id, hold)
-        // #drive reports the error. `settled` may have returned by then.
-        done.catch(() => undefined)
+        // `settled` may have returned by then.
+        done.catch((error: unknown) => this.#report(error, id))
         return { hold, done }
       },
       (error: unknown) => {
@@ -578,23 +567,12 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   }
 
   async #drive(id: string, hold: MachineHold): LocalSession['done'] {
-    let released: ReleasedSession
-    try {
-      released = await hold.drive()
-    } catch (error) {
-      this.#report(error, id)
-      throw error
-    } finally {
-      this.#local.delete(id)
-    }
-    let isUnread = false
+    const released = await hold.drive().finally(() => this.#local.delete(id))
     // A message may have arrived between the last poll and the release.
-    try {
-      const found = (await this.#store.inbox?.read(id)) ?? []
-      isUnread = found.some(({ message }) => message > released.lastMessage)
-    } catch (error) {
+    const found = await (async () => this.#store.inbox?.read(id))().catch((error: unknown) => {
       this.#report(error, id)
-    }
+    })
+    const isUnread = (found ?? []).some(({ message }) => message > released.lastMessage)
     if (isUnread) this.#driveLater(id)
     return { ...released, isUnread }
   }
@@ -677,7 +655,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     return Promise.all(
       Object.entries(actors).map(async ([actorId, actor]) => {
         const { record } = await readLogEnd(this.#store, id, actor.at)
-        const agent = findAgent(this.machine.implementations.actors[actor.src])
+        const agent = this.#findAgent(actor.src)
           ? await this.#readAgent(getChildId(id, actor.key)).catch(this.#reportDamage(id))
           : null
         const keys = agent?.keys ?? []
@@ -691,13 +669,13 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     { id, src, key, input, keys = [] }: StartedActor,
     report: ActorReport,
   ): RunningActor {
-    const logic = this.machine.implementations.actors[src] as AnyActorLogic
-    const agent = findAgent(logic)
+    const agent = this.#findAgent(src)
     if (agent) {
       const child = { session: getChildId(session, key), parent: session, src }
       return new RunningAgent({ agent, store: this.#store, clock: this.#clock, child, input, keys, report })
     }
     // The copy is what the actor would receive after a restart.
+    const logic = this.machine.implementations.actors[src] as AnyActorLogic
     const actor = createActor(logic, { id, input: copyJson(input, 'input') })
     keysByActor.set(actor, `${session}:${key}`)
     actor.subscribe({
@@ -749,22 +727,14 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     head: number,
   ): Promise<SettledState<Machine>> {
     if (refused) throw new UsageError(refused.code, refused.message, refused.subject)
-    return {
-      ...toPublicState(state),
-      pending: (await this.#readAgents(id, state)).flatMap(({ calls }) => calls),
-      head,
-    } as SettledState<Machine>
+    const pending = (await this.#readAgents(id, state)).flatMap(({ calls }) => calls)
+    return { ...toPublicState(state), pending, head } as SettledState<Machine>
   }
 }
 
 function toPublicState({ status, value, context, output, error }: StoredMachineState): object {
-  return {
-    status,
-    value,
-    context,
-    ...(output !== undefined && { output }),
-    ...(error !== undefined && { error }),
-  }
+  const ends = { ...(output !== undefined && { output }), ...(error !== undefined && { error }) }
+  return { status, value, context, ...ends }
 }
 
 const createTimeRule = (least: number, most: number): ArgumentRule => ({
@@ -799,11 +769,8 @@ const chartChangedError = (message: string, id: string, cause?: unknown): UsageE
   new UsageError('chart_changed', message, id, { cause })
 
 function endedError(id: string): UsageError {
-  return new UsageError(
-    'session_ended',
-    `Session '${id}' has ended and accepts no more events. Start another session.`,
-    id,
-  )
+  const message = `Session '${id}' has ended and accepts no more events. Start another session.`
+  return new UsageError('session_ended', message, id)
 }
 
 function agentRunsError(id: string, record: number): UsageError {

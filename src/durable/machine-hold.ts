@@ -89,11 +89,7 @@ export class MachineHold {
     return this.#record.state
   }
 
-  /**
-   * Writes the first record.
-   *
-   * @throws if the chart cannot start
-   */
+  /** Writes the first record. @throws if the chart cannot start */
   async begin(input: unknown): Promise<void> {
     await this.#write([this.#apply(null, { type: 'xstate.init', input })])
   }
@@ -241,20 +237,11 @@ export class MachineHold {
   ): void {
     const { log, chart } = this.#parts
     const { id: machine, version } = chart.machine
-    const over = [...this.#running].filter(([id, { key }]) => state.actors[id]?.key !== key)
     // A batch may write several records. Actors are stopped after the last one.
-    const keys = new Set([
-      ...state.keys,
-      ...over.flatMap(([, { actor }]) => actor.keys ?? []),
-      ...(message?.key === undefined ? [] : [message.key]),
-    ])
-    const inbox = Math.max(state.inbox, message?.number ?? 0)
-    this.#record = {
-      machine,
-      ...(version !== undefined && { chart: version }),
-      ...record,
-      state: { ...state, inbox, keys: [...keys].slice(-maxKeys) },
-    }
+    const left = this.#listLeft(state).flatMap(([, { actor }]) => actor.keys ?? [])
+    const keys = [...new Set([...state.keys, ...left, message?.key ?? []].flat())].slice(-maxKeys)
+    const whole = { ...state, inbox: Math.max(state.inbox, message?.number ?? 0), keys }
+    this.#record = { machine, ...(version !== undefined && { chart: version }), ...record, state: whole }
     log.write(this.#record, message)
   }
 
@@ -262,7 +249,7 @@ export class MachineHold {
   async #write(steps: readonly Step[]): Promise<void> {
     const { log } = this.#parts
     const isWorking = Object.keys(this.state.actors).length > 0 || this.state.queue.length > 0
-    const left = [...this.#running].filter(([id, { key }]) => this.state.actors[id]?.key !== key)
+    const left = this.#listLeft(this.state)
     const hasEffects = left.length > 0 || steps.some(({ effects, sent }) => effects.length + sent.length > 0)
     if (!isWorking && !hasEffects && this.#incoming.length === 0) await this.#rest()
     else {
@@ -285,8 +272,12 @@ export class MachineHold {
           this.#parts.onError(error)
         }
     }
-    for (const stop of await Promise.allSettled(stops))
-      if (stop.status === 'rejected') this.#parts.onError(stop.reason)
+    await Promise.all(stops.map((stop) => stop.catch(this.#parts.onError)))
+  }
+
+  /** The running actors that this state does not have. */
+  #listLeft({ actors }: StoredMachineState) {
+    return [...this.#running].filter(([id, { key }]) => actors[id]?.key !== key)
   }
 
   #startActor(actor: StartedActor): void {
@@ -346,11 +337,8 @@ export class MachineHold {
     const next = Math.min(...this.state.delays.map(({ at }) => at))
     await new Promise<void>((resolve) => {
       this.#wake = resolve
-      const ms =
-        Number.isFinite(next) && !this.#isStopping
-          ? Math.min(Math.max(1, next - log.now()), maxTimerMs)
-          : null
-      if (ms !== null) this.#timer = clock.setTimeout(resolve, ms)
+      if (Number.isFinite(next) && !this.#isStopping)
+        this.#timer = clock.setTimeout(resolve, Math.min(Math.max(1, next - log.now()), maxTimerMs))
       // A message may be on its way from the store.
       if (log.inbox.hasOpenMessages) getPlatform().runNextTurn(resolve)
     })
