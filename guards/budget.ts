@@ -8,7 +8,6 @@ export interface BudgetTotals {
   cost: number | null
 }
 
-/** For every limit, 0 means off. */
 export interface BudgetLimits {
   /** Limit on input plus output tokens. */
   tokenBudget: number
@@ -64,7 +63,6 @@ export function getRemaining(totals: BudgetTotals, limits: BudgetLimits): Budget
   }
 }
 
-/** The message for users. It states the usage and the key to raise. */
 export function formatBudgetMessage(
   reason: BudgetReason,
   totals: BudgetTotals,
@@ -91,7 +89,6 @@ function getCostLeft(cost: number, limit: number): number {
   return cost * slack >= limit ? 0 : limit - cost
 }
 
-/** Formats an amount with six significant digits, without floating-point noise. */
 function formatUsd(amount: number): string {
   return String(Number(amount.toPrecision(6)))
 }

@@ -1,4 +1,3 @@
-/** Calls since the last user message. */
 export interface CallCounts {
   /** Calls that ran, or that were passed to a person, a client or a guard. */
   calls: number
@@ -8,22 +7,17 @@ export interface CallCounts {
   byTool: Readonly<Record<string, number>>
 }
 
-/** null means no cap. */
 export interface CallCaps {
   run: number | null
   response: number | null
   tool: (name: string) => number | null
 }
 
-/** The kind of cap that refused a call. */
 export type CallCap = 'run' | 'response' | 'tool'
 
 export const noCallCounts: CallCounts = { calls: 0, isOver: false, byTool: {} }
 
-/**
- * Counts a response's calls in order. For each call, `met` contains the cap that refuses it, or null. Refused calls
- * do not count.
- */
+/** For each call, `met` is the cap that refuses it, or null. Refused calls do not count. */
 export function countCalls(
   before: CallCounts,
   names: readonly string[],
@@ -49,7 +43,6 @@ export function countCalls(
   return { counts: { calls, isOver, byTool: Object.fromEntries(byTool) }, met }
 }
 
-/** The result of a refused call. The model reads it. */
 export function formatCapMessage(cap: CallCap, name: string, most: number): string {
   const words = {
     run: `all ${most} tool calls of this run are used.`,

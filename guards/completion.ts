@@ -1,5 +1,4 @@
 export type ResponseKind =
-  /** Text that ends the turn. */
   | 'answer'
   /** Tool calls, with or without text. */
   | 'calls'
@@ -8,20 +7,16 @@ export type ResponseKind =
   | 'truncatedCalls'
   /** Withheld by the provider's content filter, at least in part. Its calls must not run. */
   | 'filtered'
-  /** The model declined to answer. */
   | 'refusal'
-  /** Neither text nor calls. */
   | 'empty'
 
 export interface ResponseFacts {
   text: string
   refusal: string | null
   calls: number
-  /** The finish reason that the provider sent, or null. */
   finishReason: string | null
 }
 
-/** Finish reasons of truncated responses from OpenAI, Anthropic, Gemini, Mistral and OpenAI Responses. */
 const lengthReasons = new Set(['length', 'max_tokens', 'model_length', 'max_output_tokens'])
 
 /** Finish reasons of filtered responses from OpenAI, Gemini, Bedrock and Zhipu. */
@@ -38,9 +33,8 @@ const filterReasons = new Set([
 ])
 
 /**
- * Classifies a response by its calls instead of its finish reason, because providers use `stop` and `tool_calls`
- * inconsistently. Only filter and truncation reasons are trusted, because such calls must not run. Any other reason
- * ends the turn, including `tool_calls` without a call.
+ * Classifies by calls, because providers use `stop` and `tool_calls` inconsistently. Only filter and truncation reasons
+ * are trusted, because such calls must not run.
  */
 export function classifyAnswer({ text, refusal, calls, finishReason }: ResponseFacts): ResponseKind {
   // Gemini sends reasons in upper case.

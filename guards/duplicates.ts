@@ -1,10 +1,9 @@
 import { toEvidence } from './lib/evidence.js'
-import { isCount, isNamedCalls, isRecord } from './lib/stored.js'
+import { createRestore, hasShape, isCount, isNamedCalls, isNullOr } from './lib/stored.js'
 import { type CallFact, ok, type Rule } from './types.js'
 import { type NamedCalls, nameCalls } from './lib/words.js'
 
 export interface DuplicatesState {
-  /** The most frequent call in the last response if it occurs too often, otherwise null. */
   due: { count: number; named: NamedCalls } | null
 }
 
@@ -41,11 +40,7 @@ export const duplicates: Rule<DuplicatesState, { blockAt: number }, 'no_progress
     }
   },
 
-  restore(stored) {
-    if (!isRecord(stored)) return null
-    const { due } = stored
-    if (due === null) return { due }
-    if (!isRecord(due) || !isCount(due['count']) || !isNamedCalls(due['named'])) return null
-    return { due: { count: due['count'], named: due['named'] } }
-  },
+  restore: createRestore<DuplicatesState>({
+    due: isNullOr(hasShape({ count: isCount, named: isNamedCalls })),
+  }),
 }

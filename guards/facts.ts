@@ -19,17 +19,12 @@ export function createCallFact(
   return fact
 }
 
-/** How a call ended. */
 export interface CallEnding
   extends Pick<ResultFact, 'ok' | 'errorKind' | 'refused' | 'refusedBy' | 'durationMs' | 'child'> {
-  /** The text that the model reads. */
   content: string
 }
 
-/**
- * Converts a result to the form that the enabled guards read. The content of the result is hashed only if a guard
- * compares it.
- */
+/** The content of a result is hashed only if an enabled guard compares it. */
 export function createResultFact(call: CallFact, ending: CallEnding, config: GuardrailsConfig): ResultFact {
   const { content, child } = ending
   const { repeatedOutput, progress } = config
@@ -64,9 +59,6 @@ export function createCallsFact(calls: CallFact[], config: GuardrailsConfig): Fa
   return { type: 'calls', batch: fingerprintFactBatch(calls, config), calls }
 }
 
-/**
- * @param at transcript index of the message that made the calls
- */
 export function createResultsFact(results: ResultFact[], config: GuardrailsConfig, at = 0): Fact {
   const outcome = needsBatchFingerprint(config) ? fingerprintBatch(results.map(formatOutcome)) : ''
   return { type: 'results', batch: fingerprintFactBatch(results, config), outcome, results, at }
@@ -76,7 +68,6 @@ function fingerprintFactBatch(calls: readonly CallFact[], config: GuardrailsConf
   return needsBatchFingerprint(config) ? fingerprintBatch(calls.map(({ fingerprint }) => fingerprint)) : ''
 }
 
-/** Whether an enabled guard compares whole batches and their results. */
 function needsBatchFingerprint({ repeatedCall, cycle }: GuardrailsConfig): boolean {
   return (repeatedCall ?? cycle) != null
 }

@@ -31,15 +31,11 @@ export interface ProgressConfig {
    *   nudge, even with other calls in between
    */
   stale: StepsWithBlock | null
-  /**
-   * Different batches without news, such as A B A B or a longer cycle. Defaults to 4, 6, 20, for the same reasons as
-   * `stale`.
-   */
+  /** Different batches without news, such as A B A B. Defaults to 4, 6, 20, for the same reasons as `stale`. */
   mixed: StepsWithBlock | null
   /**
-   * Batches in which all calls fail. Defaults to 7, 11. Successful sessions had up to 8 such batches. After the
-   * nudge, a different call with a different error counts as one sixth of a failure, because the first rows of an
-   * import may all be bad.
+   * Batches in which all calls fail. Defaults to 7, 11; successful sessions had up to 8. After the nudge, a different
+   * call with a different error counts as one sixth, because the first rows of an import may all be bad.
    */
   failing: Steps | null
   /**
@@ -50,25 +46,19 @@ export interface ProgressConfig {
   /** Calls to tools that do not exist. Defaults to 2, 6. */
   unknownTools: Steps | null
   /**
-   * Batches in which all calls were refused by people, shields, policies or other guards. Defaults to 3, 8, because
-   * each refusal takes a person's time.
+   * Batches in which people, shields, policies or other guards refused all calls. Defaults to 3, 8, because each
+   * refusal takes a person's time.
    */
   refused: Steps | null
   /** The same call, denied repeatedly by its tool's policy. Defaults to 1, 2. Ends in `ERROR`. */
   policyDenied: Steps | null
-  /**
-   * Temporary failures without a success in between. Defaults to 6, 10. The calls are never refused, because retries
-   * are appropriate.
-   */
+  /** Temporary failures without a success in between, which are never refused. Defaults to 6, 10. */
   transient: Steps | null
   /** Which calls count as waiting. */
   waiting: WaitingConfig | null
   /** Maximum number of remembered call-result pairs per turn. At most 64, because guard state must be small. */
   memory: number
-  /**
-   * How to halt: `pause` (the default) pauses the run until `resume()`, `error` ends it in `ERROR`. Policy denials
-   * always end in `ERROR`.
-   */
+  /** `pause` (the default) pauses until `resume()`, `error` ends in `ERROR`. Policy denials always end in `ERROR`. */
   onHalt: OnHalt
   /** Whether to make one request without tools for a concluding answer before a pause. Defaults to true. */
   lastWords: boolean
@@ -86,9 +76,8 @@ export interface WaitingConfig {
   /** Weight of a waiting call. Defaults to 1/3. */
   weight: number
   /**
-   * Weight of a call whose result reports work in progress (`running`, `queued`, `in progress`, `eta 4 min`), or whose
-   * tool is named `sleep` or `wait`. Defaults to 1/10. A tool named after an action (`send_mail`) never counts as
-   * waiting.
+   * Weight of a call whose result reports work in progress (`running`, `queued`, `eta 4 min`), or whose tool is named
+   * `sleep` or `wait`. Defaults to 1/10. A tool named after an action (`send_mail`) never waits.
    */
   underWay: number
 }

@@ -4,21 +4,29 @@ import {
   countStaleness,
   findStaleBatch,
   forgetPairs,
-  isStaleness,
   noStaleness,
   resetAfterWait,
+  stalenessShape,
 } from './staleness.js'
-import { isCount, isNamedCalls, isRecord, isTextOrNull } from './lib/stored.js'
-import { type Streaks, countStreaks, isStreaks, noStreaks } from './streaks.js'
+import {
+  createRestore,
+  hasShape,
+  isCount,
+  isFlag,
+  isNamedCalls,
+  isNullOr,
+  isOneOf,
+  isRecord,
+  isText,
+} from './lib/stored.js'
+import { type Streaks, countStreaks, noStreaks, streaksShape } from './streaks.js'
 import { type ProgressRule, type Tally, decideAction, progressRules } from './tally.js'
 import { type CallFact, type Fact, type Guard, type ResultFact, ok } from './types.js'
 import { type NamedCalls, formatRounds, formatTimes, lastWordsAsked, nameCalls } from './lib/words.js'
 import { toEvidence } from './lib/evidence.js'
 
 export interface ProgressState extends Staleness, Streaks {
-  /** The last nudge. The next nudge uses a different wording. */
   lastNudge: string | null
-  /** The verdict on the latest fact. */
   due: ProgressDue | null
 }
 
@@ -59,15 +67,8 @@ export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'pol
     return { action, guard, rule, evidence, message, onHalt, ...lastWords }
   },
 
-  restore(stored) {
-    if (!isRecord(stored)) return null
-    const { pairs, stale, batch, waits, changedAt, lastNudge, due } = stored
-    const { failing, unknownTools, refused, transient, tools } = stored
-    const staleness = { pairs, stale, batch, waits, changedAt }
-    const streaks = { failing, unknownTools, refused, transient, tools }
-    if (!isStaleness(staleness) || !isStreaks(streaks) || !isTextOrNull(lastNudge)) return null
-    return { ...staleness, ...streaks, lastNudge, due: isDue(due) ? due : null }
-  },
+  restore: (stored) =>
+    restoreState(isRecord(stored) && !isDue(stored['due']) ? { ...stored, due: null } : stored),
 
   forget(state, head, from) {
     const pairs = forgetPairs(state.pairs, head, from)
@@ -129,7 +130,6 @@ function readTransient(result: ResultFact): ResultFact {
   return result.says === 'transient' ? { ...result, ok: false, errorKind: 'transient' } : result
 }
 
-/** Finds the most severe verdict. Halts take precedence over nudges. */
 function findDue(tallies: readonly Tally[], lastNudge: string | null): ProgressDue | null {
   let best: { tally: Tally; action: 'nudge' | 'halt' } | null = null
   for (const tally of tallies) {
@@ -160,21 +160,24 @@ function formatFinding({ rule, wording }: ProgressDue): string {
   return `${rule} ${wording}`
 }
 
-const actions: readonly unknown[] = ['nudge', 'block', 'halt']
+const isDue = isNullOr(
+  hasShape({
+    action: isOneOf('nudge', 'block', 'halt'),
+    rule: isOneOf(...progressRules),
+    count: isCount,
+    haltAt: isNullOr(isCount),
+    named: isNamedCalls,
+    refused: isFlag,
+    wording: isCount,
+  }),
+)
 
-function isDue(value: unknown): value is ProgressDue | null {
-  if (value === null) return true
-  if (!isRecord(value) || !actions.includes(value['action'])) return false
-  const { rule, count, haltAt, named: calls, refused, wording } = value
-  return (
-    (progressRules as readonly unknown[]).includes(rule) &&
-    isCount(count) &&
-    (haltAt === null || isCount(haltAt)) &&
-    isNamedCalls(calls) &&
-    isCount(wording) &&
-    typeof refused === 'boolean'
-  )
-}
+const restoreState = createRestore<ProgressState>({
+  ...stalenessShape,
+  ...streaksShape,
+  lastNudge: isNullOr(isText),
+  due: isDue,
+})
 
 export interface ProgressDue {
   action: 'nudge' | 'block' | 'halt'
@@ -184,7 +187,6 @@ export interface ProgressDue {
   named: NamedCalls
   /** Whether a person, a shield or another guard refused the repeated calls. */
   refused: boolean
-  /** Index of the wording to use. */
   wording: number
 }
 
@@ -279,7 +281,6 @@ const words: Record<ProgressRule, Words> = {
   },
 }
 
-/** The key of `guardrails.progress` that configures a rule. */
 function toSetting({ rule }: Pick<ProgressDue, 'rule'>): Exclude<ProgressRule, 'recurring'> {
   return rule === 'recurring' ? 'stale' : rule
 }
@@ -288,27 +289,23 @@ function formatDone({ rule, named, count, refused }: ProgressDue, who = 'You hav
   return `${who} ${words[rule].done(named.tools, count, refused)}.`
 }
 
-/** The nudge, which the model reads with its next request. */
 function formatProgressNudge(due: ProgressDue): string {
   const { advice, remedy } = words[due.rule]
   const forDeveloper = remedy === markPolling ? ` (For the developer: ${markPolling}.)` : ''
   return `${formatDone(due)} ${advice[due.wording === 1 ? 1 : 0]}${forDeveloper}`
 }
 
-/** The result of a refused call, which the model reads. A limit of the run may stop the run earlier. */
 function formatProgressRefusal(due: ProgressDue): string {
   const left = due.haltAt === null ? null : Math.max(1, due.haltAt - due.count)
   const end = left === null ? '' : ` The run stops after at most ${left} more like this.`
   return `Not executed. ${formatDone(due)} ${words[due.rule].advice[due.count % 2 === 0 ? 0 : 1]}${end}`
 }
 
-/** The message for people when the run stops. */
 function formatProgressHalt(due: ProgressDue): string {
   const { rule, haltAt } = due
   return `${formatDone(due, 'The model has')} To allow more, raise guardrails.progress.${toSetting(due)}.haltAt (now ${haltAt}); ${words[rule].remedy}.`
 }
 
-/** The prompt for a concluding answer before the run pauses. */
 function formatLastWordsPrompt(due: ProgressDue): string {
   return `${formatDone(due)} ${lastWordsAsked}`
 }

@@ -18,9 +18,7 @@ export interface RetryConfig {
 export interface FailedAttempt {
   /** The kind of the failure. Only `rate_limit`, `transient` and `incomplete` are retried. */
   kind: string
-  /** The attempt's number within its step, from 1. */
   attempt: number
-  /** Number of earlier attempts that hit a rate limit. */
   rateLimits: number
   /** The wait requested by the provider in milliseconds, or null. */
   retryAfterMs: number | null
@@ -57,7 +55,6 @@ export function toJitter(random: number): number {
   return 0.5 + random
 }
 
-/** Counts the step's earlier attempts that failed in the same way. */
 function countEarlierAttempts({ kind, attempt, rateLimits }: FailedAttempt): number {
   return kind === 'rate_limit' ? rateLimits : attempt - 1 - rateLimits
 }

@@ -22,7 +22,6 @@ const all = { ...roster, duplicates }
 type All = typeof all
 type Roster = typeof roster
 
-/** State of each guard. */
 export type GuardStates = { [Key in keyof All]: All[Key]['initial'] }
 
 /** The reason why a guard halted a run. */
@@ -37,7 +36,6 @@ export type GuardrailsConfig = { [Key in keyof Roster]: Roster[Key]['defaults'] 
   maxRepeatedToolSteps: number
 }
 
-/** A guard's configuration key. */
 export type GuardKey = keyof Roster
 
 /** The guards of the roster, with their types erased. */
@@ -47,13 +45,11 @@ export const rules = Object.entries(all) as readonly [keyof All, AnyRule][]
 
 export type AnyRule = Rule<object, object, GuardName>
 
-/** The reasons for which guards halt runs. */
 export const guardNames: ReadonlySet<GuardName> = new Set(guards.flatMap(([, { reasons }]) => reasons))
 
 /** The configuration with all guards off. */
 export const noGuards = Object.fromEntries(guards.map(([key]) => [key, null])) as Record<GuardKey, null>
 
-/** The settings of a guard, or null if it is off. */
 export function findSettings(key: keyof GuardStates, config: GuardrailsConfig): object | null {
   switch (key) {
     case 'duplicates':

@@ -1,6 +1,6 @@
 import type { ProgressConfig } from './progress-config.js'
 import { fingerprintBatch, keyLength } from './lib/fingerprint.js'
-import { isAmount, isCount, isListOf, isText, isTextOrNull } from './lib/stored.js'
+import { isAmount, isCount, isFlag, isListOf, isNullOr, isText, type Shape } from './lib/stored.js'
 import { addPart, hasReached, type Tally, weighResult } from './tally.js'
 import type { CallFact, ResultFact } from './types.js'
 
@@ -10,7 +10,6 @@ export interface Staleness {
   stale: number
   /** The repeated batch. Null if the batches differ or if there is no batch. */
   batch: string | null
-  /** Whether the last batch only waited. */
   waits: boolean
   /** Transcript index of the last news that may have changed something. Calls after it may have a different result. */
   changedAt: number
@@ -26,7 +25,7 @@ export type Pair = readonly [pair: string, times: number, at: number]
 
 export const noStaleness: Staleness = { pairs: [], stale: 0, batch: null, waits: false, changedAt: -1 }
 
-/** Maximum number of pairs, because guard state must be small. */
+/** Guard state must be small. */
 const mostPairs = 64
 
 /** Weight of a call that is repeated after a change, probably to check the change. */
@@ -35,7 +34,6 @@ const afterChange = 1 / 3
 interface SeenResult {
   pair: string
   result: ResultFact
-  /** The pair with the same call and outcome, or null. */
   same: Pair | null
   /** The latest pair with the same call and an outcome of the same shape, or null. */
   similar: Pair | null
@@ -43,10 +41,7 @@ interface SeenResult {
   isOwn: boolean
 }
 
-/**
- * Counts a batch whose calls ran or were refused. `results` excludes calls that only poll.
- * @param at transcript index of the message with the calls
- */
+/** `results` excludes polls. `at` is the transcript index of the message with the calls. */
 export function countStaleness(
   before: Staleness,
   results: readonly ResultFact[],
@@ -93,7 +88,6 @@ export function resetAfterWait(state: Staleness): Pick<Staleness, 'stale' | 'bat
   return state.stale === 0 ? state : { stale: 0, batch: null, waits: false }
 }
 
-/** The rule that refuses a batch without news before it runs. */
 export function findStaleBatch(
   { pairs, stale, batch, waits }: Staleness,
   calls: readonly CallFact[],
@@ -106,26 +100,21 @@ export function findStaleBatch(
   return calls.every(({ key }) => pairs.some(([pair]) => pair.startsWith(key))) ? 'mixed' : null
 }
 
-/**
- * Forgets the pairs of omitted messages. Requests now omit the messages from `head` up to `from`, so the model may
- * repeat their calls.
- */
+/** The model may repeat calls that requests now omit (messages `head` up to `from`). */
 export function forgetPairs(pairs: Pair[], head: number, from: number): Pair[] {
   const left = pairs.filter(([, , at]) => at < head || at >= from)
   return left.length === pairs.length ? pairs : left
 }
 
-export function isStaleness<Value extends Record<string, unknown>>(value: Value): value is Value & Staleness {
-  return (
-    isListOf(value['pairs'], isPair, mostPairs) &&
-    isAmount(value['stale']) &&
-    isTextOrNull(value['batch']) &&
-    typeof value['waits'] === 'boolean' &&
-    typeof value['changedAt'] === 'number'
-  )
+export const stalenessShape: Shape<Staleness> = {
+  pairs: isListOf(isPair, mostPairs),
+  stale: isAmount,
+  batch: isNullOr(isText),
+  waits: isFlag,
+  changedAt: (value) => typeof value === 'number',
 }
 
-function isPair(value: unknown): value is Pair {
+function isPair(value: unknown): boolean {
   return (
     Array.isArray(value) && value.length === 3 && isText(value[0]) && isAmount(value[1]) && isCount(value[2])
   )
@@ -133,10 +122,7 @@ function isPair(value: unknown): value is Pair {
 
 const shapeLength = 5
 
-/**
- * Formats a call and its outcome for comparison. The reasons for refusals are not compared, because their wording
- * varies.
- */
+/** Reasons for refusals vary in wording, so they are not compared. */
 function formatPair({ key, ok, refused, errorKind, shape, outcome }: ResultFact): string {
   if (refused) return `${key}!`
   if (errorKind === 'policy_denied') return `${key}~`
@@ -179,12 +165,10 @@ function formatBatchId(calls: readonly CallFact[]): string {
   return fingerprintBatch([...new Set(calls.map((call) => call.key))]).slice(0, 12)
 }
 
-/** Returns the weight of a result. Repeating a refused call counts twice. */
 function weighAskedResult(result: ResultFact, config: ProgressConfig): number {
   return result.refusedBy === 'other' ? 2 : weighResult(result, config)
 }
 
-/** Whether something may have changed since the call last ran. */
 function isCheck({ result, similar }: SeenResult, changedAt: number): boolean {
   return similar !== null && !result.refused && result.errorKind !== 'policy_denied' && similar[2] < changedAt
 }

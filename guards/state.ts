@@ -24,7 +24,6 @@ export interface GuardrailsState extends GuardStates {
   user: UserStates
 }
 
-/** The initial state of all guards. It can be shared, because guards never mutate state. */
 export function getInitialGuardrails(): GuardrailsState {
   return initial
 }
@@ -34,7 +33,6 @@ export function isWatching(config: GuardrailsConfig): boolean {
   return rules.some(([key]) => findSettings(key, config) !== null)
 }
 
-/** Passes a fact to every enabled guard. */
 export function observeAll(state: GuardrailsState, fact: Fact, config: GuardrailsConfig): GuardrailsState {
   const next = mapRules((key, guard) => {
     // The key is missing in logs that are older than the guard.
@@ -46,10 +44,7 @@ export function observeAll(state: GuardrailsState, fact: Fact, config: Guardrail
   return { version, ...next, user: state.user }
 }
 
-/**
- * Updates the guards after a fit. Requests now omit the messages from `head` up to `from`, so the model may ask for
- * their content again.
- */
+/** The model may ask for content that requests now omit (messages `head` up to `from`). */
 export function forgetDroppedMessages(state: GuardrailsState, head: number, from: number): GuardrailsState {
   let isSame = true
   const after = mapRules((key, guard) => {
@@ -61,7 +56,6 @@ export function forgetDroppedMessages(state: GuardrailsState, head: number, from
   return isSame ? state : { ...state, ...after }
 }
 
-/** A finding, and how its guard halts the run. */
 export type GuardrailFinding = Finding<GuardName> & { onHalt: OnHalt }
 
 /** The findings after the latest fact: halts, then blocks, then nudges, each in roster order. */
@@ -79,10 +73,7 @@ export function collectFindings(state: GuardrailsState, config: GuardrailsConfig
   return all.length > 1 ? all.sort((a, b) => weight[a.action] - weight[b.action]) : all
 }
 
-/**
- * When the run is resumed, resets the guard that halted it. Unknown names have no effect. `userGuard` is the user
- * guard's name if `name` is `user_guard`.
- */
+/** Resets the guard that halted the run. Unknown names have no effect. */
 export function resetGuard(state: GuardrailsState, name: string, userGuard?: string): GuardrailsState {
   if (name === 'user_guard' && userGuard !== undefined) {
     return { ...state, user: withoutUserState(state.user, userGuard) }
@@ -92,7 +83,6 @@ export function resetGuard(state: GuardrailsState, name: string, userGuard?: str
   return { ...state, ...Object.fromEntries(halted.map(([key, { initial }]) => [key, initial])) }
 }
 
-/** Returns the state at the start of a turn. A new user message resets all streaks. */
 export function startTurn(_state: GuardrailsState): GuardrailsState {
   return getInitialGuardrails()
 }

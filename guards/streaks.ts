@@ -1,11 +1,10 @@
 import type { ProgressConfig } from './progress-config.js'
 import type { Staleness } from './staleness.js'
 import { sha256 } from './lib/sha256.js'
-import { isAmount, isCount, isListOf, isRecord, isText } from './lib/stored.js'
+import { hasShape, isAmount, isCount, isListOf, isText, type Shape } from './lib/stored.js'
 import { addPart, hasReached, type Tally, weighFailure } from './tally.js'
 import type { ResultFact } from './types.js'
 
-/** Consecutive failed batches, and consecutive failures per tool. */
 export interface Streaks {
   failing: number
   unknownTools: number
@@ -21,28 +20,20 @@ interface ToolStreak {
   /** The last error, and how often it occurred in a row with different arguments. */
   error: string
   errors: number
-  /** Key of the call that failed last. */
   key: string
-  /** Transcript index of the last failure. */
   at?: number
 }
 
 export const noStreaks: Streaks = { failing: 0, unknownTools: 0, refused: 0, transient: 0, tools: [] }
 
-/** Maximum number of remembered tools. */
 const mostTools = 10
 
 /**
- * After the nudge, a different call with a different error has this weight, because the first rows of an import may all
- * be bad.
+ * The weight of a different call with a different error after the nudge: the first rows of an import may all be bad.
  */
 const otherFailure = 1 / 6
 
-/**
- * Counts a batch without its polls. Each tool counts once, because the model reads the results of a batch together.
- * @param earlier counts and pairs before this batch
- * @param changedAt transcript index of the last change, including this batch
- */
+/** Each tool counts once, because the model reads the results of a batch together. */
 export function countStreaks(
   earlier: Streaks & Pick<Staleness, 'pairs'>,
   results: readonly ResultFact[],
@@ -93,7 +84,6 @@ export function countStreaks(
   return [{ ...counts, tools }, tallies]
 }
 
-/** Whether both the call and its error are new. */
 function isOther({ key, outcome }: ResultFact, pairs: Staleness['pairs']): boolean {
   return !pairs.some(([pair]) => pair.startsWith(key) || pair.endsWith(outcome))
 }
@@ -123,19 +113,19 @@ function groupByTool(results: readonly ResultFact[]): Map<string, ResultFact[]> 
   return groups
 }
 
-export function isStreaks<Value extends Record<string, unknown>>(value: Value): value is Value & Streaks {
-  return (
-    isAmount(value['failing']) &&
-    ['unknownTools', 'refused', 'transient'].every((name) => isCount(value[name])) &&
-    isListOf(value['tools'], isToolStreak, mostTools)
-  )
-}
-
-function isToolStreak(value: unknown): value is ToolStreak {
-  return (
-    isRecord(value) &&
-    ['tool', 'error', 'key'].every((name) => isText(value[name])) &&
-    isAmount(value['errors']) &&
-    (value['at'] === undefined || isAmount(value['at']))
-  )
+export const streaksShape: Shape<Streaks> = {
+  failing: isAmount,
+  unknownTools: isCount,
+  refused: isCount,
+  transient: isCount,
+  tools: isListOf(
+    hasShape({
+      tool: isText,
+      error: isText,
+      errors: isAmount,
+      key: isText,
+      at: (value) => value === undefined || isAmount(value),
+    }),
+    mostTools,
+  ),
 }

@@ -19,7 +19,6 @@ export const progressRules = [
 
 export type ProgressRule = (typeof progressRules)[number]
 
-/** How a batch changes one count. */
 export interface Tally {
   rule: ProgressRule
   before: number
@@ -39,7 +38,6 @@ export function hasReached(count: number, at: number | null | undefined): boolea
   return at != null && count >= at - precision
 }
 
-/** Adds a fraction and rounds the sum for storage. */
 export function addPart(count: number, part: number): number {
   return Math.round((count + part) * 1e6) / 1e6
 }

@@ -1,6 +1,6 @@
 import { truncateLine } from './lib/cut.js'
 import { toEvidence } from './lib/evidence.js'
-import { isRecord, isText } from './lib/stored.js'
+import { createRestore, hasShape, isNullOr, isText } from './lib/stored.js'
 import { lastWordsAsked } from './lib/words.js'
 import { type OnHalt, onHalt } from './lib/settings.js'
 import { type ChildOutcome, type Guard, ok } from './types.js'
@@ -12,7 +12,6 @@ export interface TerminalDelegationConfig {
 }
 
 export interface TerminalDelegationState {
-  /** The sub-agent in the latest fact that cannot succeed. */
   due: { tool: string; code: TerminalCode; message: string } | null
 }
 
@@ -66,17 +65,11 @@ export const terminalDelegation: Guard<
     }
   },
 
-  restore(stored) {
-    if (!isRecord(stored)) return null
-    const { due } = stored
-    if (due === null) return { due }
-    if (!isRecord(due)) return null
-    const { tool, code, message } = due
-    return isText(tool) && isTerminal(code) && isText(message) ? { due: { tool, code, message } } : null
-  },
+  restore: createRestore<TerminalDelegationState>({
+    due: isNullOr(hasShape({ tool: isText, code: isTerminal, message: isText })),
+  }),
 }
 
-/** Whether a sub-agent failed permanently. */
 export function isTerminalChild(
   child: ChildOutcome | undefined,
 ): child is ChildOutcome & { code: TerminalCode } {
@@ -84,5 +77,5 @@ export function isTerminalChild(
 }
 
 function isTerminal(code: unknown): code is TerminalCode {
-  return isText(code) && Object.hasOwn(whatToDo, code)
+  return typeof code === 'string' && Object.hasOwn(whatToDo, code)
 }

@@ -2,17 +2,12 @@ import type { AnswerMeaning } from './lib/answers.js'
 import type { OnHalt, Settings } from './lib/settings.js'
 import type { ProgressConfig } from './progress-config.js'
 
-/** A call as guards see it. Created by `createCallFact`. */
 export interface CallFact {
   name: string
   /** Equal if and only if name and arguments are equivalent. See fingerprint.ts. */
   fingerprint: string
-  /**
-   * A short digest. Also equal for calls that differ only in blanks at the ends of strings and lines. See
-   * `identifyCall`.
-   */
+  /** A short digest, also equal for calls that differ only in blanks at the ends of strings and lines. */
   key: string
-  /** Shortened arguments for display. */
   shown: string
   polling: boolean
   readOnly: boolean
@@ -43,22 +38,16 @@ export interface ResultFact extends CallFact {
   outcome: string
   /** Like `outcome`, but also without digits. */
   shape: string
-  /** How the result relates to its call. See `readAnswer`. */
   says?: AnswerMeaning
-  /** Length of the result in characters. */
   size: number
   /** Duration in milliseconds, or 0 if unknown. */
   durationMs: number
-  /** The outcome of the sub-agent's run. Set for a call to a sub-agent. */
   child?: ChildOutcome
 }
 
 /** An observation of a run. Created by `createCallsFact` and `createResultsFact`, so that each value is hashed once. */
 export type Fact =
-  /**
-   * The model requested a batch, which has not run yet. `batch` is its fingerprint, or empty if no enabled guard
-   * compares batches.
-   */
+  /** The batch has not run yet. `batch` is its fingerprint, or empty if no enabled guard compares batches. */
   | { type: 'calls'; batch: string; calls: CallFact[] }
   /** The batch ended. `outcome` is the fingerprint of all results, or empty like `batch`. */
   | {
@@ -66,15 +55,12 @@ export type Fact =
       batch: string
       outcome: string
       results: ResultFact[]
-      /** Transcript index of the message with the calls. */
       at: number
     }
   /** An answer without calls. */
   | { type: 'text' }
 
-/** A guard's finding. */
 export type Finding<Reason extends string = string> = {
-  /** The reason for the halt. */
   guard: Reason
   /** The rule that applied. It is a key of the guard's configuration. */
   rule?: string
@@ -121,7 +107,6 @@ export interface Rule<State, Told, Reason extends string = string> {
 /** A rule with its own configuration, listed in the roster under its key. */
 export interface Guard<State, Config, Reason extends string = string, Told = Config>
   extends Rule<State, Told, Reason> {
-  /** The type of each configuration key. */
   settings: Settings<Config>
   /** The configuration if the guard is enabled without settings. */
   defaults: Config

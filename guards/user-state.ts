@@ -2,10 +2,9 @@ import type { Json } from './lib/json.js'
 import { isPlain, isRecord } from './lib/stored.js'
 import type { OnHalt } from './lib/settings.js'
 
-/** Maximum size of a user guard's state, in bytes of JSON. */
+/** In bytes of JSON. */
 export const mostUserState = 2048
 
-/** States of user guards, by name. */
 export type UserStates = Record<string, Json>
 
 /**
@@ -43,7 +42,6 @@ export function restoreUserStates(stored: unknown): UserStates | null {
   return Object.fromEntries(states)
 }
 
-/** The state of a guard, or its initial state. */
 export function getUserState(states: UserStates, name: string, initial: Json): Json {
   const state = Object.hasOwn(states, name) ? states[name] : undefined
   return state === undefined ? initial : state
@@ -70,7 +68,6 @@ function isSame(value: unknown, copy: Json): boolean {
 /** A finding from a user guard. */
 export interface UserFinding {
   action: 'nudge' | 'block' | 'halt'
-  /** The guard's name. */
   guard: string
   /** Evidence of at most 600 characters that includes the guard's name. */
   evidence: string
@@ -91,8 +88,6 @@ export interface UserGuardsOutput {
   warnings: string[]
   /** Whether `stopWhen` ends the run after these results. */
   stops?: true
-  /**
-   * Why a result that is the run's answer does not match the output schema. Absent if it matches or there is no schema.
-   */
+  /** Why the run's answer, a result, does not match the output schema. Absent if it matches or there is none. */
   outputProblem?: string
 }

@@ -1,7 +1,6 @@
 interface AnsweredCall {
   name: string
   readOnly: boolean
-  /** The arguments, formatted for people. */
   shown: string
 }
 
@@ -56,7 +55,6 @@ const acts = new RegExp(
   'i',
 )
 
-/** Codes of temporary errors. */
 export const transientCodes = (
   'ETIMEDOUT ESOCKETTIMEDOUT ECONNRESET ECONNREFUSED ECONNABORTED EPIPE ENOTFOUND EAI_AGAIN EHOSTUNREACH EHOSTDOWN ' +
   'ENETUNREACH ENETDOWN ERR_NETWORK ERR_STREAM_PREMATURE_CLOSE UND_ERR_CONNECT_TIMEOUT UND_ERR_HEADERS_TIMEOUT ' +
@@ -77,7 +75,6 @@ const transientText = [
   String.raw`\b(?:${transientCodes.join('|')})\b`,
 ].join('|')
 
-/** Words of temporary failures. */
 export const transientWords = new RegExp(String.raw`${transientText}|(?<![\w.,$-])50[234](?!\w|[.,]\d)`, 'i')
 
 /**
@@ -90,10 +87,7 @@ const reportsTransient = new RegExp(
   'i',
 )
 
-/**
- * An HTTP status, such as `404 Not Found`, `HTTP 410` or `https://a.example/b: 404`, but not a line number or an
- * amount.
- */
+/** Matches `404 Not Found`, `HTTP 410` or `https://a.example/b: 404`, but not a line number or an amount. */
 const statuses = new RegExp(
   [
     String.raw`^\W*(?:error\W{0,3})?(?:404|410)\b`,
@@ -116,7 +110,6 @@ const absent = new RegExp(
 /** The missing item is a requirement of the tool itself. */
 const needs = /\b(?:command|module|package|library|executable|interpreter|import)\b/i
 
-/** Shell errors, such as `python: not found`. */
 const shell =
   /(?:^|[\s:])(?!(?:error|failed|failure|result|status|lookup)\b)[a-z][\w./+-]*: (?:command )?not found\b/i
 

@@ -31,7 +31,6 @@ export function canonicalForms(text: string): { exact: string; tidied: string } 
   }
 }
 
-/** Trims a text and the end of each line. */
 export function tidy(text: string): string {
   if (isTidy(text)) return text
   return text
@@ -45,7 +44,6 @@ function isTidy(text: string): boolean {
   return text.trim() === text && !(text.includes('\n') && /[^\S\n]\n/.test(text))
 }
 
-/** Whether a JSON text contains no escapes, so that no string needs rewriting. */
 function escapesNothing(text: string): boolean {
   // A lone surrogate must be escaped.
   return !text.includes('\\') && !/[\ud800-\udfff]/.test(text)
@@ -57,7 +55,6 @@ function inQuotes(text: string): string {
 
 type Writer = (text: string) => string
 
-/** An open array or object. `keys` is null for an array. */
 interface Open {
   keys: string[] | null
   values: (Json | undefined)[]

@@ -4,11 +4,9 @@ const redacted = '[redacted]'
 
 /** A trailing `…` marks a secret that was truncated. Every pattern runs in linear time. */
 const secrets: [pattern: RegExp, replacement: string][] = [
-  // Private keys, including truncated ones.
   [/-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)/g, redacted],
   // Passwords in URLs: scheme://user:password@host
   [/(:\/\/[^\s/?#:@]{0,256}:)[^\s/?#@]{1,512}(?:@|…)/g, `$1${redacted}@`],
-  // API keys with known prefixes.
   [
     new RegExp(
       // Matches at the start of a word, or after an escape such as \n in JSON text.
@@ -19,9 +17,7 @@ const secrets: [pattern: RegExp, replacement: string][] = [
     ),
     redacted,
   ],
-  // JSON Web Tokens.
   [/(?<![\w-])eyJ[\w-]{5,}(?:…|\.(?:[\w-]*…|[\w-]{5,}\.[\w-]*))/g, redacted],
-  // Authorization: Bearer …
   [/\b(bearer\s{1,4})(?:[\w.~+/=-]{6,}|[\w.~+/=-]*…)/gi, `$1${redacted}`],
   // password=…, "api_key": "…", and the same inside a JSON string.
   [

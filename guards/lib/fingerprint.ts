@@ -6,15 +6,13 @@ import { isRecord } from './stored.js'
 export { sha256 as digest } from './sha256.js'
 
 /**
- * Identifies a call, independent of key order and whitespace. Two fingerprints are equal if and only if tool and
- * arguments are equal. Arguments that are not JSON are compared as raw text, which never equals the JSON string of the
- * same characters.
+ * Equal if and only if tool and arguments are equal, regardless of key order and whitespace. Arguments that are not
+ * JSON never equal the JSON string of the same characters.
  */
 export function fingerprintCall(name: string, argumentsText: string): string {
   return identifyCall(name, argumentsText).fingerprint
 }
 
-/** The digests that identify a call, from the most to the least exact. */
 export interface CallDigests {
   fingerprint: string
   /** A short digest. Also equal for calls that differ only in blanks around strings or at line ends. */
@@ -35,7 +33,6 @@ export function identifyCall(name: string, argumentsText: string): CallDigests {
   }
 }
 
-/** Cuts each value of the arguments to this length. */
 export function cutValues(argumentsText: string, most: number): string {
   try {
     const values: unknown = JSON.parse(argumentsText)
@@ -60,7 +57,6 @@ export function fingerprintBatch(fingerprints: readonly string[]): string {
   return sha256([...fingerprints].sort().join(' '))
 }
 
-/** Formats arguments for people, on one line of at most 200 characters. */
 export function formatArguments(text: string): string {
   return truncateLine(text, 200)
 }

@@ -1,6 +1,4 @@
-/** Digests of a result. The digests are short because many of them are stored. */
 export interface OutcomeDigests {
-  /** The digest without volatile parts. */
   digest: string
   /** The digest without volatile parts and digits. */
   shape: string
@@ -43,10 +41,7 @@ const other = /[a-z\d](?!\w{0,64}"\s?:)|[^\0-\x7f·]/i
 /** Maximum length of a text that is compared as a whole. Only the two ends of a longer text are compared. */
 const longest = 16_000
 
-/**
- * Computes the digests of a result in linear time. Only the two ends of a long text count. The hashes are not
- * cryptographic, because a forged collision would only make a guard act too early.
- */
+/** Takes linear time. Not cryptographic, because a forged collision would only make a guard act too early. */
 export function digestOutcome(text: string): OutcomeDigests {
   if (text.length <= longest) return digestText(text)
   const head = text.slice(0, longest / 2)

@@ -1,10 +1,7 @@
 /** A halt ends the run in ERROR or PAUSED. In PAUSED, `resume()` resets only the guard that halted the run. */
 export type OnHalt = 'error' | 'pause'
 
-/**
- * The reaction to a repeated call. `halt` halts the run. `block` refuses the call and halts the run if the call is
- * repeated again.
- */
+/** `halt` halts the run. `block` refuses the call, and halts if it is repeated again. */
 export type OnRepeat = 'halt' | 'block'
 
 /** The type of a guard setting, as plain data from which the configuration checks are built. */

@@ -8,7 +8,6 @@ const native: Hash | undefined = (
   globalThis as { process?: { getBuiltinModule?: (name: string) => { hash?: Hash } | undefined } }
 ).process?.getBuiltinModule?.('node:crypto')?.hash
 
-/** SHA-256 of a text (as UTF-8), as 64 hexadecimal digits. */
 export const sha256: (text: string) => string = native
   ? (text) => native('sha256', text, 'hex')
   : portableSha256
@@ -35,7 +34,6 @@ export function portableSha256(text: string): string {
   return Array.from(new Uint32Array(hash.buffer), (word) => word.toString(16).padStart(8, '0')).join('')
 }
 
-/** The 64 rounds of one block. */
 function stir(hash: Int32Array, w: Int32Array): void {
   let a = of(hash, 0)
   let b = of(hash, 1)
@@ -62,7 +60,6 @@ function stir(hash: Int32Array, w: Int32Array): void {
   for (const [i, word] of [a, b, c, d, e, f, g, h].entries()) hash[i] = of(hash, i) + word
 }
 
-/** The message, a set bit, zeros, and the length in bits, padded to a multiple of 64 bytes. */
 function padded(message: Uint8Array): DataView {
   const bytes = new Uint8Array((((message.length + 8) >> 6) + 1) * 64)
   bytes.set(message)
@@ -77,7 +74,6 @@ const first = /* @__PURE__ */ Int32Array.from(firstPrimes(8), (prime) => fractio
 
 const constants = /* @__PURE__ */ Int32Array.from(firstPrimes(64), (prime) => fraction(Math.cbrt(prime)))
 
-/** The first 32 bits of the fractional part. */
 function fraction(root: number): number {
   return (root - Math.floor(root)) * 2 ** 32
 }

@@ -1,6 +1,9 @@
-import type { NamedCalls } from './words.js'
-
 /** These checks validate state from a store, which may be damaged. */
+export type Check = (value: unknown) => boolean
+
+/** A check for each key. */
+export type Shape<State> = { readonly [Key in keyof Required<State>]: Check }
+
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -12,32 +15,41 @@ export function isPlain(value: unknown): value is Record<string, unknown> {
   return prototype === null || Object.getPrototypeOf(prototype) === null
 }
 
-export function isCount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
-}
+export const isCount: Check = (value) => Number.isSafeInteger(value) && Number(value) >= 0
 
 /** Whether a value is a non-negative number. */
-export function isAmount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0
+export const isAmount: Check = (value) => Number.isFinite(value) && Number(value) >= 0
+
+export const isText: Check = (value) => typeof value === 'string'
+
+export const isFlag: Check = (value) => typeof value === 'boolean'
+
+export function isOneOf(...known: unknown[]): Check {
+  return (value) => known.includes(value)
 }
 
-export function isTextOrNull(value: unknown): value is string | null {
-  return value === null || typeof value === 'string'
+export function isNullOr(isValid: Check): Check {
+  return (value) => value === null || isValid(value)
 }
 
-/** Whether a value is a list of at most `most` items of one type. */
-export function isListOf<Item>(
-  value: unknown,
-  isItem: (item: unknown) => item is Item,
-  most: number,
-): value is Item[] {
-  return Array.isArray(value) && value.length <= most && value.every(isItem)
+/** Whether a value is a list of at most `most` items. */
+export function isListOf(isItem: Check, most: number): Check {
+  return (value) => Array.isArray(value) && value.length <= most && value.every((item) => isItem(item))
 }
 
-export function isText(value: unknown): value is string {
-  return typeof value === 'string'
+export function hasShape(shape: Readonly<Record<string, Check>>): Check {
+  const checks = Object.entries(shape)
+  return (value) => isRecord(value) && checks.every(([key, isValid]) => isValid(value[key]))
 }
 
-export function isNamedCalls(value: unknown): value is NamedCalls {
-  return isRecord(value) && isText(value['tools']) && isText(value['calls']) && isCount(value['number'])
+export const isNamedCalls = hasShape({ tools: isText, calls: isText, number: isCount })
+
+/** Creates the `restore` of a rule, which drops keys without a check. */
+export function createRestore<State>(shape: Shape<State>): (stored: unknown) => State | null {
+  const isState = hasShape(shape)
+  return (stored) => {
+    if (!isState(stored)) return null
+    const state = stored as Record<string, unknown>
+    return Object.fromEntries(Object.keys(shape).map((key) => [key, state[key]])) as State
+  }
 }

@@ -6,9 +6,7 @@ import type { CallFact } from '../types.js'
 export interface NamedCalls {
   /** Tool names, such as `read_file` or `read_file, grep and 3 more`. */
   tools: string
-  /** The calls with their arguments, without secrets. */
   calls: string
-  /** Number of calls. */
   number: number
 }
 
@@ -37,7 +35,6 @@ export function formatTools(calls: readonly CallFact[]): string {
   return truncateLine(more > 0 ? `${first} and ${more} more` : first, 96)
 }
 
-/** Formats a tool name. Models can call tools with an empty name. */
 function formatName(name: string): string {
   return name === '' ? "''" : truncateLine(name, 64)
 }
@@ -51,6 +48,5 @@ export function formatRounds(count: number): string {
   return count === 1 ? '1 round' : `${count} rounds`
 }
 
-/** The request for a concluding answer before a pause. */
 export const lastWordsAsked =
   'The run stops here. Summarize what you have done and found so far, and what is missing.'

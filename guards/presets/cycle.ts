@@ -2,7 +2,7 @@ import { truncateLine } from '../lib/cut.js'
 import { toEvidence } from '../lib/evidence.js'
 import { digest } from '../lib/fingerprint.js'
 import { isPolling, shortenFingerprint } from './refusals.js'
-import { isCount, isListOf, isRecord, isText } from '../lib/stored.js'
+import { createRestore, hasShape, isCount, isListOf, isNullOr, isOneOf, isText } from '../lib/stored.js'
 import { type OnHalt, onHalt } from '../lib/settings.js'
 import { type Fact, type Guard, ok } from '../types.js'
 import { formatTools } from '../lib/words.js'
@@ -21,7 +21,6 @@ export interface CycleConfig {
   lastWords?: boolean
 }
 
-/** A finished batch with its calls, results and tools. The tools are for display. */
 interface Round {
   batch: string
   outcome: string
@@ -35,7 +34,6 @@ export interface CycleState {
   matches: number[]
   /** Rounds that were not part of the cycle but did not break it. */
   strangers: number
-  /** The verdict on the latest fact. */
   due: { action: 'nudge' | 'halt'; period: number; periods: number } | null
 }
 
@@ -43,11 +41,6 @@ const initial: CycleState = { rounds: [], matches: [], strangers: 0, due: null }
 
 /** Limits the size of the state. */
 const longestPeriod = 8
-
-/** Keeps both ends, because results can differ at either end. */
-function shortenOutcome(outcome: string): string {
-  return shortenFingerprint(digest(outcome))
-}
 
 /**
  * Detects batches that repeat in a cycle (A, B, A, B, …) with stable results. A changed result clears it. So does a
@@ -101,13 +94,12 @@ export const cycle: Guard<CycleState, CycleConfig, 'cycle'> = {
     }
   },
 
-  restore(stored) {
-    if (!isRecord(stored)) return null
-    const { rounds, matches, strangers, due } = stored
-    if (!isListOf(rounds, isRound, longestPeriod) || !isListOf(matches, isCount, longestPeriod)) return null
-    if (!isCount(strangers) || !isDue(due)) return null
-    return { rounds, matches, strangers, due }
-  },
+  restore: createRestore<CycleState>({
+    rounds: isListOf(hasShape({ batch: isText, outcome: isText, tools: isText }), longestPeriod),
+    matches: isListOf(isCount, longestPeriod),
+    strangers: isCount,
+    due: isNullOr(hasShape({ action: isOneOf('nudge', 'halt'), period: isCount, periods: isCount })),
+  }),
 }
 
 function appendRound(
@@ -115,9 +107,9 @@ function appendRound(
   fact: Extract<Fact, { type: 'results' }>,
   config: CycleConfig,
 ): CycleState {
-  const { results } = fact
   const batch = shortenFingerprint(fact.batch)
-  const outcome = shortenOutcome(fact.outcome)
+  // Digested first, because outcomes can differ at either end.
+  const outcome = shortenFingerprint(digest(fact.outcome))
   const maxPeriod = Math.min(config.maxPeriod, longestPeriod)
   const matches: number[] = []
   for (let period = 2; period <= maxPeriod; period += 1) {
@@ -125,9 +117,8 @@ function appendRound(
     const equal = before?.batch === batch && before.outcome === outcome
     matches.push(equal ? (state.matches[period - 2] ?? 0) + 1 : 0)
   }
-  const rounds = [...state.rounds, { batch, outcome, tools: truncateLine(formatTools(results), 48) }].slice(
-    -maxPeriod,
-  )
+  const tools = truncateLine(formatTools(fact.results), 48)
+  const rounds = [...state.rounds, { batch, outcome, tools }].slice(-maxPeriod)
   return { rounds, matches, strangers: 0, due: findDue(rounds, matches, config) }
 }
 
@@ -155,14 +146,4 @@ function hasCycle({ rounds, matches }: CycleState): boolean {
 /** Whether a period contains different batches. Period 1 is excluded because the repeated-call guard handles it. */
 function isCycle(rounds: readonly Round[], period: number): boolean {
   return new Set(rounds.slice(-period).map((round) => round.batch)).size > 1
-}
-
-function isRound(value: unknown): value is Round {
-  return isRecord(value) && isText(value['batch']) && isText(value['outcome']) && isText(value['tools'])
-}
-
-function isDue(value: unknown): value is CycleState['due'] {
-  if (value === null) return true
-  if (!isRecord(value) || !isCount(value['period']) || !isCount(value['periods'])) return false
-  return value['action'] === 'nudge' || value['action'] === 'halt'
 }

@@ -1,5 +1,14 @@
 import { addRefusals, isPolling, mostRefusals, shortenFingerprint, wasRefused } from './refusals.js'
-import { isCount, isListOf, isNamedCalls, isRecord, isText } from '../lib/stored.js'
+import {
+  createRestore,
+  hasShape,
+  isCount,
+  isListOf,
+  isNamedCalls,
+  isNullOr,
+  isOneOf,
+  isText,
+} from '../lib/stored.js'
 import { type OnHalt, type OnRepeat, onHalt, onRepeat } from '../lib/settings.js'
 import { type CallFact, type Guard, type ResultFact, ok } from '../types.js'
 import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
@@ -28,17 +37,24 @@ export interface FailingConfig {
   lastWords?: boolean
 }
 
-const failureKinds = ['failed', 'unknown_tool', 'transient', 'policy_denied'] as const
-
-export type ToolFailureKind = NonNullable<ResultFact['errorKind']>
-
 /** The count that a failure increments. It is a key of `guardrails.failing`. */
-export type FailureRule = 'identical' | 'any' | 'transientIdentical' | 'transientAny' | 'policyDenied'
+type FailureRule = 'identical' | 'any' | 'transientIdentical' | 'transientAny' | 'policyDenied'
 
-export interface Failure {
-  /** A prefix of the call's fingerprint. */
+/** For each kind of failure, the count of its call and the streak of any calls. Unknown tools count toward none. */
+const rulesByKind = {
+  failed: { call: 'identical', streak: 'any' },
+  unknown_tool: { call: 'identical', streak: null },
+  transient: { call: 'transientIdentical', streak: 'transientAny' },
+  policy_denied: { call: 'policyDenied', streak: 'any' },
+} as const
+
+type FailureKind = keyof typeof rulesByKind
+
+const failureKinds = Object.keys(rulesByKind) as FailureKind[]
+
+interface Failure {
   fingerprint: string
-  kind: ToolFailureKind
+  kind: FailureKind
   count: number
 }
 
@@ -46,63 +62,45 @@ export interface Failure {
  * Failures since the last success. They are counted once per batch because the model reads the results of a batch
  * together.
  */
-export interface Failures {
+interface Failures {
   identical: Failure[]
-  /** Number of batches with a permanent failure. */
   any: number
-  /** Number of batches with a transient failure. */
   transientAny: number
 }
 
-export const noFailures: Failures = { identical: [], any: 0, transientAny: 0 }
+const noFailures: Failures = { identical: [], any: 0, transientAny: 0 }
 
-/** How a batch changes one count. */
-export interface FailureTally {
+interface FailureTally {
   rule: FailureRule
   count: number
   calls: CallFact[]
 }
 
-/** Maximum number of remembered calls. */
-export const mostFailures = 12
-
-export const identicalRule: Record<ToolFailureKind, FailureRule> = {
-  failed: 'identical',
-  unknown_tool: 'identical',
-  transient: 'transientIdentical',
-  policy_denied: 'policyDenied',
-}
-
-/** The streak that each kind of failure counts toward. Unknown tools count toward none. */
-const anyRule: Record<ToolFailureKind, 'any' | 'transientAny' | null> = {
-  failed: 'any',
-  policy_denied: 'any',
-  transient: 'transientAny',
-  unknown_tool: null,
-}
+const mostFailures = 12
 
 /**
  * Counts the results of a batch. A success ends every streak, except those of calls that failed in the same batch.
  * Transient failures of a polling batch do not count.
  */
-export function countFailures(before: Failures, results: readonly ResultFact[]): [Failures, FailureTally[]] {
+function countFailures(before: Failures, results: readonly ResultFact[]): [Failures, FailureTally[]] {
   if (results.every((result) => result.ok)) return [noFailures, []]
   const success = results.some((result) => result.ok)
   const after = success ? forgiveSuccesses(before, results) : { ...before }
+  const groups = groupFailures(results)
   const tallies: FailureTally[] = []
-  for (const { kind, calls } of groupFailures(results)) {
+  for (const { kind, calls } of groups) {
     for (const call of calls) {
       const fingerprint = shortenFingerprint(call.fingerprint)
       const isSame = (one: Failure) => one.fingerprint === fingerprint && one.kind === kind
       const count = (after.identical.find(isSame)?.count ?? 0) + 1
       const others = after.identical.filter((one) => !isSame(one))
       after.identical = [...others, { fingerprint, kind, count }].slice(-mostFailures)
-      tallies.push({ rule: identicalRule[kind], count, calls: [call] })
+      tallies.push({ rule: rulesByKind[kind].call, count, calls: [call] })
     }
   }
   if (success) return [after, tallies]
   for (const rule of ['any', 'transientAny'] as const) {
-    const calls = groupFailures(results).flatMap((group) => (anyRule[group.kind] === rule ? group.calls : []))
+    const calls = groups.flatMap((group) => (rulesByKind[group.kind].streak === rule ? group.calls : []))
     if (calls.length === 0) continue
     after[rule] += 1
     tallies.push({ rule, count: after[rule], calls })
@@ -118,7 +116,7 @@ function forgiveSuccesses(before: Failures, results: readonly ResultFact[]): Fai
 }
 
 /** Groups failures by kind. Each call occurs once per group. */
-function groupFailures(results: readonly ResultFact[]): { kind: ToolFailureKind; calls: ResultFact[] }[] {
+function groupFailures(results: readonly ResultFact[]): { kind: FailureKind; calls: ResultFact[] }[] {
   const excused = isPolling(results) ? 'transient' : null
   return failureKinds
     .filter((kind) => kind !== excused)
@@ -171,21 +169,18 @@ const cause: Record<FailureRule, (tools: string, count: number, refused: string)
     'Permit the call in the tool, or forbid it in the instructions.',
 }
 
-/** The nudge for the model, one failure before the halt. */
-function formatNudge({ rule, count, named }: FailingDue): string {
-  return advice[rule](named.tools, count)
-}
-
-/** The result of a refused call. */
-function formatRefusal({ rule, count, named }: FailingDue): string {
-  const what = rule === 'policyDenied' ? 'was denied by policy' : 'has failed'
-  return (
-    `Not executed. ${named.tools} ${what} ${formatTimes(count)} with the same arguments. ` +
-    'Change the arguments or try another way. If you request it again, the run stops.'
-  )
-}
-
-function formatHalt({ rule, count, named, fingerprints }: FailingDue, config: FailingConfig): string {
+function formatMessage(
+  { action, rule, count, named, fingerprints }: FailingDue,
+  config: FailingConfig,
+): string {
+  if (action === 'nudge') return advice[rule](named.tools, count)
+  if (action === 'block') {
+    const what = rule === 'policyDenied' ? 'was denied by policy' : 'has failed'
+    return (
+      `Not executed. ${named.tools} ${what} ${formatTimes(count)} with the same arguments. ` +
+      'Change the arguments or try another way. If you request it again, the run stops.'
+    )
+  }
   const refused = fingerprints.length > 0 ? ', was refused and requested again' : ''
   return (
     `${cause[rule](named.tools, count, refused)} ` +
@@ -193,19 +188,8 @@ function formatHalt({ rule, count, named, fingerprints }: FailingDue, config: Fa
   )
 }
 
-function formatEvidence({ rule, count, named }: FailingDue): string {
-  const isStreak = rule === 'any' || rule === 'transientAny'
-  return toEvidence(
-    isStreak
-      ? `${count} failed rounds in a row, last ${named.calls}`
-      : `${named.calls} failed ${formatTimes(count)}`,
-  )
-}
-
 export interface FailingState extends Failures {
-  /** Calls refused in this run. */
   refused: string[]
-  /** The verdict on the latest fact. */
   due: FailingDue | null
 }
 
@@ -255,30 +239,46 @@ export const failing: Guard<FailingState, FailingConfig, 'repeated_failure' | 'p
 
   verdict({ due }, config) {
     if (!due) return ok
-    const { action, rule, fingerprints } = due
-    const guard = rule === 'policyDenied' ? 'policy_denied' : 'repeated_failure'
-    const evidence = formatEvidence(due)
-    if (action === 'block') return { action, guard, evidence, message: formatRefusal(due), fingerprints }
-    return {
-      action,
-      guard,
-      evidence,
-      message: action === 'nudge' ? formatNudge(due) : formatHalt(due, config),
+    const { action, rule, count, named, fingerprints } = due
+    const found = {
+      guard: rule === 'policyDenied' ? ('policy_denied' as const) : ('repeated_failure' as const),
+      evidence: toEvidence(
+        isStreak(rule)
+          ? `${count} failed rounds in a row, last ${named.calls}`
+          : `${named.calls} failed ${formatTimes(count)}`,
+      ),
+      message: formatMessage(due, config),
     }
+    return action === 'block' ? { action, ...found, fingerprints } : { action, ...found }
   },
 
-  restore(stored) {
-    if (!isRecord(stored)) return null
-    const { identical, any, transientAny, refused: refusals, due } = stored
-    if (!isListOf(identical, isFailure, mostFailures) || !isCount(any) || !isCount(transientAny)) return null
-    if (!isListOf(refusals, isText, mostRefusals) || !isDue(due)) return null
-    return { identical, any, transientAny, refused: refusals, due }
-  },
+  restore: createRestore<FailingState>({
+    identical: isListOf(
+      hasShape({ fingerprint: isText, kind: isOneOf(...failureKinds), count: isCount }),
+      mostFailures,
+    ),
+    any: isCount,
+    transientAny: isCount,
+    refused: isListOf(isText, mostRefusals),
+    due: isNullOr(
+      hasShape({
+        action: isOneOf('nudge', 'block', 'halt'),
+        rule: isOneOf(...Object.keys(cause)),
+        count: isCount,
+        named: isNamedCalls,
+        fingerprints: isListOf(isText, mostFailures),
+      }),
+    ),
+  }),
+}
+
+function isStreak(rule: FailureRule): boolean {
+  return rule === 'any' || rule === 'transientAny'
 }
 
 function decideAction(rule: FailureRule, count: number, config: FailingConfig): 'nudge' | 'halt' | null {
   if (count === config[rule] - 1) return 'nudge'
-  const waitsForRefusal = config.onRepeat === 'block' && rule !== 'any' && rule !== 'transientAny'
+  const waitsForRefusal = config.onRepeat === 'block' && !isStreak(rule)
   return count >= config[rule] && !waitsForRefusal ? 'halt' : null
 }
 
@@ -286,44 +286,24 @@ function refuseCalls(state: FailingState, calls: readonly CallFact[], config: Fa
   const callsByFingerprint = new Map(calls.map((call) => [shortenFingerprint(call.fingerprint), call]))
   const spent = state.identical.filter(
     ({ fingerprint, kind, count }) =>
-      count >= config[identicalRule[kind]] && callsByFingerprint.has(fingerprint),
+      count >= config[rulesByKind[kind].call] && callsByFingerprint.has(fingerprint),
   )
   const again = spent.find(({ fingerprint }) => wasRefused(state.refused, fingerprint))
   const one = again ?? spent[0]
   if (!one) return { ...state, due: null }
-  const spentFingerprints = [...new Set(spent.map(({ fingerprint }) => fingerprint))]
-  const fingerprints = spentFingerprints.flatMap(
-    (fingerprint) => callsByFingerprint.get(fingerprint)?.fingerprint ?? [],
+  const refused = [...new Set(spent.map(({ fingerprint }) => fingerprint))].flatMap(
+    (fingerprint) => callsByFingerprint.get(fingerprint) ?? [],
   )
+  const fingerprints = refused.map(({ fingerprint }) => fingerprint)
   return {
     ...state,
     refused: addRefusals(state.refused, fingerprints),
     due: {
       action: again ? 'halt' : 'block',
-      rule: identicalRule[one.kind],
+      rule: rulesByKind[one.kind].call,
       count: one.count,
-      named: nameCalls([callsByFingerprint.get(one.fingerprint)].filter((call) => call !== undefined)),
+      named: nameCalls(refused.filter(({ fingerprint }) => fingerprint.startsWith(one.fingerprint))),
       fingerprints,
     },
   }
-}
-
-const kinds: readonly unknown[] = Object.keys(identicalRule)
-const rules: readonly unknown[] = [...Object.values(identicalRule), 'any', 'transientAny']
-const actions: readonly unknown[] = ['nudge', 'block', 'halt']
-
-function isFailure(value: unknown): value is Failure {
-  return (
-    isRecord(value) &&
-    isText(value['fingerprint']) &&
-    isCount(value['count']) &&
-    kinds.includes(value['kind'])
-  )
-}
-
-function isDue(value: unknown): value is FailingState['due'] {
-  if (value === null) return true
-  if (!isRecord(value) || !actions.includes(value['action']) || !rules.includes(value['rule'])) return false
-  const { count, named: called, fingerprints } = value
-  return isCount(count) && isNamedCalls(called) && isListOf(fingerprints, isText, mostFailures)
 }

@@ -4,7 +4,7 @@ import type { CallFact } from '../types.js'
  * Calls that a guard has refused in this run, as fingerprint prefixes, latest last. The second refusal of the same
  * call halts the run, so refusals must outlive the streak that caused the first one.
  */
-export type Refusals = readonly string[]
+type Refusals = readonly string[]
 
 export const mostRefusals = 12
 
@@ -24,9 +24,8 @@ export function wasRefused(refusals: Refusals, fingerprint: string): boolean {
 }
 
 /**
- * Whether a batch only polls. Such a batch is exempt from the repeated-call, repeated-output and cycle guards, and
- * from the counts of transient failures. A poll together with other calls is not exempt. A polling batch ends all
- * streaks of the repetition guards, because time has passed and later calls may be repeated.
+ * Whether a batch only polls. Such a batch is exempt from the repetition guards and from the counts of transient
+ * failures. It ends all streaks of these guards, because time has passed and later calls may be repeated.
  */
 export function isPolling(calls: readonly CallFact[]): boolean {
   return calls.length > 0 && calls.every((call) => call.polling)

@@ -1,8 +1,18 @@
 import { toEvidence } from '../lib/evidence.js'
 import { addRefusals, isPolling, mostRefusals, wasRefused } from './refusals.js'
-import { isCount, isListOf, isNamedCalls, isRecord, isText, isTextOrNull } from '../lib/stored.js'
+import {
+  createRestore,
+  hasShape,
+  isCount,
+  isFlag,
+  isListOf,
+  isNamedCalls,
+  isNullOr,
+  isOneOf,
+  isText,
+} from '../lib/stored.js'
 import { type OnHalt, type OnRepeat, onHalt, onRepeat } from '../lib/settings.js'
-import { type Fact, type Guard, type Verdict, ok } from '../types.js'
+import { type Fact, type Guard, ok } from '../types.js'
 import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
 
 /** Limits on identical consecutive batches. `guardrails.maxRepeatedToolSteps` sets how many of them run. */
@@ -28,20 +38,21 @@ export interface RepeatedCallConfig {
 }
 
 export interface RepeatedCallState {
-  /** The repeated batch, or null. */
   batch: string | null
   /** The results of the repeated batch, as long as they are unchanged. Null before the first success. */
   outcome: string | null
-  /** How often the batch has been repeated consecutively. */
   count: number
-  /** Batches refused in this run. */
   refused: string[]
-  /** The verdict on the latest fact. */
-  due: { action: 'nudge' | 'block' | 'halt'; isAfterRefusal: boolean; named: NamedCalls } | null
+  due: RepeatedCallDue | null
+}
+
+interface RepeatedCallDue {
+  action: 'nudge' | 'block' | 'halt'
+  isAfterRefusal: boolean
+  named: NamedCalls
 }
 
 export type RepeatedCallLimits = RepeatedCallConfig & {
-  /** How many identical consecutive batches may run. */
   maxRepeatedToolSteps: number
   /** Whether the failing guard handles failures. */
   leavesFailures: boolean
@@ -82,20 +93,30 @@ export const repeatedCall: Guard<RepeatedCallState, RepeatedCallConfig, 'repeate
       return fact.type === 'calls' ? observeCalls(state, fact, config) : observeResults(state, fact, config)
     },
 
-    verdict(state, config) {
-      if (!state.due) return ok
-      return state.due.action === 'nudge'
-        ? createNudge(state.due.named, state.count, config)
-        : createRefusal(state, config)
+    verdict({ due, count }, config) {
+      if (!due) return ok
+      const { action, named } = due
+      const found = {
+        guard: 'repeated_call' as const,
+        evidence: toEvidence(`${named.calls}, ${formatTimes(count)} in a row`),
+        message: formatMessage(due, count, config),
+      }
+      return action === 'block' ? { action, ...found, fingerprints: null } : { action, ...found }
     },
 
-    restore(stored) {
-      if (!isRecord(stored)) return null
-      const { batch, outcome, count, refused: refusals, due } = stored
-      if (!isTextOrNull(batch) || !isTextOrNull(outcome) || !isCount(count)) return null
-      if (!isListOf(refusals, isText, mostRefusals) || !isDue(due)) return null
-      return { batch, outcome, count, refused: refusals, due }
-    },
+    restore: createRestore<RepeatedCallState>({
+      batch: isNullOr(isText),
+      outcome: isNullOr(isText),
+      count: isCount,
+      refused: isListOf(isText, mostRefusals),
+      due: isNullOr(
+        hasShape({
+          action: isOneOf('nudge', 'block', 'halt'),
+          isAfterRefusal: isFlag,
+          named: isNamedCalls,
+        }),
+      ),
+    }),
   }
 
 function observeCalls(
@@ -137,69 +158,27 @@ function observeResults(
   }
 }
 
-function createNudge(
-  called: NamedCalls,
+function formatMessage(
+  { action, isAfterRefusal, named: { number, tools } }: RepeatedCallDue,
   count: number,
-  config: RepeatedCallLimits,
-): Verdict<'repeated_call'> {
-  return {
-    action: 'nudge',
-    guard: 'repeated_call',
-    evidence: formatSeen(called, count),
-    message: `${formatWhatModelDid(called, count, config)} ${formatAdvice(called, config)}`,
+  { counts, maxRepeatedToolSteps }: RepeatedCallLimits,
+): string {
+  const isOne = number === 1
+  const what = isOne ? `called ${tools} with the same arguments` : `made the same ${number} calls (${tools})`
+  if (action === 'halt') {
+    const results = counts === 'all' ? '' : ' and unchanged results'
+    const again = isAfterRefusal ? ', then requested it again, which was not executed' : ''
+    return (
+      `The model ${what}${results} ${formatTimes(count)} in a row${again}. ` +
+      `To allow more, raise guardrails.maxRepeatedToolSteps (now ${maxRepeatedToolSteps}); ` +
+      'mark a tool that waits for something as polling.'
+    )
   }
-}
-
-function createRefusal(state: RepeatedCallState, config: RepeatedCallLimits): Verdict<'repeated_call'> {
-  if (!state.due) return ok
-  const { action, isAfterRefusal, named: called } = state.due
-  const { count } = state
-  if (action === 'block') {
-    return {
-      action,
-      guard: 'repeated_call',
-      evidence: formatSeen(called, count),
-      message:
-        `Not executed. ${formatWhatModelDid(called, count, config)} ${formatAdvice(called, config)} ` +
-        'If you request it again, the run stops.',
-      fingerprints: null,
-    }
-  }
-  const what =
-    called.number === 1 ? `called ${called.tools}` : `made the same ${called.number} calls (${called.tools})`
-  const same = called.number === 1 ? ' with the same arguments' : ''
-  const results = config.counts === 'all' ? '' : ' and unchanged results'
-  const again = isAfterRefusal ? ', then requested it again, which was not executed' : ''
-  return {
-    action: 'halt',
-    guard: 'repeated_call',
-    evidence: formatSeen(called, count),
-    message:
-      `The model ${what}${same}${results} ${formatTimes(count)} in a row${again}. ` +
-      `To allow more, raise guardrails.maxRepeatedToolSteps (now ${config.maxRepeatedToolSteps}); ` +
-      'mark a tool that waits for something as polling.',
-  }
-}
-
-function formatWhatModelDid(called: NamedCalls, count: number, config: RepeatedCallLimits): string {
-  const results = config.counts === 'all' ? '' : ` and got the same result${called.number === 1 ? '' : 's'}`
-  return called.number === 1
-    ? `You have called ${called.tools} with the same arguments ${formatTimes(count)}${results}.`
-    : `You have made the same ${called.number} calls (${called.tools}) ${formatTimes(count)}${results}.`
-}
-
-function formatAdvice(called: NamedCalls, config: RepeatedCallLimits): string {
-  if (config.counts === 'all') return 'Use what you have or try something else.'
-  return `Use ${called.number === 1 ? 'that result' : 'those results'} or try something else.`
-}
-
-function formatSeen(called: NamedCalls, count: number): string {
-  return toEvidence(`${called.calls}, ${formatTimes(count)} in a row`)
-}
-
-function isDue(value: unknown): value is RepeatedCallState['due'] {
-  if (value === null) return true
-  if (!isRecord(value) || typeof value['isAfterRefusal'] !== 'boolean' || !isNamedCalls(value['named']))
-    return false
-  return value['action'] === 'nudge' || value['action'] === 'block' || value['action'] === 'halt'
+  const [results, those] = isOne ? ['result', 'that result'] : ['results', 'those results']
+  const advice =
+    counts === 'all'
+      ? '. Use what you have or try something else.'
+      : ` and got the same ${results}. Use ${those} or try something else.`
+  const nudge = `You have ${what} ${formatTimes(count)}${advice}`
+  return action === 'nudge' ? nudge : `Not executed. ${nudge} If you request it again, the run stops.`
 }

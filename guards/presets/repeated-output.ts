@@ -1,9 +1,9 @@
 import { toEvidence } from '../lib/evidence.js'
 import { fingerprintBatch } from '../lib/fingerprint.js'
 import { isPolling } from './refusals.js'
-import { isCount, isNamedCalls, isRecord, isTextOrNull } from '../lib/stored.js'
+import { createRestore, hasShape, isCount, isNamedCalls, isNullOr, isOneOf, isText } from '../lib/stored.js'
 import { type OnHalt, onHalt } from '../lib/settings.js'
-import { type Guard, type ResultFact, ok } from '../types.js'
+import { type Guard, ok } from '../types.js'
 import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
 
 /** Limits on consecutive rounds of successful calls with equal results, regardless of arguments. */
@@ -21,9 +21,7 @@ export interface RepeatedOutputConfig {
 export interface RepeatedOutputState {
   /** The results of the last round. Null if the streak is broken. */
   output: string | null
-  /** Number of consecutive rounds. */
   rounds: number
-  /** The verdict on the latest fact. */
   due: { action: 'nudge' | 'halt'; named: NamedCalls } | null
 }
 
@@ -46,7 +44,8 @@ export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig, 'r
     const results = fact.results.filter((result) => !result.refused)
     if (results.length === 0) return { ...state, due: null }
     if (isPolling(fact.results) || !results.every((result) => result.ok)) return initial
-    const output = fingerprintOutput(results)
+    // Each output counts once, so three empty searches equal one empty search.
+    const output = fingerprintBatch([...new Set(results.map((result) => result.digest))])
     const rounds = output === state.output ? state.rounds + 1 : 1
     const halts = config.strict || results.every((result) => result.readOnly)
     const reached = halts ? rounds >= config.rounds : rounds % config.rounds === 0
@@ -60,38 +59,23 @@ export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig, 'r
   verdict({ due, rounds }, config) {
     if (!due) return ok
     const { action, named: called } = due
+    const what = `The last ${rounds} rounds of calls (${called.tools}) returned the same results`
     return {
       action,
       guard: 'repeated_output',
       evidence: toEvidence(`the same results ${formatTimes(rounds)} in a row, last from ${called.calls}`),
       message:
         action === 'nudge'
-          ? `The last ${rounds} rounds of calls (${called.tools}) returned the same results. ` +
-            'If you expected a change, check whether it happened. Otherwise continue with what you know.'
-          : `The last ${rounds} rounds of calls (${called.tools}) returned the same results regardless of the arguments. ` +
+          ? `${what}. If you expected a change, check whether it happened. Otherwise continue with what you know.`
+          : `${what} regardless of the arguments. ` +
             `To allow more, raise guardrails.repeatedOutput.rounds (now ${config.rounds}); ` +
             'mark a tool that waits for something as polling.',
     }
   },
 
-  restore(stored) {
-    if (!isRecord(stored)) return null
-    const { output, rounds, due } = stored
-    if (!isTextOrNull(output) || !isCount(rounds) || !isDue(due)) return null
-    return { output, rounds, due }
-  },
-}
-
-/** Counts each output once, so three empty searches equal one empty search. */
-function fingerprintOutput(results: readonly ResultFact[]): string {
-  return fingerprintBatch([...new Set(results.map((result) => result.digest))])
-}
-
-function isDue(value: unknown): value is RepeatedOutputState['due'] {
-  if (value === null) return true
-  return (
-    isRecord(value) &&
-    isNamedCalls(value['named']) &&
-    (value['action'] === 'nudge' || value['action'] === 'halt')
-  )
+  restore: createRestore<RepeatedOutputState>({
+    output: isNullOr(isText),
+    rounds: isCount,
+    due: isNullOr(hasShape({ action: isOneOf('nudge', 'halt'), named: isNamedCalls })),
+  }),
 }

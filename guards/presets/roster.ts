@@ -18,7 +18,6 @@ export const presetGuards = {
   cycle,
 }
 
-/** The settings of `repeatedCall`, extended by two related keys. */
 export function repeatedCallSettings(config: {
   maxRepeatedToolSteps: number
   repeatedCall: RepeatedCallConfig | null

@@ -10,13 +10,9 @@ import type { ShieldAction, ShieldPoint } from './screening.js'
 import type { StepSetting } from './step-plan.js'
 import type { Usage } from './usage.js'
 
-/** Sends an event to the subscribers of a run. */
 export type Emit = (announcement: EmittedEvent) => void
 
-/**
- * An event of a run, without the stamp (`id`, `runId`, `seq`, `at`) that the runtime adds. `Tools` are the agent's
- * tools.
- */
+/** Without the stamp (`id`, `runId`, `seq`, `at`) that the runtime adds. `Tools` are the agent's tools. */
 export type EmittedEvent<Tools = AnyTools> =
   | { type: 'run_started'; sessionId: string }
   /** `wakeAt` is the time when a sleeping run continues, in milliseconds since the epoch. */
@@ -151,10 +147,7 @@ export type EmittedEvent<Tools = AnyTools> =
       action: Exclude<ShieldAction, 'allow'>
       message: string | null
       durationMs: number
-      /**
-       * Set at `toolInput` and `toolOutput`, and at `input` when the screened text is the reason for rejecting a
-       * call.
-       */
+      /** At `toolInput` and `toolOutput`, and at `input` for a person's reason for rejecting the call. */
       callId?: string
     }
   | { type: 'memory'; query: string; snippets: RetrievedSnippet[] }
@@ -238,10 +231,7 @@ export type StepProgress = { type: 'step_progress'; progress: unknown } & StepOf
  */
 export type StepCompleted = {
   type: 'step_completed'
-  /**
-   * Times in milliseconds since the epoch. An inference completes when its response has arrived, or after its screening
-   * with output shields.
-   */
+  /** In milliseconds since the epoch. An inference completes after its screening with output shields. */
   startedAt: number
   completedAt: number
   /**
@@ -270,28 +260,20 @@ export interface ModelStepResponse {
   text: string | null
   /** The refusal text, cleared like `text`. Absent if the model did not refuse or the text is not cleared. */
   refusal?: string | null
-  /**
-   * The calls. Null if the text is not cleared, or if tool-input shields screen calls. Cleared calls are emitted as
-   * `tool_call`.
-   */
+  /** Null if the text is not cleared or tool-input shields screen calls. Cleared calls are emitted as `tool_call`. */
   toolCalls: ToolCall[] | null
   finishReason: string | null
   /** The provider's name for the model that answered. */
   model: string | null
-  /** The usage of the response. Null if unknown. */
   usage: Usage | null
 }
 
-/** The outcome of one call. */
 export interface ToolStepResponse {
   /** The status of the call. `ok` is the only value that means success. */
   status: ResultStatus
   /** Whether the failure is temporary. Set when `status` is `error`, `timeout` or `denied`. */
   errorKind?: ToolErrorKind
-  /**
-   * The text that the model reads. Null if tool-output shields screen results. Cleared results are emitted as
-   * `tool_result`.
-   */
+  /** Null if tool-output shields screen results. Cleared results are emitted as `tool_result`. */
   content: string | null
   /** True when `content` was truncated to `toolCalls.maxResultChars`. */
   truncated?: true

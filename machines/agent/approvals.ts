@@ -4,7 +4,6 @@ const strictness = { allow: 0, ask: 1, deny: 2 } as const
 
 export type DecisionKind = keyof typeof strictness
 
-/** The possible actions when a question expires, from mildest to strictest. */
 export const expiryEnds = ['reject', 'pause', 'cancel'] as const
 
 /** The time limit for a question. */
@@ -42,7 +41,6 @@ export interface Approval {
   why?: string
 }
 
-/** How a question about a call ends. */
 export type ApprovalOutcome = 'approved' | 'rejected' | 'expired' | 'granted' | 'revoked'
 
 /** One policy's decision about a call, as stored in the log. */
@@ -68,7 +66,6 @@ function listEnforced({ decisions = [] }: Decided): PolicyVerdict[] {
   return decisions.filter(({ shadow }) => !shadow)
 }
 
-/** The strictest decision. Null if no policy decided, or only shadow policies did. */
 export function findStrictest(call: Decided): DecisionKind | null {
   return listEnforced(call).reduce<DecisionKind | null>(
     (most, { decision }) => (most !== null && strictness[most] >= strictness[decision] ? most : decision),
@@ -80,7 +77,6 @@ export function isDenied(call: Decided): boolean {
   return call.decisions !== undefined && findStrictest(call) === 'deny'
 }
 
-/** Why policies ask for approval. Empty if the policies state no reason. */
 export function getAskReason(call: Decided): { reason?: string } {
   const reasons = listEnforced(call).flatMap(({ decision, reason }) =>
     decision === 'ask' && reason !== undefined ? [reason] : [],
@@ -88,10 +84,7 @@ export function getAskReason(call: Decided): { reason?: string } {
   return reasons.length > 0 ? { reason: [...new Set(reasons)].join(' ') } : {}
 }
 
-/**
- * The result of a denied call. The model reads the reasons. If a policy failed, the result states that the call may be
- * allowed later.
- */
+/** The model reads the reasons. If a policy failed, the call may be allowed later. */
 export function createDenial(call: Decided) {
   const denials = listEnforced(call).filter(({ decision }) => decision === 'deny')
   const reasons = denials.flatMap(({ reason }) => (reason === undefined ? [] : [reason]))
@@ -121,7 +114,6 @@ export function isLate({ expiresAt }: Question, now: number): boolean {
   return expiresAt !== undefined && now >= expiresAt
 }
 
-/** Combines several terms into the shortest time and the strictest action. */
 export function joinExpiry(terms: readonly Expiry[]): Expiry {
   const times = terms.flatMap(({ expiresMs = 0 }) => (expiresMs > 0 ? [expiresMs] : []))
   const end = expiryEnds.findLast((one) => terms.some(({ onExpiry }) => onExpiry === one)) ?? 'reject'
@@ -143,7 +135,6 @@ export function getExpiry(call: Decided, ofAgent: Expiry = {}): Expiry {
   )
 }
 
-/** The result of a call whose question has expired. */
 export function createExpired({ expiresMs = 0 }: Expiry, isApproved: boolean) {
   const why = isApproved ? 'it could not start' : 'no decision arrived'
   return {
@@ -165,7 +156,6 @@ const units = [
   [1000, 'second'],
 ] as const
 
-/** The terms of a call's question, which come from the agent and from each policy that asks. */
 export function listApprovers(call: Decided, ofAgent: readonly Approvers[] = []): readonly Approvers[] {
   const ofPolicies = listEnforced(call).flatMap(({ decision, approvers }) =>
     decision === 'ask' && approvers ? [approvers] : [],

@@ -168,16 +168,12 @@ export interface ToolTraits {
   delegate?: true
 }
 
-/**
- * Whether a call can run now: it is unanswered, and its arguments are cleared and decided. Denied calls already have a
- * result.
- */
+/** Denied calls already have a result. */
 export function isRunnable(call: BatchCall): boolean {
   const { needs, result, unscreenedArguments, undecided } = call
   return result === undefined && needs === 'nobody' && !unscreenedArguments && !undecided
 }
 
-/** Whether a call to this tool loads it instead of running it. */
 export function isUnloadedTool(
   { tools, loaded }: { tools: Readonly<Record<string, ToolTraits>>; loaded: readonly string[] },
   name: string,
@@ -199,7 +195,6 @@ export function getCallFingerprint(call: BatchCall): string {
   return call.interrupted ? digest(`${first} interrupted ${call.interruptions ?? 1}`) : first
 }
 
-/** The fingerprint of the call before its interruption. */
 export function getFirstFingerprint({ name, arguments: text, fact }: BatchCall): string {
   return fact?.fingerprint ?? fingerprintCall(name, text)
 }

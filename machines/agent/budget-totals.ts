@@ -31,12 +31,10 @@ export function isNearBudget(context: BudgetState): boolean {
   return findNearReason(context) !== null
 }
 
-/** The totals that count toward the budget, either the session's or this run's. */
 export function getBudgetTotals(context: BudgetState): Usage {
   return context.config.budget.scope === 'session' ? context.usage.session : context.usage.run
 }
 
-/** Adds the usage of a response or a failed attempt to the totals. */
 export function addToTotals({ usage }: AgentContext, response: Usage): Pick<AgentContext, 'usage'> {
   const run = addUsage(usage.run, response)
   // In the first run of a session both totals are the same object.

@@ -19,7 +19,6 @@ export function toCallFact(
   return unscreenedArguments ? { ...fact, name: known ? name : withheldName, shown: withheldArguments } : fact
 }
 
-/** Converts a call's result to the form that the enabled guards read. */
 export function toResultFact(
   tools: Tools,
   call: ObservedCall,

@@ -7,9 +7,8 @@ import type { BatchCall, ToolResult, ToolTraits } from './batch-calls.js'
 type Tools = Record<string, ToolTraits>
 
 /**
- * Whether a call was running when the process died and may have had an effect that must not be repeated. If the event
- * resumes the run, the resuming program's tools must allow the repetition too, and neither the call nor its grant may
- * have expired.
+ * It may have had an effect that must not be repeated. If the event resumes the run, the resuming program's tools must
+ * allow the repetition too, and neither the call nor its grant may have expired.
  */
 export function isInDoubt(context: AgentContext, call: BatchCall, event?: AgentMachineEvent): boolean {
   const { tools } = context
@@ -40,17 +39,13 @@ function canGoOn(tools: Tools, { name, handle }: BatchCall, isOver: boolean): bo
 
 type Batch = Pick<AgentContext, 'tools' | 'calls'>
 
-/** The first successful call whose tool ends the run. */
 export function findEndingCall({ tools, calls }: Batch): BatchCall | undefined {
   return calls.find(
     (call) => hasSucceeded(call) && Object.hasOwn(tools, call.name) && tools[call.name]?.endsRun,
   )
 }
 
-/**
- * The call whose result is the answer: the one whose tool ends the run, or the last successful call if `stopWhen` ended
- * the run.
- */
+/** The call whose tool ends the run, or the last successful one if `stopWhen` ended it. */
 export function findAnsweringCall(batch: Batch): BatchCall | undefined {
   return findEndingCall(batch) ?? batch.calls.findLast(hasSucceeded)
 }

@@ -36,8 +36,6 @@ interface ConditionScope {
   event: AgentMachineEvent
 }
 
-// Optional features. The chart bypasses unused substates.
-
 export const hasInputShields = ({ context }: ConditionScope): boolean => context.features.inputShields
 export const hasCallShields = ({ context }: ConditionScope): boolean => context.features.callShields
 /** Whether memory must be searched, which happens once per user message. */
@@ -49,7 +47,6 @@ export const asksForPlan = ({ context }: ConditionScope): boolean =>
   context.features.prepareStep === true && findNextPlan(context) === null
 export const isInteractive = ({ context }: ConditionScope): boolean => context.config.interactive
 
-/** There are user messages or steering that have not been screened. */
 export const hasUnclearedInput = ({ context }: ConditionScope): boolean =>
   listUnclearedInput(context).length > 0
 
@@ -75,7 +72,6 @@ export const needsOutputScreening = ({ context, event }: ConditionScope): boolea
   return context.features.outputShields && (text !== '' || (refusal !== null && refusal !== ''))
 }
 
-/** The run was stopped, and this is its final answer. */
 export const isConclusion = ({ context }: ConditionScope): boolean => context.reason !== null
 
 // Limits.
@@ -90,7 +86,6 @@ export const isPausing = ({ context }: ConditionScope): boolean => context.pausi
 export const isAsleep = ({ context, event }: ConditionScope): boolean =>
   context.wakeAt !== null && getEventTime(event) < context.wakeAt
 
-/** The resume is scheduled for a later time. */
 export const isForLater = ({ event }: ConditionScope): boolean => findLaterResume(event) !== null
 
 export const isAtStepCap = ({ context }: ConditionScope): boolean =>
@@ -103,7 +98,6 @@ export const isOverCallCap = ({ context }: ConditionScope): boolean => context.c
 export const concludesAtCallCap = (scope: ConditionScope): boolean =>
   canConclude(scope) && isOverCallCap(scope)
 
-/** Whether `onLimit` asks for a concluding request and the budget allows it. */
 const canConclude = (scope: ConditionScope): boolean =>
   scope.context.config.limits.onLimit === 'conclude' && !isBudgetSpent(scope)
 
@@ -138,7 +132,6 @@ export const isStoppedByBudget = ({ context: { reason } }: ConditionScope): bool
 
 // Failed requests.
 
-/** A shared budget is exhausted, and the run waits for its next window. */
 export const waitsForBudget = ({ event }: ConditionScope): boolean => findBudgetWait(event) !== null
 
 /** The run's limit or a shared budget refused the model request or memory search, so nothing was sent. */
@@ -155,7 +148,6 @@ export const isSpentByFailure = (scope: ConditionScope): boolean => {
   return findBudgetReason({ ...scope.context, ...addToTotals(scope.context, failure.usage) }) !== null
 }
 
-/** A summary used up the budget. */
 export const isSpentBySummary = ({ context, event }: ConditionScope): boolean => {
   if (event.type !== 'xstate.done.actor.fitting' || event.output.usage === null) return false
   return findBudgetReason({ ...context, ...addToTotals(context, event.output.usage) }) !== null
@@ -168,22 +160,16 @@ export const mayRetry = (scope: ConditionScope): boolean => {
   return failure !== null && canRetry({ ...failure, attempt, rateLimits }, config.retry)
 }
 
-/**
- * The provider refused content that the next request can omit. Each refusal counts once, so the number of attempts is
- * limited.
- */
+/** Each refusal counts once, so the number of attempts is limited. */
 export const maySendWithout = ({ context, event }: ConditionScope): boolean => {
   const refusal = readRefusal(event)
   return refusal !== null && isNewRefusal(context.refusals ?? [], refusal) && !isRefusedQuestion(refusal)
 }
 
-/** The run was paused between two attempts, and the back-off has not ended. */
 export const isBackingOff = ({ context, event }: ConditionScope): boolean =>
   context.attempt > 1 && getEventTime(event) < context.backOffUntil
 
-/**
- * Whether the run pauses instead of waiting for the next attempt. A pending pause takes precedence over the back-off.
- */
+/** A pending pause takes precedence over the back-off. */
 export const pausesRetry = (scope: ConditionScope): boolean => isPausing(scope) && mayRetry(scope)
 
 function readModelFailure({ event }: ConditionScope): ModelActorError | null {
@@ -191,8 +177,6 @@ function readModelFailure({ event }: ConditionScope): ModelActorError | null {
   const error: unknown = event.error
   return typeof error === 'object' && error !== null && 'kind' in error ? (error as ModelActorError) : null
 }
-
-// The kind of the response.
 
 export const hasCalls = ({ context }: ConditionScope): boolean => context.response === 'calls'
 export const isTruncatedCall = ({ context }: ConditionScope): boolean => context.response === 'truncatedCalls'
@@ -221,29 +205,21 @@ function decideEmptyAnswer({ context }: ConditionScope): ReturnType<typeof recov
   return recoverEmptyAnswer(facts, context.config.guardrails.emptyAnswer)
 }
 
-// Guards' verdicts.
-
-/** A built-in guard has just halted the run. */
 export const isHalted = ({ context }: ConditionScope): boolean => context.verdict !== null
 /** Whether user guards check the calls. The guards are skipped if all calls are refused or only load tools. */
 export const consultsOnCalls = ({ context: { features, calls } }: ConditionScope): boolean =>
   features.userGuards && calls.some((call) => call.result === undefined && !call.unloaded)
-/**
- * Whether user code (guards, `stopWhen`, or the output schema for a result that is the answer) checks the results. The
- * check is skipped if all calls only load tools.
- */
+/** Guards, `stopWhen`, or the output schema for a result that is the answer. Not if all calls only load tools. */
 export const consultsOnResults = ({ context }: ConditionScope): boolean => {
   const { userGuards, stopWhen, structuredOutput } = context.features
   const asks = userGuards || stopWhen === true || (structuredOutput && findEndingCall(context) !== undefined)
   return asks && !context.calls.every((call) => call.unloaded)
 }
 
-/** A user guard has just halted the run. */
 export const userGuardHalts = ({ event }: ConditionScope): boolean =>
   (event.type === 'xstate.done.actor.callGuards' || event.type === 'xstate.done.actor.resultGuards') &&
   event.output.findings.some(({ action }) => action === 'halt')
 
-/** A tool result is the answer of the run. */
 export const isAnswered = ({ context, event }: ConditionScope): boolean =>
   findEndingCall(context) !== undefined ||
   (event.type === 'xstate.done.actor.resultGuards' && event.output.stops === true)
@@ -262,12 +238,9 @@ export const concludesOnHalt = (scope: ConditionScope): boolean =>
 
 export const hasSteering = ({ context }: ConditionScope): boolean => context.steering.length > 0
 
-// The batch.
-
 export const hasRunnableCalls = ({ context, event }: ConditionScope): boolean =>
   context.calls.some((call) => isRunnable(call) && !isLate(call, getEventTime(event))) ||
   hasGrantedCalls(context, getEventTime(event))
-/** The new grant lets a waiting call start. */
 export const startsCalls = ({ context, event }: ConditionScope): boolean => {
   const grant = readNewGrant(context, event)
   return grant !== undefined && hasGrantedCalls({ ...context, grants: [grant] }, getEventTime(event))
@@ -276,17 +249,13 @@ export const revokesApproval = ({ context, event }: ConditionScope): boolean =>
   findOwnApproval(context, event) !== undefined
 export const revokesGrant = ({ context, event }: ConditionScope): boolean =>
   findRevokedGrant(context, event) !== undefined
-/** Calls or questions have expired. */
 export const hasLateCalls = ({ context, event }: ConditionScope): boolean =>
   listLate(context, getEventTime(event)).length > 0
 export const cancelsOnExpiry = ({ context, event }: ConditionScope): boolean =>
   listLate(context, getEventTime(event)).some(
     (question) => getQuestionTerms(context, question).onExpiry === 'cancel',
   )
-/**
- * Whether calls need a check. Edited arguments are screened by shields and decided on by policies, like the model's own
- * arguments.
- */
+/** Edited arguments are screened and decided on like the model's own. */
 export const hasCallsToScreen = ({ context }: ConditionScope): boolean =>
   context.calls.some((call) => (call.unscreenedArguments || call.undecided) && call.result === undefined)
 export const hasResultsToScreen = ({ context }: ConditionScope): boolean =>
@@ -295,7 +264,6 @@ export const hasCallsToApprove = (scope: ConditionScope): boolean =>
   countMissingAnswers(scope, 'approval') > 0
 export const hasClientCalls = (scope: ConditionScope): boolean => countMissingAnswers(scope, 'client') > 0
 
-/** Some sub-agents are paused together with the run. */
 export const hasPausedChildren = ({ context }: ConditionScope): boolean => context.calls.some(isChildPaused)
 
 export const isSpentByChild = (scope: ConditionScope): boolean => {
@@ -311,7 +279,6 @@ export const isSpentByChild = (scope: ConditionScope): boolean => {
 export const isTerminalDelegation = (scope: ConditionScope): boolean =>
   scope.event.type === 'TOOL_RESULT' && haltsBatch(scope.context, scope.event.result) && isOpenCall(scope)
 
-/** Whether every call that was running when the process died may have had an effect that must not be repeated. */
 export const isAllInDoubt = ({ context, event }: ConditionScope): boolean => {
   const underWay = context.calls.filter(isUnderWay)
   return underWay.length > 0 && underWay.every((call) => isInDoubt(context, call, event))
@@ -320,14 +287,12 @@ export const isAllInDoubt = ({ context, event }: ConditionScope): boolean => {
 export const isOpenCall = ({ context, event }: ConditionScope): boolean =>
   'callId' in event && findOpenCallIndex(context.calls, event.callId) >= 0
 
-/** The result settles the last open call. */
 export const isLastOfBatch = (scope: ConditionScope): boolean =>
   !scope.context.features.resultShields &&
   !hasResultsToScreen(scope) &&
   hasExactlyOne(scope.context.calls, (call) => call.result === undefined) &&
   isOpenCall(scope)
 
-/** The result settles the last running call. */
 export const isLastResult = (scope: ConditionScope): boolean =>
   hasExactlyOne(scope.context.calls, (call) => call.started === true && call.result === undefined) &&
   isOpenCall(scope)
@@ -352,7 +317,6 @@ function isHurried({ event }: ConditionScope, { expiresAt }: Question): boolean 
 export const isLastOutput = (scope: ConditionScope): boolean =>
   awaitsOutput(scope) && countMissingAnswers(scope, 'client') === 1
 
-/** The terms of the question that an answer may settle. */
 function findAwaitedVote(scope: ConditionScope): Question | undefined {
   const { context, event } = scope
   const target = findAwaitedCall(scope, 'approval')
@@ -369,7 +333,6 @@ function findAwaitedCall({ context, event }: ConditionScope, needs: string): Ask
   const target = 'callId' in event ? findAskedCall(context, event.callId) : undefined
   if (target === undefined) return undefined
   const { call, question } = target
-  // Uncleared calls are not open for answers.
   const isOpen = question
     ? isAnsweredBy(question.needs, needs)
     : call.result === undefined && call.needs === needs && !call.unscreenedArguments && !call.undecided
@@ -381,7 +344,6 @@ function findAwaitedCall({ context, event }: ConditionScope, needs: string): Ask
   return fingerprint === (question ? question.fingerprint : getCallFingerprint(call)) ? target : undefined
 }
 
-/** Counts the missing answers, up to 2. */
 function countMissingAnswers({ context }: ConditionScope, needs: string): number {
   let count = 0
   for (let at = context.calls.length - 1; at >= 0 && count < 2; at--) {
@@ -395,10 +357,7 @@ function countMissingAnswers({ context }: ConditionScope, needs: string): number
   return Math.min(count, 2)
 }
 
-/**
- * Searches backwards because later calls tend to finish later, so each of thousands of results inspects only a few
- * calls.
- */
+/** Later calls tend to finish later, so each of thousands of results inspects only a few calls. */
 function hasExactlyOne(calls: readonly BatchCall[], isIt: (call: BatchCall) => boolean): boolean {
   const last = calls.findLastIndex(isIt)
   return last >= 0 && calls.findLastIndex((call, at) => at < last && isIt(call)) < 0

@@ -15,7 +15,6 @@ import type { UnclearedAnswer, ContinuedAnswer } from './screening.js'
 import type { StepPlan } from './step-plan.js'
 import { noUsage, type Usage } from './usage.js'
 
-/** The optional substates that this agent uses. The chart bypasses the others. */
 export interface Features {
   inputShields: boolean
   outputShields: boolean
@@ -49,7 +48,6 @@ export interface ForkTerms {
 /** Session state passed from one run to the next, as plain JSON. */
 export interface SessionState {
   messages: Message[]
-  /** Totals of all runs in the session. */
   usage: Usage
   guardrails: GuardrailsState
   /** Whether the session's budget warning has been emitted. */
@@ -79,7 +77,6 @@ export interface AgentInput extends Omit<SessionState, 'fit'>, Partial<Pick<Sess
   config: AgentConfig
   tools: Record<string, ToolTraits>
   features: Features
-  /** The new user messages. */
   input: NewMessage[]
   /** The handoff name of the current agent. Absent for the session's first agent. */
   speaker?: string
@@ -110,7 +107,6 @@ export interface AgentContext {
   runId: string
   sessionId: string
   config: AgentConfig
-  /** Tools of the current agent. */
   tools: Record<string, ToolTraits>
   features: Features
   /** The handoff name of the current agent, or null for the session's first agent. */
@@ -139,7 +135,6 @@ export interface AgentContext {
   inbox: NewMessage[]
   /** Snippets for the current user message, added to each request. Null before the search. */
   retrieved: RetrievedSnippet[] | null
-  /** Steering to be delivered at the next safe point. */
   steering: string[]
 
   /** The top-level state, for `state_changed.from`. */
@@ -168,14 +163,10 @@ export interface AgentContext {
   usage: { run: Usage; session: Usage }
   warnedOfBudget: boolean
 
-  /** The kind of the last response. */
   response: ResponseKind | null
   /** Text of a truncated answer that is being continued. */
   continuedText: string
-  /**
-   * The text of the continued answer before screening. Output shields need this text, because they screen the joined
-   * answer.
-   */
+  /** As the model wrote it, because output shields screen the joined answer. */
   unscreenedText: ContinuedAnswer | null
   output: string
   /** Recoveries since the last user message: continuations, re-prompts, retries and repairs. */
@@ -186,7 +177,6 @@ export interface AgentContext {
   /** Why the last answer does not match the output schema, or null. */
   outputProblem: string | null
 
-  /** The answer that waits for shields, or null. */
   pendingAnswer: UnclearedAnswer | null
   /** The step of an answer whose events are held back for screening, or null. */
   unemittedStep: string | null
@@ -196,15 +186,12 @@ export interface AgentContext {
   batchAt: number
   /** Number of the batch's message. The results have the numbers that follow. */
   batchNumber: number
-  /** Whether a call in the last batch failed. */
   lastBatchFailed: boolean
 
   guardrails: GuardrailsState
-  /** Active skills, in load order. */
   skills: ActiveSkill[]
   /** Counts for the caps on tool calls since the last user message; null without caps. */
   callCounts: CallCounts | null
-  /** The plan of the current step, or null. */
   plan: StepPlan | null
   /** Messages from guards for the next request only. */
   nudges: string[]
@@ -257,10 +244,7 @@ export function createContext(input: AgentInput): AgentContext {
   }
 }
 
-/**
- * Returns a changed copy of the context. Copies key by key because a spread of this many keys takes ten times as long
- * and uses six times the memory.
- */
+/** Copies key by key because a spread of this many keys takes ten times as long and uses six times the memory. */
 export function patchContext(context: AgentContext, patch: Partial<AgentContext>): AgentContext {
   const copy: AgentContext = {
     runId: context.runId,
@@ -328,7 +312,6 @@ export function countNumbered(messages: readonly Message[]): number {
   return Math.max(messages.length, (last && parseMessageNumber(last.id)) ?? 0)
 }
 
-/** Counters that are reset by each user message. */
 export const freshCounters = {
   steps: 0,
   attempt: 1,

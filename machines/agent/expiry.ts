@@ -14,7 +14,6 @@ export function withExpiry(
   return expiresMs > 0 ? { ...call, expiresAt: now + expiresMs } : call
 }
 
-/** The calls that have not started and the unanswered questions that can expire. */
 function listExpiring({ calls }: Pick<AgentContext, 'calls'>): AskedCall[] {
   return calls.flatMap((call): AskedCall[] => {
     if (call.result !== undefined) return []
@@ -26,10 +25,7 @@ function listExpiring({ calls }: Pick<AgentContext, 'calls'>): AskedCall[] {
   })
 }
 
-/**
- * The questions whose expiry cancels the run. A sub-agent that is still working closes its own questions, but it cannot
- * cancel this run.
- */
+/** A sub-agent that still works closes its own questions, but it cannot cancel this run. */
 function listCancelling(call: BatchCall): AskedCall[] {
   return (call.questions ?? []).flatMap((question) =>
     question.answer === undefined && question.expiresAt !== undefined && question.onExpiry === 'cancel'
@@ -38,12 +34,10 @@ function listCancelling(call: BatchCall): AskedCall[] {
   )
 }
 
-/** The calls and questions that have expired. */
 export function listLate(context: Pick<AgentContext, 'calls'>, now: number): AskedCall[] {
   return listExpiring(context).filter(({ call, question = call }) => isLate(question, now))
 }
 
-/** The time when the next question expires, in milliseconds since the epoch, or null. */
 export function findNextExpiry(context: Pick<AgentContext, 'calls'>): number | null {
   const times = listExpiring(context).map(({ call, question = call }) => question.expiresAt ?? Infinity)
   return times.length === 0 ? null : Math.min(...times)

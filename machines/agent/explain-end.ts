@@ -6,7 +6,6 @@ import type { Reason, RunFailure } from './run-result.js'
 import { findOutputProblem } from './to-result.js'
 import { getBudgetTotals, toBudgetLimits } from './budget-totals.js'
 
-/** The error for a run that did not complete, with its cause and a remedy. */
 export function explainEnd(context: AgentContext, reason: Reason): RunFailure {
   const { error } = context
   // A shared budget that cannot be reached is not exhausted.

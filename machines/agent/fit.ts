@@ -12,10 +12,7 @@ export interface Gap {
   head: number
   /** Index of the first message after the gap. */
   from: number
-  /**
-   * Indices of user messages kept within the gap, ascending. They state the task of a turn that is longer than the
-   * window.
-   */
+  /** User messages kept within the gap, ascending: the task of a turn that is longer than the window. */
   keep?: number[]
 }
 
@@ -38,7 +35,6 @@ export interface CompactionOutput {
   /** Tokens of the request before and after trimming. */
   before: number
   after: number
-  /** Usage of the summary. */
   usage: Usage | null
   /** A sentence about a setting that could not be applied, or null. */
   warning: string | null

@@ -6,7 +6,6 @@ import { type AgentMachineEvent, getEventTime } from './machine-events.js'
 
 type GrantScope = Pick<AgentContext, 'calls' | 'grants' | 'speaker' | 'approvers' | 'requesters'>
 
-/** Whether the grant of the call was revoked or has ended. False without a grant. */
 export function isGrantEnded(
   { grants }: Pick<AgentContext, 'grants'>,
   call: BatchCall,
@@ -17,10 +16,7 @@ export function isGrantEnded(
   return grant === undefined || isOver({ ...grant, uses: 1 }, now)
 }
 
-/**
- * Whether grants apply to a call. Only people decide on interrupted calls and on calls that a provider or a client
- * runs.
- */
+/** Only people decide on interrupted calls and on calls that a provider or a client runs. */
 function isGrantable(call: BatchCall, now: number): boolean {
   const { needs, result, hosted, client, interrupted, ungranted, unscreenedArguments, undecided } = call
   const isAsked = needs === 'approval' && result === undefined && !unscreenedArguments && !undecided
@@ -59,7 +55,6 @@ export function hasGrantedCalls(context: GrantScope, now: number): boolean {
   return context.grants !== undefined && applyGrants(context, now).granted.size > 0
 }
 
-/** A call that a grant allows to start. */
 export function toGrantedCall({ approvals: _votes, ...call }: BatchCall, { id }: Grant): BatchCall {
   return { ...call, needs: 'nobody', approved: true, grant: id }
 }

@@ -27,10 +27,7 @@ interface EventBase {
   by?: Principal
 }
 
-/**
- * The part of an answer that was received before its request was stopped. The runtime adds it to the event that stopped
- * it.
- */
+/** What was received before the request was stopped. Added by the runtime to the event that stopped it. */
 export interface PartialAnswer {
   text: string
   /** Estimated usage, or null. */
@@ -48,19 +45,13 @@ export type ControlEvent = EventBase &
   (
     | { type: 'CANCEL'; why?: string; partial?: PartialAnswer }
     | { type: 'PAUSE' }
-    /**
-     * Ends a pause, or withdraws a pause that has not taken effect. With `at`, the run continues at that time, in
-     * milliseconds since the epoch.
-     */
+    /** Ends a pause, or withdraws one that has not taken effect. With `at` (milliseconds since the epoch), later. */
     | { type: 'RESUME'; at?: number }
     /** Guidance for the model at the next safe point. Resets no counter. */
     | { type: 'STEER'; text: string }
     /** The next user message of an interactive run. */
     | { type: 'REPLY'; messages: NewMessage[] }
-    /**
-     * Approves a call. `arguments` is JSON text that replaces the model's arguments. `fingerprint` and `messageId`
-     * identify the call.
-     */
+    /** `arguments` is JSON text that replaces the model's. `fingerprint` and `messageId` identify the call. */
     | {
         type: 'APPROVE'
         callId: string
@@ -78,10 +69,7 @@ export type ControlEvent = EventBase &
     | { type: 'REVOKE'; grant: string }
     | { type: 'REVOKE'; callId: string; fingerprint?: string; messageId?: string }
     | { type: 'REJECT'; callId: string; why: string; fingerprint?: string; messageId?: string }
-    /**
-     * A question has expired. The runtime sends this event at the right time. The event has no effect if it is sent
-     * earlier.
-     */
+    /** Sent by the runtime at the right time. No effect if it is sent earlier. */
     | { type: 'APPROVAL_EXPIRED' }
     /** The result of a call that the client runs. */
     | {
@@ -113,18 +101,13 @@ export type ActorEvent = EventBase &
     | { type: 'SKILL_CHANGED'; callId: string; change: SkillChange }
     /** A running call stores a handle that lets another process continue it. */
     | { type: 'HANDLE_SAVED'; callId: string; handle: Json }
-    /**
-     * A running call hands the conversation over. The handoff takes effect when the call succeeds and the batch ends.
-     */
+    /** Takes effect when the call succeeds and the batch ends. */
     | { type: 'HANDED_OFF'; callId: string; to: string; tools: Record<string, ToolTraits> }
     /** The grant of a call ended before the call could start. */
     | { type: 'GRANT_ENDED'; callId: string }
     | { type: 'BATCH_DONE' }
     | { type: 'DEADLINE'; partial?: PartialAnswer }
-    /**
-     * A stored run resumes in a new process and re-enters its substate. `tools` lists the tools of the resuming program
-     * if they differ.
-     */
+    /** A new process re-enters the substate. `tools` are its tools, if they differ. */
     | { type: 'RESUMED'; tools?: Record<string, ToolTraits> }
     /**
      * The process of a stored run stops so that another process can resume it. `usage` is the usage of the dropped

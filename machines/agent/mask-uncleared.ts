@@ -10,7 +10,6 @@ import {
 } from './screening.js'
 import type { AssistantMessage, UserMessage } from './messages.js'
 
-/** Whether an event contains uncleared content that must be masked for display. */
 export function hasUnclearedContent(event: AgentMachineEvent, features: Features): boolean {
   switch (event.type) {
     case 'xstate.done.actor.model':
@@ -71,17 +70,13 @@ function maskBatchCall(call: BatchCall, { tools, features }: AgentContext): Batc
   return { ...shown, result: { ...result, content: withheldResult } }
 }
 
-/**
- * Masks the memo and the handle of a call. A tool's handle comes from the tool, so the handle is masked like the tool's
- * result.
- */
+/** A tool's handle comes from the tool, so it is masked like the result. */
 function maskKept(call: BatchCall): BatchCall {
   const { memo, handle } = call
   if (memo === undefined && handle === undefined) return call
   return { ...call, ...(memo !== undefined && { memo: null }), ...(handle !== undefined && { handle: null }) }
 }
 
-/** Unscreened user messages since the last answer. */
 export function listUnclearedInput({ features, messages }: AgentContext): UserMessage[] {
   if (!features.inputShields) return []
   const spoken = messages.findLastIndex(({ role }) => role === 'assistant')
@@ -91,7 +86,6 @@ export function listUnclearedInput({ features, messages }: AgentContext): UserMe
     .filter((message) => message.data?.['screened'] !== true)
 }
 
-/** The transcript for display, with uncleared messages masked. */
 export function maskMessages(context: AgentContext): AgentContext['messages'] {
   const unseen = listUnclearedInput(context)
   if (unseen.length === 0) return context.messages
@@ -100,7 +94,6 @@ export function maskMessages(context: AgentContext): AgentContext['messages'] {
   )
 }
 
-/** Replaces a message's content with a placeholder and marks it as screened. */
 export function maskMessage(message: UserMessage, content: string): UserMessage {
   return { ...message, content, data: { ...message.data, screened: true, withheld: true } }
 }

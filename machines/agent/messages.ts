@@ -1,13 +1,11 @@
 import type { Json, JsonObject } from './json.js'
 
-/** One part of a user message, in the Chat Completions shape. */
 export type ContentPart =
   | { type: 'text'; text: string }
   | { type: 'image_url'; image_url: { url: string; detail?: 'auto' | 'low' | 'high' } }
   | { type: 'input_audio'; input_audio: { data: string; format: 'wav' | 'mp3' } }
   | { type: 'file'; file: { file_data?: string; file_id?: string; filename?: string } }
 
-/** An image, audio or document part. */
 export type MediaPart = Exclude<ContentPart, { type: 'text' }>
 
 /** A tool call by the model. `arguments` is the exact JSON text that the model wrote. */
@@ -24,7 +22,6 @@ export interface ToolCall {
   hosted?: HostedCallOrigin
 }
 
-/** Origin of a call that the provider runs. */
 export interface HostedCallOrigin {
   /** The API and provider, in the format of `ProviderItems`. */
   from: string
@@ -59,18 +56,13 @@ export interface AssistantMessage extends MessageBase {
   role: 'assistant'
   /** The text, or null if there is none. */
   content: string | null
-  /**
-   * The tool calls. Each call has one result directly after this message, in call order, unless the call is still
-   * waiting.
-   */
+  /** Each has one result directly after this message, in call order, unless it still waits. */
   tool_calls?: ToolCall[]
-  /** The refusal text. */
   refusal?: string
   /** Reasoning, for display only. */
   reasoning?: string
   /** Structured reasoning that must be sent back unchanged to some providers (OpenRouter). */
   reasoning_details?: Json[]
-  /** Generated media. */
   media?: MediaPart[]
   /** Sources: pages and documents that the provider read. */
   annotations?: Annotation[]
@@ -86,26 +78,22 @@ export type Annotation =
   | { type: 'file_citation'; file_citation: { filename: string; title?: string } }
 
 /**
- * Items that must be sent back to a provider with a message, complete, in order and unchanged, such as encrypted
- * reasoning or hosted calls. Only that provider can read them.
+ * Such as encrypted reasoning or hosted calls. They go back complete, in order and unchanged, and to no other provider.
  */
 export interface ProviderItems {
   /** The API and provider. The items are sent to no other provider. */
   from: string
   /**
-   * The items as the provider sent them, with two savings: text that the message already contains is replaced by its
-   * length, and calls omit name and arguments. If the message was edited and no longer matches its items, the message
-   * is sent without them.
+   * As the provider sent them, except that text in the message is replaced by its length, and calls omit name and
+   * arguments. If an edited message no longer matches its items, it is sent without them.
    */
   items: Json[]
 }
 
-/** The result of one call. */
 export interface ToolMessage extends MessageBase {
   role: 'tool'
   /** The `id` of the call. */
   tool_call_id: string
-  /** The text that the model reads. */
   content: string
   /** Returned media. `content` has a line of text for each item. */
   media?: MediaPart[]
@@ -114,7 +102,6 @@ export interface ToolMessage extends MessageBase {
 /** A message in the transcript, as plain JSON: Chat Completions plus `id`, `createdAt` and notes. */
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
-/** Text of the last user message, used to search memory. */
 export function getLastUserText(messages: readonly Message[]): string {
   const last = messages.findLast((message) => message.role === 'user' && !message.internal)
   if (last?.role !== 'user') return ''
@@ -132,10 +119,7 @@ export interface RetrievedSnippet {
   score?: number
 }
 
-/**
- * The agent that continues a transcript, according to the handoff notes on its results. Null for the session's first
- * agent.
- */
+/** According to the handoff notes on results. Null for the session's first agent. */
 export function findSpeaker(messages: readonly Message[]): string | null {
   for (let at = messages.length - 1; at >= 0; at--) {
     const message = messages[at]
@@ -145,13 +129,11 @@ export function findSpeaker(messages: readonly Message[]): string | null {
   return null
 }
 
-/** The agent named in a note, or undefined. */
 export function readHandoff(note: unknown): string | undefined {
   const { to } = (note ?? {}) as { to?: unknown }
   return typeof to === 'string' ? to : undefined
 }
 
-/** The id of the current or next step, unique within a session. */
 export function getStepId(context: { runId: string; steps: number; lastMessageNumber: number }): string {
   return `${context.runId}.${context.lastMessageNumber}.${context.steps + 1}`
 }

@@ -21,7 +21,6 @@ import type { TokenUsage, Usage } from './usage.js'
  * }
  */
 export interface ModelResponse {
-  /** The text; empty for a response with only tool calls. */
   text: string
   /** Reasoning; can be empty. */
   reasoning: string
@@ -37,13 +36,9 @@ export interface ModelResponse {
   usage: TokenUsage | null
   /** The provider's name for the model that answered. */
   model: string | null
-  /** Structured reasoning to send back unchanged. */
   reasoningDetails?: Json[]
-  /** Generated media. */
   media?: MediaPart[]
-  /** Pages and documents that the provider used as sources. */
   annotations?: Annotation[]
-  /** Items to send back to this provider only. */
   providerItems?: ProviderItems
   /** Name of the model that answered. See `withFallbacks`. */
   by?: string
@@ -80,13 +75,10 @@ export interface ModelFailure {
   kind: FailureKind
   /** The provider's code, or `connection`, `idle_timeout`, `http_503`, … */
   code: string
-  /** One sentence for people. */
   message: string
-  /** HTTP status, if any. */
   status: number | null
   /** The wait that the provider requested, in milliseconds (`Retry-After-ms` takes precedence over `Retry-After`). */
   retryAfterMs: number | null
-  /** Text that was received before the failure. */
   partialText: string
   /** Usage of the failed attempt, if known. */
   usage: TokenUsage | null
@@ -105,14 +97,12 @@ export type RefusedContent =
   | { what: 'reasoning'; never?: true }
   | { what: 'messages' }
 
-/** The fields that a failure must have. */
 export type FailureDetails = Pick<ModelFailure, 'kind' | 'code' | 'message'> & Partial<ModelFailure>
 
 export function createModelFailure(words: FailureDetails): ModelFailure {
   return { status: null, retryAfterMs: null, partialText: '', usage: null, ...words }
 }
 
-/** Output of the request actor. */
 export interface ModelOutput {
   response: Omit<ModelResponse, 'usage'> & { usage: Usage }
   /** For each call, in order, who must act before the call can run. */
@@ -120,7 +110,6 @@ export interface ModelOutput {
     id: string
     needs: CallNeeds
     approvalTimedOut?: true
-    /** Policy decisions on the call. */
     decisions?: PolicyVerdict[]
     /** The tool runs in the client and needs approval first. */
     client?: true
@@ -139,20 +128,14 @@ export interface ModelOutput {
  */
 export type CallNeeds = 'nobody' | 'approval' | 'client' | 'child'
 
-/**
- * The rejection of the request actor. The rejection includes the random `jitter` (see `toJitter`), because the machine
- * has no randomness.
- */
+/** Includes the random `jitter` (see `toJitter`), because the machine has no randomness. */
 export interface ModelActorError extends Omit<ModelFailure, 'usage' | 'refused'> {
   jitter: number
   /** Usage of the failed attempt, if known. */
   usage: Usage | null
   /** The shared budget that refused the request, in which case nothing was sent. */
   budget?: string
-  /**
-   * The time when a run that waits for that budget continues, in milliseconds since the epoch. Absent if the run does
-   * not wait.
-   */
+  /** In milliseconds since the epoch. Absent if the run does not wait. */
   wakeAt?: number
   /** Content that the provider refuses and the next request can omit. */
   refusal?: Refusal

@@ -21,7 +21,6 @@ import type { PendingCall } from './run-result.js'
 import { isTerminalChild } from '../../guards/terminal-delegation.js'
 import { formatMessageId } from './messages.js'
 
-/** The calls that a resting run waits for. */
 export function listPendingCalls(context: AgentContext): PendingCall[] {
   return context.state === 'WAITING_FOR_INPUT' ? listCallQuestions(context) : []
 }
@@ -31,10 +30,7 @@ export function listAnswerableCalls(context: AgentContext): PendingCall[] {
   return canTakeAnswers(context) ? listCallQuestions(context) : []
 }
 
-/**
- * Finds the answerable call that an answer refers to. Does not build the whole list, because a batch can have thousands
- * of calls.
- */
+/** Does not build the whole list, because a batch can have thousands of calls. */
 export function findAnswerableCall(
   context: AgentContext,
   callId: string,
@@ -55,7 +51,6 @@ function canTakeAnswers({ state }: AgentContext): boolean {
   return state === 'WAITING_FOR_INPUT' || state === 'WAITING_FOR_TOOL'
 }
 
-/** The calls' open questions, in any state. */
 function listCallQuestions(context: AgentContext): PendingCall[] {
   return context.calls.flatMap((call) => listQuestionsOfCall(context, call))
 }
@@ -99,10 +94,7 @@ function toParentQuestion(context: AgentContext, call: BatchCall, childQuestion:
   } as PendingCall
 }
 
-/**
- * The open requests to people, for calls of the run and of its sub-agents. Client calls are omitted, because the
- * client already has them.
- */
+/** Of the run and of its sub-agents. The client already has its calls. */
 export function listRequests(context: AgentContext): EmittedEvent[] {
   return listCallQuestions(context).flatMap(({ needs, ...request }): EmittedEvent[] => {
     if (needs === 'client') return []
@@ -111,7 +103,6 @@ export function listRequests(context: AgentContext): EmittedEvent[] {
   })
 }
 
-/** Whether an event is a request to people. */
 export function isRequest<Event extends { type: string }>(
   event: Event,
 ): event is Extract<Event, { type: 'approval_requested' | 'elicitation_requested' }> {
@@ -126,12 +117,10 @@ export function findAskedCall({ calls }: Pick<AgentContext, 'calls'>, callId: st
   return call ? { call } : findQuestion(calls, callId)
 }
 
-/** Who may approve a call or a question of its sub-agent, and who has already approved it. */
 export function getQuestionTerms(context: AgentContext, { call, question }: AskedCall): Question {
   return question ?? getApprovalTerms(context, call)
 }
 
-/** Why an event's answer is not accepted, or null. */
 export function findVoteFault(
   terms: Question,
   event: AgentMachineEvent,
@@ -141,14 +130,12 @@ export function findVoteFault(
   return isVote ? findAnswerFault(terms, event, requesters, getEventTime(event)) : null
 }
 
-/** The question with the event's approval added. */
 export function withApproval(terms: Question, event: Approve): Question & { approvals: readonly Approval[] } {
   const { by, why } = event
   const approval = { ...(by && { by }), at: getEventTime(event), ...(why !== undefined && { why }) }
   return { ...terms, approvals: addApproval(terms, approval, event.arguments !== undefined) }
 }
 
-/** Adds the approvals to a question that needs more approvals. */
 export function withVote(
   calls: readonly BatchCall[],
   { call, question }: AskedCall,
@@ -159,14 +146,10 @@ export function withVote(
 }
 
 interface OwnApproval extends AskedCall {
-  /** The approvals by other people. */
   others: readonly Approval[]
 }
 
-/**
- * The call whose approval an event withdraws. Undefined if the sender has not approved the call, or if the call has
- * started.
- */
+/** Undefined if the sender has not approved the call, or if it has started. */
 export function findOwnApproval(context: AgentContext, event: AgentMachineEvent): OwnApproval | undefined {
   if (event.type !== 'REVOKE' || !('callId' in event)) return undefined
   const { callId, by, fingerprint, messageId } = event
@@ -216,7 +199,6 @@ export interface AskedCall {
   question?: ChildQuestion
 }
 
-/** The unanswered questions from a call's sub-agent, or from its tool. */
 export function listOpenQuestions(call: BatchCall): ChildQuestion[] {
   return isChildAtRest(call) ? (call.questions ?? []).filter(({ answer }) => answer === undefined) : []
 }
@@ -236,10 +218,7 @@ export function toQuestionId(call: BatchCall, { callId }: PendingCall): string {
   return `${call.id}/${callId}`
 }
 
-/**
- * The id of the message with the current batch. For a sub-agent's question, it is followed by the ids of the
- * sub-agents' messages.
- */
+/** For a sub-agent's question, the ids of the sub-agents' messages follow. */
 export function getAskingMessageId(
   { batchNumber }: Pick<AgentContext, 'batchNumber'>,
   below?: PendingCall,
@@ -264,7 +243,6 @@ export function withAnswer(
   return calls.with(calls.indexOf(found.call), next)
 }
 
-/** The call with a changed question from its sub-agent. */
 function withQuestion(
   call: BatchCall,
   question: ChildQuestion,
@@ -274,12 +252,10 @@ function withQuestion(
   return { ...call, questions }
 }
 
-/** Whether a result ends the batch immediately because the call's sub-agent failed permanently. */
 export function haltsBatch({ config }: Pick<AgentContext, 'config'>, { child }: ToolResult): boolean {
   return config.guardrails.terminalDelegation !== null && isTerminalChild(child)
 }
 
-/** The sub-agent usage that an event reports. */
 export function findChildUsage(event: AgentMachineEvent) {
   return event.type === 'CHILD_USAGE' || event.type === 'TOOL_RESULT' ? (event.usage ?? null) : null
 }

@@ -24,14 +24,12 @@ export function countAttempts({ attempt, resends = 0 }: { attempt: number; resen
   return attempt - resends
 }
 
-/** The refusal of a failed request, or null for any other event. */
 export function readRefusal(event: { type: string; error?: unknown }): Refusal | null {
   if (event.type !== 'xstate.error.actor.model' && event.type !== 'xstate.error.actor.conclusion') return null
   const error = event.error as { refusal?: Refusal } | null | undefined
   return error?.refusal ?? null
 }
 
-/** Whether the refusal covers content that the session does not omit yet. */
 export function isNewRefusal(known: readonly Refusal[], refusal: Refusal): boolean {
   const text = JSON.stringify(refusal)
   return known.every((one) => JSON.stringify(one) !== text)
@@ -52,17 +50,14 @@ export function addRefusal(known: readonly Refusal[], refusal: Refusal): Refusal
   return [...known.filter(isNeeded), refusal]
 }
 
-/** The ids of the messages that requests omit. */
 export function listRefusedIds(refused: readonly Refusal[]): Set<string> {
   return new Set(refused.flatMap((one) => (one.what === 'messages' ? one.ids : [])))
 }
 
-/** The user message that the model has not answered yet, if any. */
 export function findOpenQuestion(messages: readonly Message[]): Message | undefined {
   return listUnanswered(messages).findLast(({ role, internal }) => role === 'user' && !internal)
 }
 
-/** The messages that no accepted request has included. */
 export function listUnanswered(messages: readonly Message[]): Message[] {
   return messages.slice(messages.findLastIndex(isAnswer) + 1)
 }

@@ -51,12 +51,10 @@ export function isFinalState(state: AgentState | null): state is FinalState {
   return !isActiveState(state) && !isRestState(state)
 }
 
-/** The states of a run that has not ended. */
 export const openStates = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] as const
 
 export type FinalState = Exclude<AgentState, 'RUNNING' | 'WAITING_FOR_TOOL' | 'WAITING_FOR_INPUT' | 'PAUSED'>
 
-/** Why a run is in its state. */
 export type Reason =
   | 'end_turn'
   | 'max_tokens'
@@ -102,7 +100,6 @@ export interface RunFailure {
 
 /** The end of a run that did not fully answer its user message, or the reason why a run rests in PAUSED. */
 export interface TurnEnd {
-  /** The id of the user message. */
   messageId: string
   state: AgentState
   reason: Reason
@@ -153,7 +150,6 @@ export interface ElicitationSchema {
   required?: string[]
 }
 
-/** A field of a form. */
 export interface ElicitationField {
   type: 'string' | 'number' | 'integer' | 'boolean' | 'array'
   title?: string
@@ -177,7 +173,6 @@ export interface ElicitationField {
   maxItems?: number
 }
 
-/** The value of a form field. */
 export type ElicitationValue = string | number | boolean | string[]
 
 /**
@@ -212,9 +207,8 @@ interface UnansweredCallBase {
   /** Identifies the call's name and arguments. An answer with another fingerprint is rejected. */
   fingerprint: string
   /**
-   * The message that made the call. For a sub-agent's call, it is prefixed by the ids of the messages that lead to the
-   * sub-agent, separated by slashes. A model may reuse a call id, so an answer with a `messageId` applies only to the
-   * call of that message.
+   * A model may reuse a call id, so an answer with a `messageId` applies only to the call of that message. For a
+   * sub-agent's call, the ids of the messages that lead to it come first, separated by slashes.
    */
   messageId?: string
   /** Why a policy asks for approval. */
@@ -223,10 +217,7 @@ interface UnansweredCallBase {
   approvers?: readonly Approvers[]
   /** The approvals so far, if more than one is required. */
   approvals?: readonly Approval[]
-  /**
-   * After this time, in milliseconds since the epoch, the call can neither be approved nor start. Absent if the
-   * question does not expire.
-   */
+  /** In milliseconds since the epoch. Then the call can neither be approved nor start. Absent if it does not expire. */
   expiresAt?: number
   /** What happens when the question expires. If absent, the call gets an error result and the run continues. */
   onExpiry?: 'pause' | 'cancel'
@@ -237,10 +228,8 @@ interface UnansweredCallBase {
 }
 
 /**
- * The result of a run that is idle. `state` determines the other fields. `error` is set in ERROR and if a limit or a
- * shield ended the run. `pending` is set in WAITING_FOR_INPUT.
- *
- * `Output` is the type of the agent's output schema, or `never` without one. `Tools` are the agent's tools.
+ * `state` determines the other fields. `error` is set in ERROR and if a limit or a shield ended the run. `pending` is
+ * set in WAITING_FOR_INPUT. `Output` is the type of the agent's output schema, or `never` without one.
  */
 export type RunResult<Output = unknown, Tools = AnyTools> =
   | CompletedResult<Output>
@@ -255,7 +244,6 @@ interface CommonResult {
   output: string
   /** The session's transcript. Each call has its result unless the call is still waiting. */
   messages: readonly Message[]
-  /** Usage of this run. */
   usage: Usage
   /** Accepted model responses of this run. */
   steps: number
@@ -263,7 +251,6 @@ interface CommonResult {
   runId: string
 }
 
-/** The model ended its turn. */
 export interface CompletedResult<Output = unknown> extends EndedResult<Output> {
   state: 'COMPLETED'
   reason: 'end_turn' | 'max_tokens' | 'refusal' | 'content_filter'
@@ -290,10 +277,7 @@ type WaitingReason = 'approval' | 'tool_output' | 'message' | 'paused' | 'sleepi
 interface EndedResult<Output> extends CommonResult {
   /** Whether the run can be resumed. True in PAUSED, WAITING_FOR_INPUT, and after a store failure. */
   resumable: false
-  /**
-   * The validated object, if the agent has an output schema. The runtime creates the object. With the bare machine,
-   * call `agent.withObject(result)`.
-   */
+  /** Made by the runtime. With the bare machine, call `agent.withObject(result)`. */
   object?: Output
   /** Why `object` is missing, if the agent has an output schema. `output` is the raw text. */
   outputProblem?: string

@@ -96,10 +96,8 @@ export function toList(output: unknown): readonly unknown[] {
   return Array.isArray(output) ? output : []
 }
 
-/** Precedes the reason in the result of a call that a person rejected. */
 export const rejectionPrefix = 'Rejected by the user: '
 
-/** The reason that a person gave for rejecting a call, or null for any other result. */
 export function findRejectionReason({
   status,
   content,

@@ -23,10 +23,7 @@ export interface ActiveSkill {
   messageId: string
 }
 
-/**
- * The skills that are active at the end of a transcript, according to the notes on skill call results. A handoff
- * deactivates all skills, because they belong to the previous agent.
- */
+/** According to the notes on results. A handoff deactivates all, because they belong to the previous agent. */
 export function findActiveSkills(messages: readonly Message[]): ActiveSkill[] {
   let active: ActiveSkill[] = []
   let isHandedOver = false

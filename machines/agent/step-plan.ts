@@ -16,10 +16,8 @@ export interface StepPlan {
   messages?: readonly (string | Message)[]
 }
 
-/** The settings of a plan. */
 export type StepSetting = Exclude<keyof StepPlan, 'step'>
 
-/** The plan of the current or next step, or null. */
 export function findNextPlan({ plan, steps }: { plan: StepPlan | null; steps: number }): StepPlan | null {
   return plan?.step === steps + 1 ? plan : null
 }

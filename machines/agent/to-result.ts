@@ -4,7 +4,6 @@ import { listPendingCalls } from './questions.js'
 import { type RunInProgress, type RunResult, isRestState } from './run-result.js'
 import { maskMessages } from './mask-uncleared.js'
 
-/** The public result of a run at rest. */
 export function toRunResult(context: AgentContext): RunResult {
   return toCurrentResult(context) as RunResult
 }
@@ -32,9 +31,7 @@ export function toCurrentResult(context: AgentContext): RunResult | RunInProgres
   } as unknown as RunResult | RunInProgress
 }
 
-/**
- * Why a run ended without an output object. Null if the run has an output object, or if the agent has no output schema.
- */
+/** Null if it has an output object, or if the agent has no output schema. */
 export function findOutputProblem(context: AgentContext): string | null {
   const { features, response, reason, pendingAnswer, outputProblem } = context
   if (!features.structuredOutput) return null

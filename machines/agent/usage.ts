@@ -78,7 +78,6 @@ function withCacheWrites(usage: Usage, tokens: number): Usage {
   return usage
 }
 
-/** The usage between two totals of one run, or null if none was added. */
 export function subtractUsage(before: Usage, now: Usage): Usage | null {
   const more = (key: keyof Omit<TokenUsage, 'providerCost'>): number =>
     Math.max(0, (now[key] ?? 0) - (before[key] ?? 0))

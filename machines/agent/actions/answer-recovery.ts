@@ -38,7 +38,6 @@ export const continueAnswer = toAction((context, event, emit) => {
   return { recoveries, ...withInternalMessage(context, text, 'max_tokens_recovery', now) }
 })
 
-/** Re-prompts the model with the validation errors after an answer that does not match the output schema. */
 export const askForRepair = toAction((context, event, emit) => {
   const outputRepairs = context.outputRepairs + 1
   const problem = context.outputProblem ?? ''
@@ -56,10 +55,7 @@ export const askForRepair = toAction((context, event, emit) => {
   }
 })
 
-/**
- * Re-prompts after an empty answer that follows a failed tool call. The prompt explains how to continue, because the
- * model is usually stuck.
- */
+/** The prompt explains how to continue, because the model is usually stuck after a failed call. */
 export const reprompt = toAction((context, event, emit) => {
   const reprompts = context.reprompts + 1
   emit({

@@ -9,11 +9,9 @@ import type { Reason } from '../run-result.js'
 
 export interface AppliedFinding extends GuardrailVerdict {
   action: 'nudge' | 'block' | 'halt'
-  /** Whether a block finding refuses this call. */
   refuses: (call: BatchCall) => boolean
 }
 
-/** Applies findings: a halt sets the run's verdict, a block refuses calls, and a nudge is added to the next request. */
 export function applyFindings(
   context: AgentContext,
   findings: readonly AppliedFinding[],
@@ -67,7 +65,6 @@ function blockCalls(
   )
 }
 
-/** Emits the guard's reason for halting the run and closes the calls that never ran. */
 export const announceHalt = toAction((context, event, emit) => {
   const { verdict } = context
   if (verdict === null) return undefined

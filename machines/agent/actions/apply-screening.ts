@@ -28,7 +28,6 @@ import { listUnclearedCalls, listUnclearedInput, maskMessage, withholdMessage } 
 import { closeCall, joinPieces } from './update-transcript.js'
 import { emitAfterScreening, withCurrentCalls } from './emit-after-screening.js'
 
-/** Adds the user messages to the transcript and emits them, as cleared by the shields. */
 export const applyInputScreening = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.inputShields') return undefined
   const screenings = toList(event.output) as readonly InputScreening[]
@@ -75,7 +74,6 @@ export function withScreenedTexts(
   })
 }
 
-/** Uses the shield's message as the answer instead of the blocked content. */
 export const keepShieldMessage = toAction((context, event, emit) => {
   const content = getBlockMessage(event)
   const error = { code: 'shield', message: content, recoverable: false }
@@ -107,10 +105,7 @@ export const keepShieldMessage = toAction((context, event, emit) => {
 
 const noPieces = { continuedText: '', unscreenedText: null, output: '' }
 
-/**
- * Masks a part of a continued answer. Forbidden content can span several parts of a continued answer, so all parts are
- * masked.
- */
+/** Forbidden content can span several parts, so all are masked. */
 function maskPiece(message: Message, pieces: readonly string[]): Message {
   if (message.role !== 'assistant' || !pieces.includes(message.id)) return message
   return withholdMessage(message, refusedAnswer)
@@ -121,7 +116,6 @@ export const emitOutputFindings = toAction((_context, event, emit) => {
   return undefined
 })
 
-/** Adds a cleared answer to the transcript. */
 export const releaseAnswer = toAction((context, event, emit) => {
   const last = context.messages.at(-1)
   if (event.type !== 'xstate.done.actor.outputShields' || context.pendingAnswer === null) return undefined
@@ -153,10 +147,7 @@ export const releaseAnswer = toAction((context, event, emit) => {
   return { ...next, ...emitAfterScreening({ ...context, messages, unemittedStep }, emit) }
 })
 
-/**
- * Adds screened calls to the transcript and emits them. A call whose arguments were blocked gets the refusal as its
- * result, and the loop continues.
- */
+/** A call whose arguments were blocked gets the refusal as its result, and the loop continues. */
 export const applyCallScreening = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.callShields') return undefined
   const screeningOf = createScreeningLookup(event.output)
@@ -247,9 +238,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/**
- * Returns a function that finds the screening of a call. Shields fail closed, so a call without a screening is refused.
- */
+/** Shields fail closed, so a call without a screening is refused. */
 function createScreeningLookup(output: unknown): (call: BatchCall) => CallScreening {
   const known = new Map((toList(output) as readonly CallScreening[]).map((one) => [one.callId, one]))
   return ({ id }) =>

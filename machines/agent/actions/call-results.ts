@@ -44,10 +44,7 @@ import {
 } from './update-transcript.js'
 import { emitAfterScreening } from './emit-after-screening.js'
 
-/**
- * Marks calls as started. Grants are checked and their uses are counted in the same action, so neither can happen
- * without the other.
- */
+/** Grants are checked and counted in the same action, so neither can happen without the other. */
 export const markStarted = toAction((context, event, emit) => {
   const now = getEventTime(event)
   const { granted, grants } = applyGrants(context, now)
@@ -94,12 +91,10 @@ export const closeInterruptedCalls = toAction((context, event, emit) => {
   }
 })
 
-/** Stores a skill change, which applies when the call has succeeded. */
 export const noteSkillChange = toAction((context, event) =>
   event.type === 'SKILL_CHANGED' ? noteOnCall(context, event.callId, { skill: event.change }) : undefined,
 )
 
-/** Stores a call's handle, which lets another process continue it. */
 export const noteHandle = toAction((context, event) =>
   event.type === 'HANDLE_SAVED' ? noteOnCall(context, event.callId, { handle: event.handle }) : undefined,
 )
@@ -143,9 +138,8 @@ export const closeStartedCalls = toAction((context, event, emit) => {
 })
 
 /**
- * Makes the transcript valid: each call in the last batch gets exactly one result, in call order. Calls that will not
- * run anymore are closed. Calls that a waiting state exposes stay open, as do calls of sub-agents that pause with the
- * run.
+ * Gives each call of the last batch exactly one result, in call order. Calls that a waiting state exposes stay open, as
+ * do calls of sub-agents that pause with the run.
  */
 export const settleBatch = toAction((context, event, emit) => {
   if (context.calls.length === 0) return undefined

@@ -31,21 +31,18 @@ const clockAction = (collect: Enqueue) =>
     never
   >(collect)
 
-/** Spawns the deadline actor if the run has a time limit. */
 export const startDeadline = clockAction(({ context, enqueue }) => {
   if (context.deadline === null) return
   enqueue.stopChild('deadline')
   enqueue.spawnChild('deadline', { id: 'deadline', input: { at: context.deadline } })
 })
 
-/** Stops the clock while the run rests. */
 export const holdDeadline = clockAction(({ context, event, enqueue }) => {
   if (context.deadline === null) return
   enqueue.stopChild('deadline')
   enqueue.assign({ timeLeft: Math.max(0, context.deadline - getEventTime(event)) })
 })
 
-/** Restarts the clock with the remaining time. */
 export const releaseDeadline = clockAction(({ context, event, enqueue }) => {
   if (context.timeLeft === null || event.type === 'CANCEL') return
   const at = getEventTime(event) + context.timeLeft

@@ -17,7 +17,6 @@ export function maskToolCall(call: ToolCall, tools: AgentContext['tools']): Tool
   }
 }
 
-/** Returns the message with its current calls. Uncleared calls are masked. */
 export function withCurrentCalls(message: AssistantMessage, calls: readonly BatchCall[]): AssistantMessage {
   if (message.tool_calls === undefined) return message
   const shown = message.tool_calls.map((original): ToolCall => {

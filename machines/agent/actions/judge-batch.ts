@@ -21,10 +21,7 @@ import {
 } from '../../../guards/call-caps.js'
 import type { Reason } from '../run-result.js'
 
-/**
- * Checks calls before any of them runs. Skills refuse disallowed tools, caps refuse excess calls, and guards check the
- * remaining calls.
- */
+/** Skills refuse disallowed tools, caps refuse excess calls, and guards check the remaining calls. */
 export const judgeCalls = toAction((context, event, emit) => {
   const now = getEventTime(event)
   const decided = denyCalls(context, now, emit)
@@ -88,7 +85,6 @@ export function createRefusalTest(finding: Finding): (call: Pick<BatchCall, 'fac
   }
 }
 
-/** Emits policy decisions and closes denied calls. Returns undefined if there are no decisions. */
 function denyCalls(context: AgentContext, now: number, emit: Emit): Pick<AgentContext, 'calls'> | undefined {
   if (context.calls.every(({ decisions }) => decisions === undefined)) return undefined
   for (const call of context.calls) announceDecisions(call, emit)
@@ -99,10 +95,7 @@ function denyCalls(context: AgentContext, now: number, emit: Emit): Pick<AgentCo
   }
 }
 
-/**
- * Emits policy decisions. Reasons can repeat arguments, so reasons are omitted until shields have cleared the
- * arguments.
- */
+/** Reasons can repeat arguments, so they are omitted until shields have cleared the arguments. */
 export function announceDecisions(call: BatchCall, emit: Emit): void {
   for (const { reason, failed: _failed, ...verdict } of call.decisions ?? []) {
     const why = reason !== undefined && !call.unscreenedArguments && { reason }
@@ -110,10 +103,7 @@ export function announceDecisions(call: BatchCall, emit: Emit): void {
   }
 }
 
-/**
- * Refuses calls that the step plan or an active skill does not allow, and all handoffs except the first. Returns
- * undefined if all calls are allowed.
- */
+/** Also refuses all handoffs except the first. */
 function narrowCalls(
   context: AgentContext,
   now: number,
@@ -157,7 +147,6 @@ const handedOver: ToolResult = {
   durationMs: 0,
 }
 
-/** The active skill that forbids a tool, or undefined. */
 function findForbiddingSkill({ skills, tools }: AgentContext, name: string): ActiveSkill | undefined {
   if (Object.hasOwn(tools, name) && tools[name]?.skill) return undefined
   return skills.find(({ allowedTools }) => allowedTools !== undefined && !allowedTools.includes(name))

@@ -5,7 +5,6 @@ import { forgetDroppedMessages } from '../../../guards/state.js'
 import { countDropped } from '../fit.js'
 import { spendUsage } from './spend-usage.js'
 
-/** Stores the plan of the next step for all its attempts and emits the changed settings. */
 export const notePlan = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.plan') return undefined
   const { step: _step, ...decided } = event.output
@@ -39,7 +38,6 @@ export const loadTools = toAction((context, event, emit) => {
   return { loaded: [...context.loaded, ...names] }
 })
 
-/** Applies a new fit. The usage of a summary counts like the usage of any other answer. */
 export const applyFit = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.fitting') return undefined
   const { fit, strategy, before, after, usage, warning } = event.output

@@ -13,10 +13,7 @@ import { maskToolCall } from './emit-after-screening.js'
 import { withholdMessage } from '../mask-uncleared.js'
 import { findAnsweringCall } from '../call-state.js'
 
-/**
- * Records an accepted response as one step. The usage is counted and the response is added to the transcript before
- * guards check it.
- */
+/** The usage is counted and the response is in the transcript before guards check it. */
 export const recordResponse = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion')
     return undefined
@@ -119,7 +116,6 @@ function pickReasoning({
   }
 }
 
-/** The answer, stored until output shields have screened it. */
 function toUnclearedAnswer(
   { features }: AgentContext,
   { response, reasoningCleared, outputProblem = null }: ModelOutput,
@@ -145,7 +141,6 @@ function withoutReasoning({
   return { ...response, reasoning: '' }
 }
 
-/** Masks the message's calls, and its text if output shields screen it. */
 function maskUnclearedMessage(
   whole: AssistantMessage,
   needsOutputScreening: boolean,
@@ -163,10 +158,7 @@ const missingEndWarning: EmittedEvent = {
     'The stream closed without a finish reason or [DONE]; accepted as complete (completion.onMissingEnd).',
 }
 
-/**
- * Uses a tool result as the answer of the run. The result is already in the transcript. Output shields screen the
- * result like any answer.
- */
+/** The result is already in the transcript. Output shields screen it like any answer. */
 export const takeResult = toAction((context, event) => {
   const { runId, steps, batchNumber, features } = context
   const text = findAnsweringCall(context)?.result?.content ?? context.output

@@ -9,7 +9,6 @@ import { addRefusal, countAttempts, isNewRefusal, readRefusal } from '../refusal
 import { findBudgetWait } from './sleep.js'
 import { spendUsage } from './spend-usage.js'
 
-/** Counts the usage of a failed attempt and stores its error and any refused content. */
 export const noteFailure = toAction((context, event, emit) => {
   const failure = readActorError(event)
   return {
@@ -57,7 +56,6 @@ function rememberRefusal(
   return { refusals: addRefusal(refusals, refusal) }
 }
 
-/** Sets the reason for ending a run after an unrecoverable failure. */
 export const setFailureReason = toAction((_context, event) => ({ reason: toFailureReason(event) }))
 
 function toFailureReason(event: AgentMachineEvent): Reason {
@@ -86,7 +84,6 @@ export const scheduleRetry = toAction((context, event, emit) => {
   }
 })
 
-/** Stores the text of an answer that was stopped midway and marks it as partial. */
 export const keepPartial = toAction((context, event, emit) => {
   const { text, usage } = readPartialAnswer(event)
   const cost = spendUsage(context, usage, emit, { isCut: true })
@@ -123,7 +120,6 @@ function readPartialAnswer(event: AgentMachineEvent): { text: string; usage: Mod
   return { text: isAnswer ? readActorError(event).partialText : '', usage: null }
 }
 
-/** Fills in missing fields of an actor's rejection. */
 function readActorError(event: AgentMachineEvent): ModelActorError {
   const error = 'error' in event ? (event.error as Partial<ModelActorError> | null | undefined) : undefined
   return {

@@ -4,7 +4,6 @@ import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
 import type { ModelActorError } from '../model-response.js'
 import { isChildPaused } from '../questions.js'
 
-/** Sets the wake time to the latest time requested by a tool result or a sleeping sub-agent. */
 export const noteSleep = toAction((context, event) => {
   const now = getEventTime(event)
   const dates = context.calls.flatMap((call): number[] => {
@@ -16,19 +15,16 @@ export const noteSleep = toAction((context, event) => {
   return dates.length === 0 ? undefined : sleepUntil(context, Math.max(...dates))
 })
 
-/** Stores the time of a resume that is scheduled for later. The run sleeps at its next safe point. */
 export const noteWakeTime = toAction((context, event) => {
   const at = findLaterResume(event)
   return at === null ? undefined : sleepUntil(context, at)
 })
 
-/** Puts the run to sleep until the next window of an exhausted shared budget. */
 export const sleepForBudget = toAction((context, event) => {
   const at = findBudgetWait(event)
   return at === null ? undefined : sleepUntil(context, at)
 })
 
-/** Sets the wake time of a resting run. */
 export const postpone = toAction(({ state }, event, emit) => {
   const wakeAt = findLaterResume(event)
   if (wakeAt === null || state === null) return undefined
@@ -42,14 +38,12 @@ function sleepUntil({ wakeAt }: AgentContext, at: number): Pick<AgentContext, 'w
   return { wakeAt: Math.max(wakeAt ?? at, at) }
 }
 
-/** The time when a run that waits for a shared budget continues. Null for any other run. */
 export function findBudgetWait(event: AgentMachineEvent): number | null {
   if (event.type !== 'xstate.error.actor.model') return null
   const { code, wakeAt } = (event.error as Partial<ModelActorError> | null) ?? {}
   return code === 'shared_budget' && isTime(wakeAt) ? wakeAt : null
 }
 
-/** The time of a resume that is in the future, or null. */
 export function findLaterResume(event: AgentMachineEvent): number | null {
   const at = event.type === 'RESUME' ? event.at : undefined
   return isTime(at) && at > getEventTime(event) ? at : null

@@ -10,17 +10,13 @@ import { findChildUsage, isChildPaused } from '../questions.js'
 import type { AgentMachineEvent } from '../machine-events.js'
 
 interface Expense {
-  /** The call whose sub-agent used the tokens. */
   callId?: string
   summary?: true
   /** Whether the run stopped the answer midway, so the provider reported no usage. */
   isCut?: true
 }
 
-/**
- * Counts usage. Only this function updates the totals and emits `usage`, so the sum of these events equals the usage of
- * the result.
- */
+/** Only this function updates the totals and emits `usage`, so the events add up to the usage of the result. */
 export function spendUsage(
   context: AgentContext,
   step: Usage | null,
@@ -78,7 +74,6 @@ function warnNearBudget(
   return true
 }
 
-/** Adds a sub-agent's usage to the run as it is reported. */
 export const addChildUsage = toAction(spendForChild)
 
 export function spendForChild(
@@ -99,7 +94,6 @@ export function spendForChild(
   }
 }
 
-/** Marks the call as waiting, because its sub-agent has not finished. */
 export const noteChildRest = toAction((context, event) => {
   if (event.type !== 'CHILD_WAITING') return undefined
   return {
@@ -114,10 +108,7 @@ export const noteChildRest = toAction((context, event) => {
   }
 })
 
-/**
- * Adds the earlier votes to a question. When a sub-agent repeats a question, the question's votes are carried over
- * because only this run stores them.
- */
+/** Only this run stores the votes, so they are carried over when a sub-agent repeats a question. */
 function withFormerVotes(question: ChildQuestion, former: readonly ChildQuestion[] = []): ChildQuestion {
   const { approvals } =
     former.find(

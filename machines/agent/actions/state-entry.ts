@@ -12,10 +12,7 @@ import { spendUsage } from './spend-usage.js'
 
 export const setReason = toAction<{ reason: Reason }>((_context, _event, _tell, { reason }) => ({ reason }))
 
-/**
- * Sets the reason for ending a run that is over budget. After a concluding request, the reason is already set. A
- * request that the budget refuses is not sent.
- */
+/** After a concluding request, the reason is already set. A request that the budget refuses is not sent. */
 export const setBudgetReason = toAction((context) => {
   const { reason, error } = context
   const refused = error?.code === 'shared_budget' ? 'shared_budget' : 'token_budget'
@@ -24,7 +21,6 @@ export const setBudgetReason = toAction((context) => {
 
 export const setNearReason = toAction((context) => ({ reason: findNearReason(context) }))
 
-/** Sets the reason for ending a run that reached its cap on steps or tool calls. */
 export const setCapReason = toAction(({ reason, steps, config }) => ({
   // After a concluding request the reason is already set, even if the run also used up its steps.
   reason:
@@ -33,10 +29,7 @@ export const setCapReason = toAction(({ reason, steps, config }) => ({
       : 'max_steps',
 }))
 
-/**
- * Sets the reason for a pause, which is a guard, `pause()`, a sleep, or an exhausted shared budget. Only the last two
- * end without `resume()`.
- */
+/** A guard, `pause()`, a sleep, or an exhausted shared budget. Only the last two end without `resume()`. */
 export const setPauseReason = toAction(({ verdict, pausing, wakeAt, error }) =>
   verdict === null && !pausing && wakeAt !== null
     ? { reason: error?.code === 'shared_budget' ? ('shared_budget' as const) : ('sleeping' as const) }
@@ -71,7 +64,6 @@ export const enter = toAction<{ state: AgentState }>((context, _event, emit, { s
   return { state, reason, ...(state === 'PAUSED' && { pausing: false }) }
 })
 
-/** Enters a final state. Emits an `error` event unless the run completed, then the terminal event. */
 export const finish = toAction<{ state: FinalState }>((context, _event, emit, { state }) => {
   const reason = context.reason ?? 'internal'
   const error = state === 'COMPLETED' || state === 'CANCELLED' ? null : explainEnd(context, reason)
@@ -105,9 +97,7 @@ export const noteStoreFailure = toAction((_context, event) =>
     : undefined,
 )
 
-/**
- * Counts the usage of the dropped request. Calls that have not started will run in the process that resumes the run.
- */
+/** Calls that have not started will run in the process that resumes the run. */
 export const noteRelease = toAction((context, event, emit) => {
   if (event.type !== 'RELEASED') return undefined
   const { usage = null, notStarted = [] } = event

@@ -72,7 +72,6 @@ export function receiveResult(
     : settleCall(context.calls, callId, result, now, emit)
 }
 
-/** Stores an uncleared result without emitting it. */
 export function addUnclearedResult(
   calls: readonly BatchCall[],
   callId: string,
@@ -84,10 +83,7 @@ export function addUnclearedResult(
   )
 }
 
-/**
- * Replaces one call in a copy of the array. Uses `slice`, because a batch with thousands of calls makes thousands of
- * copies.
- */
+/** Uses `slice`, because a batch with thousands of calls makes thousands of copies. */
 function replaceOpenCall(
   calls: readonly BatchCall[],
   callId: string,
@@ -100,7 +96,6 @@ function replaceOpenCall(
   return copy
 }
 
-/** Masks and emits uncleared results when the run stops. */
 export function maskUnclearedResults(calls: readonly BatchCall[], now: number, emit: Emit): BatchCall[] {
   return calls.map((call) => {
     if (!call.unscreenedResult) return call
@@ -163,7 +158,6 @@ function createClosingResult(call: BatchCall, notExecuted: string): ToolResult {
 
 const interruptedText = 'Interrupted: the run stopped while this call was running. Its outcome is unknown.'
 
-/** Inserts the batch's results after the message that made the calls, in call order. */
 export function withResults(context: AgentContext, calls: readonly BatchCall[]): Message[] {
   const results = calls.flatMap((call, i): ToolMessage[] => {
     if (call.result === undefined) return []
@@ -216,10 +210,7 @@ export function applyHandoff(
   return { speaker: to, tools, skills: [] }
 }
 
-/**
- * Notes to attach to a call's result message. The notes answer a provider's approval request, because text alone never
- * approves a hosted call.
- */
+/** They also answer a provider's approval request, because text alone never approves a hosted call. */
 function createMessageNotes(call: BatchCall, status: ResultStatus, note: string): Pick<ToolMessage, 'data'> {
   const { hosted, result, unscreenedResult } = call
   const data = {
@@ -237,7 +228,6 @@ function createMessageNotes(call: BatchCall, status: ResultStatus, note: string)
 
 const maskedResult = { status: 'blocked', content: withheldResult } as const
 
-/** The output, which is the model's last text. The pieces of a continued answer are joined. */
 export function joinPieces(
   context: AgentContext,
   isPiece: boolean,
@@ -247,7 +237,6 @@ export function joinPieces(
   return { continuedText: isPiece ? joined : '', output: joined || context.output }
 }
 
-/** The result of a call that never ran because the run ended first. */
 export function formatNotExecuted(reason: Reason | null): string {
   if (reason === 'max_tokens') return truncatedCall
   return `Not executed: ${(reason && notExecutedBecause[reason]) ?? 'the run ended'}.`

@@ -6,7 +6,6 @@ import { getEventTime } from '../machine-events.js'
 import { addRequester } from '../principal.js'
 import { withUserMessages } from './update-transcript.js'
 
-/** Starts a turn with a new user message. Adds it to the transcript and resets the per-turn counters. */
 export const takeInput = toAction((context, event, emit) => ({
   ...withUserMessages(context, context.inbox, getEventTime(event), emit),
   guardrails: startTurn(context.guardrails),
