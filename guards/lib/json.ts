@@ -3,6 +3,13 @@ export type Json = string | number | boolean | null | Json[] | { [key: string]: 
 
 export type JsonObject = { [key: string]: Json }
 
+/** Omits undefined values, because readers of stored objects test for the key. */
+export function defined<Value extends object>(
+  value: Value,
+): { [Key in keyof Value]?: Exclude<Value[Key], undefined> } {
+  return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as Value
+}
+
 /**
  * Copies a plain object and appends keys in order. In Node 20, a spread followed by new keys gives every object its own
  * hidden class. Such objects are ten times slower to create, four times larger, and slower to read. Objects created at

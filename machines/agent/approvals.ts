@@ -1,3 +1,4 @@
+import { defined } from '../../guards/lib/json.js'
 import type { Principal } from './principal.js'
 
 const strictness = { allow: 0, ask: 1, deny: 2 } as const
@@ -62,8 +63,8 @@ interface Decided {
   decisions?: readonly PolicyVerdict[]
 }
 
-function listEnforced({ decisions = [] }: Decided): PolicyVerdict[] {
-  return decisions.filter(({ shadow }) => !shadow)
+function listEnforced({ decisions = [] }: Decided, kind?: DecisionKind): PolicyVerdict[] {
+  return decisions.filter(({ shadow, decision }) => !shadow && (!kind || decision === kind))
 }
 
 export function findStrictest(call: Decided): DecisionKind | null {
@@ -78,16 +79,14 @@ export function isDenied(call: Decided): boolean {
 }
 
 export function getAskReason(call: Decided): { reason?: string } {
-  const reasons = listEnforced(call).flatMap(({ decision, reason }) =>
-    decision === 'ask' && reason !== undefined ? [reason] : [],
-  )
+  const reasons = listEnforced(call, 'ask').flatMap(({ reason }) => reason ?? [])
   return reasons.length > 0 ? { reason: [...new Set(reasons)].join(' ') } : {}
 }
 
 /** The model reads the reasons. If a policy failed, the call may be allowed later. */
 export function createDenial(call: Decided) {
-  const denials = listEnforced(call).filter(({ decision }) => decision === 'deny')
-  const reasons = denials.flatMap(({ reason }) => (reason === undefined ? [] : [reason]))
+  const denials = listEnforced(call, 'deny')
+  const reasons = denials.flatMap(({ reason }) => reason ?? [])
   const isFailure = denials.every(({ failed }) => failed)
   const why = isFailure
     ? 'the policy for this call could not be read. Try again later.'
@@ -125,14 +124,10 @@ export function joinExpiry(terms: readonly Expiry[]): Expiry {
 
 /** The time limit for a call's question. The terms of a policy decision replace the terms of the agent. */
 export function getExpiry(call: Decided, ofAgent: Expiry = {}): Expiry {
-  const asks = listEnforced(call).filter(({ decision }) => decision === 'ask')
-  if (asks.length === 0) return ofAgent
-  return joinExpiry(
-    asks.map(({ expiresMs = ofAgent.expiresMs, onExpiry = ofAgent.onExpiry }) => ({
-      ...(expiresMs !== undefined && { expiresMs }),
-      ...(onExpiry && { onExpiry }),
-    })),
-  )
+  const asks = listEnforced(call, 'ask')
+  return asks.length === 0
+    ? ofAgent
+    : joinExpiry(asks.map(({ expiresMs, onExpiry }) => ({ ...ofAgent, ...defined({ expiresMs, onExpiry }) })))
 }
 
 export function createExpired({ expiresMs = 0 }: Expiry, isApproved: boolean) {
@@ -157,10 +152,7 @@ const units = [
 ] as const
 
 export function listApprovers(call: Decided, ofAgent: readonly Approvers[] = []): readonly Approvers[] {
-  const ofPolicies = listEnforced(call).flatMap(({ decision, approvers }) =>
-    decision === 'ask' && approvers ? [approvers] : [],
-  )
-  return [...ofAgent, ...ofPolicies]
+  return [...ofAgent, ...listEnforced(call, 'ask').flatMap(({ approvers }) => approvers ?? [])]
 }
 
 type Requesters = readonly Principal[] | undefined
@@ -170,10 +162,6 @@ function mayApprove(terms: Approvers, by: Principal | undefined, requesters: Req
   const { ids, roles, count = 1, notRequester } = terms
   if (by === undefined) return ids === undefined && roles === undefined && count === 1 && !notRequester
   if (notRequester && (requesters === undefined || requesters.some(({ id }) => id === by.id))) return false
-  return isNamed(terms, by)
-}
-
-function isNamed({ ids, roles }: Pick<Approvers, 'ids' | 'roles'>, by: Principal): boolean {
   if (ids === undefined && roles === undefined) return true
   return ids?.includes(by.id) === true || by.roles?.some((role) => roles?.includes(role)) === true
 }

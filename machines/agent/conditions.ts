@@ -28,6 +28,7 @@ import { findNextPlan } from './step-plan.js'
 import { countAttempts, isNewRefusal, isRefusedQuestion, readRefusal } from './refusals.js'
 import { type InputScreening, toList } from './screening.js'
 import { addToTotals, findBudgetReason, isNearBudget } from './budget-totals.js'
+import type { Usage } from './usage.js'
 import { listUnclearedInput } from './mask-uncleared.js'
 
 /** The guards of the chart. They are pure functions of context and event and never throw. */
@@ -119,9 +120,12 @@ export const isOverBudget = (scope: ConditionScope): boolean => {
 export const asksWithinBudget = ({ context, event }: ConditionScope): boolean => {
   if (event.type !== 'xstate.done.actor.model') return false
   const { response } = event.output
-  if (classifyResponse(response) !== 'calls') return false
-  return findBudgetReason({ config: context.config, ...addToTotals(context, response.usage) }) === null
+  return classifyResponse(response) === 'calls' && !exceedsBudget(context, response.usage)
 }
+
+/** Whether this further usage exceeds the budget. */
+const exceedsBudget = (context: AgentContext, usage: Usage): boolean =>
+  findBudgetReason({ config: context.config, ...addToTotals(context, usage) }) !== null
 
 /** Only the reserve is left, and the settings spend it on a concluding request. */
 export const concludesNearBudget = ({ context }: ConditionScope): boolean =>
@@ -145,13 +149,13 @@ export const isRefusedByBudget = ({ event }: ConditionScope): boolean => {
 export const isSpentByFailure = (scope: ConditionScope): boolean => {
   const failure = readModelFailure(scope)
   if (failure?.usage == null || failure.kind === 'context_overflow') return false
-  return findBudgetReason({ ...scope.context, ...addToTotals(scope.context, failure.usage) }) !== null
+  return exceedsBudget(scope.context, failure.usage)
 }
 
-export const isSpentBySummary = ({ context, event }: ConditionScope): boolean => {
-  if (event.type !== 'xstate.done.actor.fitting' || event.output.usage === null) return false
-  return findBudgetReason({ ...context, ...addToTotals(context, event.output.usage) }) !== null
-}
+export const isSpentBySummary = ({ context, event }: ConditionScope): boolean =>
+  event.type === 'xstate.done.actor.fitting' &&
+  event.output.usage !== null &&
+  exceedsBudget(context, event.output.usage)
 
 export const mayRetry = (scope: ConditionScope): boolean => {
   const failure = readModelFailure(scope)
@@ -268,11 +272,7 @@ export const hasPausedChildren = ({ context }: ConditionScope): boolean => conte
 
 export const isSpentByChild = (scope: ConditionScope): boolean => {
   const usage = findChildUsage(scope.event)
-  return (
-    usage !== null &&
-    isOpenCall(scope) &&
-    findBudgetReason({ ...scope.context, ...addToTotals(scope.context, usage) }) !== null
-  )
+  return usage !== null && isOpenCall(scope) && exceedsBudget(scope.context, usage)
 }
 
 /** A sub-agent failed permanently, so the batch ends without its other calls. */
@@ -306,12 +306,13 @@ export const awaitsOutput = (scope: ConditionScope): boolean => findAwaitedCall(
  */
 export const isLastApproval = (scope: ConditionScope): boolean => {
   const terms = findAwaitedVote(scope)
-  if (terms === undefined || !decides(scope, terms)) return false
-  return countMissingAnswers(scope, 'approval') === 1 || isHurried(scope, terms)
-}
-
-function isHurried({ event }: ConditionScope, { expiresAt }: Question): boolean {
-  return event.type === 'APPROVE' && (expiresAt !== undefined || event.grant !== undefined)
+  if (terms === undefined) return false
+  const { context, event } = scope
+  if (event.type === 'APPROVE') {
+    if (!isApproved(withApproval(terms, event), context.requesters)) return false
+    if (terms.expiresAt !== undefined || event.grant !== undefined) return true
+  }
+  return countMissingAnswers(scope, 'approval') === 1
 }
 
 export const isLastOutput = (scope: ConditionScope): boolean =>
@@ -322,10 +323,6 @@ function findAwaitedVote(scope: ConditionScope): Question | undefined {
   const target = findAwaitedCall(scope, 'approval')
   const terms = target && getQuestionTerms(context, target)
   return terms && findVoteFault(terms, event, context) === null ? terms : undefined
-}
-
-function decides({ context, event }: ConditionScope, terms: Question): boolean {
-  return event.type !== 'APPROVE' || isApproved(withApproval(terms, event), context.requesters)
 }
 
 /** The open call that an answer refers to. */
@@ -348,11 +345,8 @@ function countMissingAnswers({ context }: ConditionScope, needs: string): number
   let count = 0
   for (let at = context.calls.length - 1; at >= 0 && count < 2; at--) {
     const call = context.calls[at]
-    if (call?.result !== undefined) continue
-    if (call?.needs === needs) count += 1
-    else if (call?.needs === 'child') {
-      count += listOpenQuestions(call).filter((question) => isAnsweredBy(question.needs, needs)).length
-    }
+    if (call?.needs === needs && call.result === undefined) count += 1
+    else if (call) count += listOpenQuestions(call).filter((one) => isAnsweredBy(one.needs, needs)).length
   }
   return Math.min(count, 2)
 }

@@ -1,3 +1,4 @@
+import { defined } from '../../guards/lib/json.js'
 import type { CallCounts } from '../../guards/call-caps.js'
 import type { GuardrailsState } from '../../guards/state.js'
 import type { ResponseKind } from '../../guards/completion.js'
@@ -103,12 +104,9 @@ export interface GuardrailVerdict {
 }
 
 /** The machine's context, as plain JSON. Guards and actions read nothing else. */
-export interface AgentContext {
-  runId: string
-  sessionId: string
-  config: AgentConfig
-  tools: Record<string, ToolTraits>
-  features: Features
+export interface AgentContext
+  extends Pick<SessionState, 'fit' | 'terms' | 'turnEnds' | 'refusals' | 'grants' | 'guardrails'>,
+    Pick<AgentInput, 'runId' | 'sessionId' | 'config' | 'tools' | 'features' | 'approvers' | 'expiry'> {
   /** The handoff name of the current agent, or null for the session's first agent. */
   speaker: string | null
 
@@ -116,19 +114,8 @@ export interface AgentContext {
   messages: Message[]
   /** Number of messages in the session. */
   lastMessageNumber: number
-  /** The messages that requests omit. Null if everything fits. */
-  fit: Fit | null
   /** Loaded deferred tools, in load order. */
   loaded: readonly string[]
-  /** See `SessionState`. */
-  terms?: ForkTerms
-  /** See `SessionState`. */
-  turnEnds?: readonly TurnEnd[]
-  refusals?: readonly Refusal[]
-  grants?: readonly Grant[]
-  /** See `AgentInput`. */
-  approvers?: readonly Approvers[]
-  expiry?: Expiry
   /** The authors of the run's input, replies and steering. Absent if unknown. */
   requesters?: readonly Principal[]
   /** User messages that are not in the transcript yet. Read at the start of the run and after each reply. */
@@ -188,7 +175,6 @@ export interface AgentContext {
   batchNumber: number
   lastBatchFailed: boolean
 
-  guardrails: GuardrailsState
   skills: ActiveSkill[]
   /** Counts for the caps on tool calls since the last user message; null without caps. */
   callCounts: CallCounts | null
@@ -200,6 +186,7 @@ export interface AgentContext {
 
 export function createContext(input: AgentInput): AgentContext {
   const { timeoutMs } = input.config.limits
+  const { terms, turnEnds, refusals, grants, requesters, approvers, expiry } = input
   return {
     runId: input.runId,
     sessionId: input.sessionId,
@@ -211,13 +198,7 @@ export function createContext(input: AgentInput): AgentContext {
     lastMessageNumber: Math.max(input.lastMessageNumber ?? 0, countNumbered(input.messages)),
     fit: input.fit ?? null,
     loaded: input.loaded ?? [],
-    ...(input.terms && { terms: input.terms }),
-    ...(input.turnEnds && { turnEnds: input.turnEnds }),
-    ...(input.refusals && { refusals: input.refusals }),
-    ...(input.grants && { grants: input.grants }),
-    ...(input.requesters && { requesters: input.requesters }),
-    ...(input.approvers && { approvers: input.approvers }),
-    ...(input.expiry && { expiry: input.expiry }),
+    ...defined({ terms, turnEnds, refusals, grants, requesters, approvers, expiry }),
     inbox: input.input,
     retrieved: null,
     steering: [],

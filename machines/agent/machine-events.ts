@@ -116,38 +116,36 @@ export type ActorEvent = EventBase &
     | { type: 'RELEASED'; usage?: Usage; notStarted?: readonly string[] }
     /** The log could not be written, so later events would be lost. */
     | { type: 'STORE_FAILED'; failure: { code: string; message: string }; partial?: PartialAnswer }
-    | (DoneActorEvent<ModelOutput, 'model'> & { type: 'xstate.done.actor.model' })
-    | (ErrorActorEvent<ModelActorError, 'model'> & { type: 'xstate.error.actor.model' })
-    | (DoneActorEvent<ModelOutput, 'conclusion'> & { type: 'xstate.done.actor.conclusion' })
-    | (ErrorActorEvent<ModelActorError, 'conclusion'> & { type: 'xstate.error.actor.conclusion' })
-    | (DoneActorEvent<CompactionOutput, 'fitting'> & { type: 'xstate.done.actor.fitting' })
-    | (DoneActorEvent<InputScreening[], 'inputShields'> & { type: 'xstate.done.actor.inputShields' })
-    | (DoneActorEvent<OutputScreening, 'outputShields'> & { type: 'xstate.done.actor.outputShields' })
-    | (DoneActorEvent<CallScreening[], 'callShields'> & { type: 'xstate.done.actor.callShields' })
-    | (DoneActorEvent<CallScreening[], 'resultShields'> & { type: 'xstate.done.actor.resultShields' })
-    | (DoneActorEvent<RetrievedSnippet[], 'retrieval'> & { type: 'xstate.done.actor.retrieval' })
-    | (DoneActorEvent<StepPlan, 'plan'> & { type: 'xstate.done.actor.plan' })
-    | (DoneActorEvent<UserGuardsOutput, 'callGuards'> & { type: 'xstate.done.actor.callGuards' })
-    | (DoneActorEvent<UserGuardsOutput, 'resultGuards'> & { type: 'xstate.done.actor.resultGuards' })
+    | ActorEnd[keyof ActorEnd]
     | { type: 'xstate.done.actor.backOff' | 'xstate.done.actor.tools'; actorId: string; output?: unknown }
-    | BrokenActor[keyof BrokenActor]
+    | Broken<'backOff' | 'tools'>
   )
 
-/** Failures that are not retried. Each of them ends the run. */
-type BrokenActor = {
-  [Id in
-    | 'fitting'
-    | 'inputShields'
-    | 'outputShields'
-    | 'callShields'
-    | 'resultShields'
-    | 'retrieval'
-    | 'plan'
-    | 'callGuards'
-    | 'resultGuards'
-    | 'backOff'
-    | 'tools']: ErrorActorEvent<ModelActorError, Id> & { type: `xstate.error.actor.${Id}` }
+/** What each invoked actor returns, by its id. */
+interface ActorOutputs {
+  model: ModelOutput
+  conclusion: ModelOutput
+  fitting: CompactionOutput
+  inputShields: InputScreening[]
+  outputShields: OutputScreening
+  callShields: CallScreening[]
+  resultShields: CallScreening[]
+  retrieval: RetrievedSnippet[]
+  plan: StepPlan
+  callGuards: UserGuardsOutput
+  resultGuards: UserGuardsOutput
 }
+
+type ActorEnd = {
+  [Id in keyof ActorOutputs]:
+    | (DoneActorEvent<ActorOutputs[Id], Id> & { type: `xstate.done.actor.${Id}` })
+    | Broken<Id>
+}
+
+/** Only failures of `model` and `conclusion` are retried. Each other failure ends the run. */
+type Broken<Ids extends string> = {
+  [Id in Ids]: ErrorActorEvent<ModelActorError, Id> & { type: `xstate.error.actor.${Id}` }
+}[Ids]
 
 export type AgentMachineEvent = ControlEvent | ActorEvent
 

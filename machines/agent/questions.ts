@@ -1,3 +1,4 @@
+import { defined } from '../../guards/lib/json.js'
 import {
   addApproval,
   type Approval,
@@ -37,14 +38,10 @@ export function findAnswerableCall(
   needs: PendingCall['needs'],
 ): PendingCall | undefined {
   if (!canTakeAnswers(context)) return undefined
-  for (const call of context.calls) {
-    if (callId !== call.id && !callId.startsWith(`${call.id}/`)) continue
-    const question = listQuestionsOfCall(context, call).find(
-      (one) => one.callId === callId && isAnsweredBy(one.needs, needs),
-    )
-    if (question) return question
-  }
-  return undefined
+  return context.calls
+    .filter(({ id }) => callId === id || callId.startsWith(`${id}/`))
+    .flatMap((call) => listQuestionsOfCall(context, call))
+    .find((one) => one.callId === callId && isAnsweredBy(one.needs, needs))
 }
 
 function canTakeAnswers({ state }: AgentContext): boolean {
@@ -62,10 +59,9 @@ function listQuestionsOfCall(context: AgentContext, call: BatchCall): PendingCal
     return listOpenQuestions(call).map((question) => toParentQuestion(context, call, question))
   const fingerprint = getCallFingerprint(call)
   const reason = needs === 'approval' ? { ...getAskReason(call), ...getApprovalTerms(context, call) } : {}
-  const marks = { ...(interrupted && { interrupted }), ...(hosted && { hosted }), ...reason }
-  return [
-    { callId, name, arguments: text, needs, fingerprint, messageId: getAskingMessageId(context), ...marks },
-  ]
+  const messageId = getAskingMessageId(context)
+  const marks = { ...defined({ interrupted, hosted }), ...reason }
+  return [{ callId, name, arguments: text, needs, fingerprint, messageId, ...marks }]
 }
 
 /** Who may approve a call, who has already approved it, and the deadline. Empty if anyone may approve at any time. */
@@ -77,9 +73,7 @@ export function getApprovalTerms(
   const { onExpiry } = expiresAt === undefined ? {} : getExpiry(call, expiry)
   return {
     ...(approvers.length > 0 && { approvers }),
-    ...(approvals && { approvals }),
-    ...(expiresAt !== undefined && { expiresAt }),
-    ...(onExpiry && onExpiry !== 'reject' && { onExpiry }),
+    ...defined({ approvals, expiresAt, onExpiry: onExpiry === 'reject' ? undefined : onExpiry }),
   }
 }
 
@@ -132,7 +126,7 @@ export function findVoteFault(
 
 export function withApproval(terms: Question, event: Approve): Question & { approvals: readonly Approval[] } {
   const { by, why } = event
-  const approval = { ...(by && { by }), at: getEventTime(event), ...(why !== undefined && { why }) }
+  const approval = { ...defined({ by }), at: getEventTime(event), ...defined({ why }) }
   return { ...terms, approvals: addApproval(terms, approval, event.arguments !== undefined) }
 }
 
@@ -248,8 +242,10 @@ function withQuestion(
   question: ChildQuestion,
   change: { answer: ChildAnswer } | { approvals: readonly Approval[] },
 ): BatchCall & { questions: ChildQuestion[] } {
-  const questions = (call.questions ?? []).map((one) => (one === question ? { ...one, ...change } : one))
-  return { ...call, questions }
+  return {
+    ...call,
+    questions: call.questions?.map((one) => (one === question ? { ...one, ...change } : one)) ?? [],
+  }
 }
 
 export function haltsBatch({ config }: Pick<AgentContext, 'config'>, { child }: ToolResult): boolean {

@@ -1,3 +1,4 @@
+import { defined } from '../../../guards/lib/json.js'
 import type { Emit } from '../announcements.js'
 import type { AgentContext, GuardrailVerdict } from '../context.js'
 import type { BatchCall, ToolResult } from '../batch-calls.js'
@@ -5,7 +6,6 @@ import { closeCall, closeOpenCalls, withInternalMessage } from './update-transcr
 import { resetGuard } from '../../../guards/state.js'
 import { toAction } from '../update-action.js'
 import { getEventTime } from '../machine-events.js'
-import type { Reason } from '../run-result.js'
 
 export interface AppliedFinding extends GuardrailVerdict {
   action: 'nudge' | 'block' | 'halt'
@@ -23,32 +23,12 @@ export function applyFindings(
   let verdict: AgentContext['verdict'] = null
   for (const { action, refuses, ...finding } of findings) {
     const { guard, rule, evidence, message } = finding
-    if (action === 'halt') verdict ??= pickVerdict(finding)
-    else emit({ type: 'guardrail', guard, action, ...(rule !== undefined && { rule }), evidence, message })
+    if (action === 'halt') verdict ??= finding
+    else emit({ type: 'guardrail', guard, action, ...defined({ rule }), evidence, message })
     if (action === 'nudge') nudges.push(message)
     if (action === 'block') calls = blockCalls(calls, refuses, finding, now, emit)
   }
   return { calls, nudges, verdict }
-}
-
-function pickVerdict({
-  guard,
-  userGuard,
-  rule,
-  evidence,
-  message,
-  onHalt,
-  lastWords,
-}: GuardrailVerdict): GuardrailVerdict {
-  return {
-    guard,
-    evidence,
-    message,
-    onHalt,
-    ...(userGuard !== undefined && { userGuard }),
-    ...(rule !== undefined && { rule }),
-    ...(lastWords !== undefined && { lastWords }),
-  }
 }
 
 /** Blocks the calls that a finding refuses. Uses a single pass because a batch can have thousands of calls. */
@@ -69,13 +49,13 @@ export const announceHalt = toAction((context, event, emit) => {
   const { verdict } = context
   if (verdict === null) return undefined
   const { guard, rule, evidence, message, lastWords } = verdict
-  emit({ type: 'guardrail', guard, action: 'halt', ...(rule !== undefined && { rule }), evidence, message })
+  emit({ type: 'guardrail', guard, action: 'halt', ...defined({ rule }), evidence, message })
   return {
     reason: guard,
     ...(lastWords !== undefined && { nudges: [lastWords] }),
     error: { code: guard, message, recoverable: verdict.onHalt === 'pause' },
     calls: closeOpenCalls(
-      context,
+      context.calls,
       `Not executed: a guardrail stopped the run (${guard}).`,
       getEventTime(event),
       emit,
@@ -90,6 +70,10 @@ export const announceHalt = toAction((context, event, emit) => {
 export const forgetHalt = toAction((context, event) => {
   const { verdict } = context
   if (verdict === null) return { error: null, pausing: false }
+  const why =
+    verdict.guard === 'terminal_delegation'
+      ? 'a sub-agent could not run. It may be able to now.'
+      : 'it made no progress. Try another way.'
   const asksOn = event.type === 'RESUME' && context.messages.at(-1)?.role === 'assistant'
   return {
     verdict: null,
@@ -98,14 +82,11 @@ export const forgetHalt = toAction((context, event) => {
     nudges: [],
     guardrails: resetGuard(context.guardrails, verdict.guard, verdict.userGuard),
     ...(asksOn &&
-      withInternalMessage(context, formatResumeMessage(verdict.guard), 'resumed', getEventTime(event))),
+      withInternalMessage(
+        context,
+        `Continue with the task. You were stopped because ${why}`,
+        'resumed',
+        getEventTime(event),
+      )),
   }
 })
-
-function formatResumeMessage(guard: Reason): string {
-  const why =
-    guard === 'terminal_delegation'
-      ? 'a sub-agent could not run. It may be able to now.'
-      : 'it made no progress. Try another way.'
-  return `Continue with the task. You were stopped because ${why}`
-}

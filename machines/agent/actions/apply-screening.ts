@@ -1,14 +1,8 @@
+import { defined } from '../../../guards/lib/json.js'
 import { toAction } from '../update-action.js'
 import type { Emit } from '../announcements.js'
 import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
-import {
-  type AssistantMessage,
-  type ContentPart,
-  type Message,
-  type UserMessage,
-  formatMessageId,
-  getStepId,
-} from '../messages.js'
+import { type AssistantMessage, type ContentPart, type Message, type UserMessage } from '../messages.js'
 import type { AgentContext } from '../context.js'
 import { createDenial, findStrictest, isApproved, isDenied } from '../approvals.js'
 import type { BatchCall } from '../batch-calls.js'
@@ -25,7 +19,7 @@ import {
   withheldInput,
 } from '../screening.js'
 import { listUnclearedCalls, listUnclearedInput, maskMessage, withholdMessage } from '../mask-uncleared.js'
-import { closeCall, joinPieces } from './update-transcript.js'
+import { closeCall, joinPieces, withOwnAnswer } from './update-transcript.js'
 import { emitAfterScreening, withCurrentCalls } from './emit-after-screening.js'
 
 export const applyInputScreening = toAction((context, event, emit) => {
@@ -52,11 +46,8 @@ function toScreenedMessage(
   // Shields fail closed, so a message without a screening is refused.
   if (mine.length === 0 || mine.some(({ action }) => action === 'block'))
     return maskMessage(message, withheldInput)
-  return {
-    ...message,
-    content: withScreenedTexts(message.content, mine),
-    data: { ...message.data, screened: true },
-  }
+  const content = withScreenedTexts(message.content, mine)
+  return { ...message, content, data: { ...message.data, screened: true } }
 }
 
 export function withScreenedTexts(
@@ -87,20 +78,8 @@ export const keepShieldMessage = toAction((context, event, emit) => {
     const emitted = emitAfterScreening({ ...context, messages, unemittedStep }, emit)
     return { messages, pendingAnswer: null, error, ...emitted, ...(pieces.length > 0 && noPieces) }
   }
-  const message: AssistantMessage = {
-    role: 'assistant',
-    id: formatMessageId(context.lastMessageNumber + 1),
-    createdAt: getEventTime(event),
-    content,
-    data: { reason: 'shield' },
-  }
-  emit({ type: 'assistant_message', stepId: getStepId(context), message })
-  return {
-    messages: context.messages.concat(message),
-    lastMessageNumber: context.lastMessageNumber + 1,
-    pendingAnswer: null,
-    error,
-  }
+  const answered = withOwnAnswer(context, content, { reason: 'shield' }, getEventTime(event), emit)
+  return { ...answered, pendingAnswer: null, error }
 })
 
 const noPieces = { continuedText: '', unscreenedText: null, output: '' }
@@ -162,11 +141,8 @@ export const applyCallScreening = toAction((context, event, emit) => {
     if (screening.action !== 'block') return decideAgain(looked, screening, context, getEventTime(event))
     const why = screening.message ?? refusedCallText
     const content = call.edited ? `${refusedEditText}: ${why}` : why
-    return {
-      ...looked,
-      result: { status: 'blocked', content, durationMs: 0 },
-      settledAt: getEventTime(event),
-    }
+    const result = { status: 'blocked' as const, content, durationMs: 0 }
+    return { ...looked, result, settledAt: getEventTime(event) }
   })
   const caller = context.messages[context.batchAt]
   const known = checked.map(({ unscreenedArguments: _unchecked, ...call }) =>
@@ -217,7 +193,7 @@ function blockHostedRedaction({ hosted }: BatchCall, screening: CallScreening): 
 }
 
 function toScreenedCall(call: BatchCall, { action, content, name }: Partial<CallScreening>): BatchCall {
-  const named = { ...call, ...(name !== undefined && { name }) }
+  const named = { ...call, ...defined({ name }) }
   if (action === 'redact') return { ...named, arguments: content ?? withheldArguments }
   if (action !== 'block') return named
   const { edited: _edited, ...refused } = named

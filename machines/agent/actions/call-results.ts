@@ -1,4 +1,4 @@
-import { extendObject } from '../../../guards/lib/json.js'
+import { defined, extendObject } from '../../../guards/lib/json.js'
 import type { AgentContext } from '../context.js'
 import { toAction } from '../update-action.js'
 import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
@@ -15,7 +15,7 @@ import {
 } from '../grants.js'
 import { listLate, withExpiry } from '../expiry.js'
 import type { Principal } from '../principal.js'
-import { isInDoubt, findResumedTools } from '../call-state.js'
+import { isInDoubt, isUnderWay, findResumedTools } from '../call-state.js'
 import {
   listRequests,
   findAskedCall,
@@ -74,8 +74,8 @@ export const closeInterruptedCalls = toAction((context, event, emit) => {
   const inDoubt = context.calls.filter((call) => isInDoubt(context, call, event))
   if (inDoubt.length === 0) return undefined
   if (context.config.toolCalls.onInterrupted === 'result') {
-    const closed = closeOpenCalls({ ...context, calls: inDoubt }, '', getEventTime(event), emit)
-    return { calls: context.calls.map((call) => closed.find(({ id }) => id === call.id) ?? call) }
+    const isMeant = (call: BatchCall): boolean => inDoubt.includes(call)
+    return { calls: closeOpenCalls(context.calls, '', getEventTime(event), emit, isMeant) }
   }
   return {
     calls: context.calls.map((call) => {
@@ -126,15 +126,8 @@ export const noteTools = toAction((_context, event) => {
 
 /** Closes calls that started but never reported back. Their outcome is unknown. */
 export const closeStartedCalls = toAction((context, event, emit) => {
-  const started = context.calls.filter((call) => call.started)
-  if (started.every((call) => call.result !== undefined)) return undefined
-  const closed = closeOpenCalls(
-    { ...context, calls: started },
-    'Not executed: the tool runner stopped.',
-    getEventTime(event),
-    emit,
-  )
-  return { calls: context.calls.map((call) => closed.find(({ id }) => id === call.id) ?? call) }
+  if (!context.calls.some(isUnderWay)) return undefined
+  return { calls: closeOpenCalls(context.calls, '', getEventTime(event), emit, isUnderWay) }
 })
 
 /**
@@ -154,7 +147,7 @@ export const settleBatch = toAction((context, event, emit) => {
   const closed = exposed
     ? context.calls
     : maskUnclearedResults(
-        closeOpenCalls(context, formatNotExecuted(context.reason), getEventTime(event), emit),
+        closeOpenCalls(context.calls, formatNotExecuted(context.reason), getEventTime(event), emit),
         getEventTime(event),
         emit,
       )
@@ -192,17 +185,9 @@ export const expireCalls = toAction((context, event, emit) => {
   return { calls: late.reduce(expire, context.calls), ...(pauses && { pausing: 'approval_expired' }) }
 })
 
-const pickSender = ({ by }: { by?: Principal }) => by && { by }
-
 export const approve = toAction((context, event, emit) => {
   if (event.type !== 'APPROVE') return undefined
-  const { arguments: edited, why } = event
-  const answer = {
-    type: 'approve' as const,
-    ...(edited !== undefined && { arguments: edited }),
-    ...(why !== undefined && { why }),
-    ...pickSender(event),
-  }
+  const { arguments: edited, why, by } = event
   const found = findAskedCall(context, event.callId)
   if (found === undefined) return undefined
   // An approval can arrive before the question is asked, while other calls run.
@@ -212,11 +197,9 @@ export const approve = toAction((context, event, emit) => {
   const { approvals } = withApproval(terms, event)
   if (!isApproved({ ...terms, approvals }, context.requesters))
     return { calls: withVote(context.calls.with(at, target.call), target, approvals) }
-  const others = approvals.slice(0, -1)
-  const answered = withAnswer(context.calls, event.callId, {
-    ...answer,
-    ...(others.length > 0 && { others }),
-  })
+  const others = approvals.length > 1 ? approvals.slice(0, -1) : undefined
+  const answer = { type: 'approve' as const, ...defined({ arguments: edited, why, by, others }) }
+  const answered = withAnswer(context.calls, event.callId, answer)
   if (answered) return { calls: answered }
   const { call } = target
   const isRefused = call.hosted && edited !== undefined && edited !== call.arguments
@@ -261,60 +244,48 @@ function announceOutcome(
 ): void {
   const now = getEventTime(event)
   // The event that starts a granted call comes from someone else.
-  const {
-    by,
-    why = '',
-    withheld,
-  } = (outcome === 'granted' ? {} : event) as { by?: Principal; why?: string; withheld?: true }
+  const answer: { by?: Principal; why?: string; withheld?: true } = outcome === 'granted' ? {} : event
+  const { by, why, withheld } = answer
   const isReviewed = why !== '' && !(withheld && outcome === 'rejected')
   emit({
     type: 'approval_decided',
     callId,
     name,
     outcome,
-    ...(by && { by }),
-    ...(isReviewed && { why }),
-    ...(grant !== undefined && { grant }),
+    ...defined({ by, why: isReviewed ? why : undefined, grant }),
     waitedMs: Math.max(0, now - (messages[batchAt]?.createdAt ?? now)),
   })
 }
 
 export const reject = toAction((context, event, emit) => {
   if (event.type !== 'REJECT') return undefined
-  const answered = withAnswer(context.calls, event.callId, {
-    type: 'reject',
-    why: event.why,
-    ...pickSender(event),
-  })
+  const { by, why } = event
+  const answered = withAnswer(context.calls, event.callId, { type: 'reject', why, ...defined({ by }) })
   if (answered) return { calls: answered }
   const call = context.calls.find(({ id }) => id === event.callId)
   if (call) announceOutcome(context, call, 'rejected', event, emit)
-  const content = event.why === '' ? 'Rejected by the user.' : `${rejectionPrefix}${event.why}`
+  const content = why === '' ? 'Rejected by the user.' : `${rejectionPrefix}${why}`
   const result = { status: 'rejected' as const, content, durationMs: 0 }
   // The model reads the reason, so shields screen it.
-  const calls = event.withheld
-    ? addUnclearedResult(context.calls, event.callId, result, getEventTime(event))
-    : settleCall(context.calls, event.callId, result, getEventTime(event), emit)
-  return { calls }
+  if (event.withheld)
+    return { calls: addUnclearedResult(context.calls, event.callId, result, getEventTime(event)) }
+  return { calls: settleCall(context.calls, event.callId, result, getEventTime(event), emit) }
 })
 
 export const acceptOutput = toAction((context, event, emit) => {
   if (event.type !== 'TOOL_OUTPUT') return undefined
-  const { callId, isError } = event
+  const { callId, isError, media, by } = event
   const content = typeof event.content === 'string' ? event.content : ''
-  const media = event.media ? { media: event.media } : {}
   const answer = {
     type: 'output' as const,
     content,
-    ...media,
-    ...(isError && { isError }),
-    ...pickSender(event),
+    ...defined({ media, isError: isError || undefined, by }),
   }
   const answered = withAnswer(context.calls, callId, answer)
   if (answered) return { calls: answered }
   const result = isError
     ? { status: 'error' as const, errorKind: 'failed' as const, content, durationMs: 0 }
-    : { status: 'ok' as const, content, durationMs: 0, ...media }
+    : { status: 'ok' as const, content, durationMs: 0, ...defined({ media }) }
   return { calls: receiveResult(context, callId, result, getEventTime(event), emit) }
 })
 

@@ -1,3 +1,4 @@
+import { defined } from '../../../guards/lib/json.js'
 import { observeAll } from '../../../guards/state.js'
 import { toAction } from '../update-action.js'
 import type { EmittedEvent } from '../announcements.js'
@@ -61,9 +62,7 @@ export const recordResponse = toAction((context, event, emit) => {
       ...(call.hosted
         ? { hosted: true as const }
         : isUnloadedTool(context, call.function.name) && { unloaded: true as const }),
-      ...(needs[i]?.decisions && { decisions: needs[i].decisions }),
-      ...(needs[i]?.client && { client: true as const }),
-      ...(needs[i]?.approvalTimedOut && { approvalTimedOut: true as const }),
+      ...pickMarks(needs[i]),
       ...(uncheckedCalls && { unscreenedArguments: true as const }),
     })),
     guardrails:
@@ -82,6 +81,10 @@ export const recordResponse = toAction((context, event, emit) => {
   }
 })
 
+function pickMarks({ decisions, client, approvalTimedOut }: Partial<ModelOutput['calls'][number]> = {}) {
+  return defined({ decisions, client, approvalTimedOut })
+}
+
 function toAssistantMessage(
   response: ModelOutput['response'],
   id: string,
@@ -96,24 +99,19 @@ function toAssistantMessage(
     ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
     ...(refusal !== null && { refusal }),
     ...pickReasoning(response),
-    ...(response.by !== undefined && { by: response.by }),
+    ...defined({ by: response.by }),
   }
 }
 
-function pickReasoning({
-  reasoning,
-  reasoningDetails,
-  providerItems,
-  media,
-  annotations,
-}: ModelOutput['response']): NonNullable<UnclearedAnswer['reasoning']> {
-  return {
-    ...(reasoning !== '' && { reasoning }),
-    ...(reasoningDetails && { reasoning_details: reasoningDetails }),
-    ...(providerItems && { provider_items: providerItems }),
-    ...(media && { media }),
-    ...(annotations && { annotations }),
-  }
+function pickReasoning(response: ModelOutput['response']): NonNullable<UnclearedAnswer['reasoning']> {
+  const { reasoning, reasoningDetails, providerItems, media, annotations } = response
+  return defined({
+    reasoning: reasoning || undefined,
+    reasoning_details: reasoningDetails,
+    provider_items: providerItems,
+    media,
+    annotations,
+  })
 }
 
 function toUnclearedAnswer(

@@ -1,26 +1,23 @@
+import { defined } from '../../../guards/lib/json.js'
 import { getRetryDelayMs } from '../../../guards/retry.js'
 import { toAction } from '../update-action.js'
 import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
-import { type AssistantMessage, formatMessageId, getStepId } from '../messages.js'
+import { getStepId } from '../messages.js'
 import type { Reason } from '../run-result.js'
 import type { ModelActorError } from '../model-response.js'
 import type { AgentContext } from '../context.js'
 import { addRefusal, countAttempts, isNewRefusal, readRefusal } from '../refusals.js'
 import { findBudgetWait } from './sleep.js'
+import { withOwnAnswer } from './update-transcript.js'
 import { spendUsage } from './spend-usage.js'
 
 export const noteFailure = toAction((context, event, emit) => {
-  const failure = readActorError(event)
+  const { kind, code, message, budget, usage } = readActorError(event)
+  const recoverable = findBudgetWait(event) !== null || (kind !== 'fatal' && kind !== 'context_overflow')
   return {
-    error: {
-      code: failure.code,
-      message: failure.message,
-      recoverable:
-        findBudgetWait(event) !== null || (failure.kind !== 'fatal' && failure.kind !== 'context_overflow'),
-      ...(failure.budget !== undefined && { budget: failure.budget }),
-    },
+    error: { code, message, recoverable, ...defined({ budget }) },
     ...rememberRefusal(context, event),
-    ...spendUsage(context, failure.usage, emit),
+    ...spendUsage(context, usage, emit),
   }
 })
 
@@ -60,9 +57,9 @@ export const setFailureReason = toAction((_context, event) => ({ reason: toFailu
 
 function toFailureReason(event: AgentMachineEvent): Reason {
   const { kind, budget } = readActorError(event)
-  const isOfFitting = event.type === 'xstate.error.actor.fitting'
   const isOfModel = event.type === 'xstate.error.actor.model'
-  if (kind === 'context_overflow' && (isOfModel || isOfFitting)) return 'context_overflow'
+  if (kind === 'context_overflow' && (isOfModel || event.type === 'xstate.error.actor.fitting'))
+    return 'context_overflow'
   // The budget store failed, so no request was sent to the provider.
   if (budget !== undefined) return 'shared_budget'
   if (!isOfModel) return 'internal'
@@ -88,18 +85,9 @@ export const keepPartial = toAction((context, event, emit) => {
   const { text, usage } = readPartialAnswer(event)
   const cost = spendUsage(context, usage, emit, { isCut: true })
   if (text === '') return cost
-  const message: AssistantMessage = {
-    role: 'assistant',
-    id: formatMessageId(context.lastMessageNumber + 1),
-    createdAt: getEventTime(event),
-    content: text,
-    data: { partial: true },
-  }
-  emit({ type: 'assistant_message', stepId: getStepId(context), message, partial: true })
   return {
     ...cost,
-    messages: context.messages.concat(message),
-    lastMessageNumber: context.lastMessageNumber + 1,
+    ...withOwnAnswer(context, text, { partial: true }, getEventTime(event), emit),
     output: context.continuedText + text,
   }
 })
@@ -121,7 +109,7 @@ function readPartialAnswer(event: AgentMachineEvent): { text: string; usage: Mod
 }
 
 function readActorError(event: AgentMachineEvent): ModelActorError {
-  const error = 'error' in event ? (event.error as Partial<ModelActorError> | null | undefined) : undefined
+  const error = ('error' in event ? event.error : null) as Partial<ModelActorError> | null | undefined
   return {
     kind: error?.kind ?? 'fatal',
     code: error?.code ?? 'internal',
@@ -131,6 +119,6 @@ function readActorError(event: AgentMachineEvent): ModelActorError {
     partialText: error?.partialText ?? '',
     usage: error?.usage ?? null,
     jitter: error?.jitter ?? 1,
-    ...(error?.budget !== undefined && { budget: error.budget }),
+    ...defined({ budget: error?.budget }),
   }
 }

@@ -1,5 +1,6 @@
+import { defined } from '../../../guards/lib/json.js'
 import { getRemaining } from '../../../guards/budget.js'
-import type { Emit, EmittedEvent } from '../announcements.js'
+import type { Emit } from '../announcements.js'
 import type { AgentContext } from '../context.js'
 import { getStepId } from '../messages.js'
 import { type Usage, addUsage } from '../usage.js'
@@ -25,44 +26,13 @@ export function spendUsage(
 ): Partial<Pick<AgentContext, 'usage' | 'warnedOfBudget'>> {
   if (step === null) return {}
   // Sub-agents emit their own warnings.
-  if (callId === undefined && !isCut) for (const warning of listBudgetWarnings(context, step)) emit(warning)
+  if (callId === undefined && !isCut) warnOfUncounted(context, step, emit)
   const { usage } = addToTotals(context, step)
   const { run, session } = usage
   const stepId = summary ? `${getStepId(context)}.summary` : getStepId(context)
-  emit({ type: 'usage', stepId, ...(callId !== undefined && { callId }), step, run, session })
-  const hasWarned = warnNearBudget({ config: context.config, usage }, context.warnedOfBudget, emit)
-  return { usage, ...(hasWarned && { warnedOfBudget: true }) }
-}
-
-/** Warnings about usage that the budget cannot count. Each warning is emitted once per run. */
-function listBudgetWarnings({ config, usage }: AgentContext, { estimated, cost }: Usage): EmittedEvent[] {
-  const { costLimit } = config.limits
-  return [
-    ...(estimated && !usage.run.estimated ? [missingUsageWarning] : []),
-    ...(costLimit > 0 && cost === null && usage.run.cost !== null ? [unknownPriceWarning] : []),
-  ]
-}
-
-const missingUsageWarning: EmittedEvent = {
-  type: 'warning',
-  code: 'missing_usage',
-  message:
-    'The provider reported no usage. It is estimated, or counted as zero with budget.onMissingUsage set to zero.',
-}
-
-const unknownPriceWarning: EmittedEvent = {
-  type: 'warning',
-  code: 'unknown_price',
-  message: "The model's price is unknown, so limits.costLimit cannot stop this run. Set the price in prices.",
-}
-
-/** Emits the near-budget warning, at most once per session. */
-function warnNearBudget(
-  spent: Pick<AgentContext, 'config' | 'usage'>,
-  hasWarned: boolean,
-  emit: Emit,
-): boolean {
-  if (hasWarned || !isNearBudget(spent)) return false
+  emit({ type: 'usage', stepId, ...defined({ callId }), step, run, session })
+  const spent = { config: context.config, usage }
+  if (context.warnedOfBudget || !isNearBudget(spent)) return { usage }
   const { tokens, cost } = getRemaining(getBudgetTotals(spent), toBudgetLimits(spent.config))
   emit({
     type: 'budget_warning',
@@ -71,7 +41,22 @@ function warnNearBudget(
     remainingTokens: tokens,
     remainingCost: cost,
   })
-  return true
+  return { usage, warnedOfBudget: true }
+}
+
+/** Warns, once per run, of usage that the budget cannot count. */
+function warnOfUncounted({ config, usage }: AgentContext, { estimated, cost }: Usage, emit: Emit): void {
+  const warn = (code: string, message: string): void => emit({ type: 'warning', code, message })
+  if (estimated && !usage.run.estimated)
+    warn(
+      'missing_usage',
+      'The provider reported no usage. It is estimated, or counted as zero with budget.onMissingUsage set to zero.',
+    )
+  if (config.limits.costLimit > 0 && cost === null && usage.run.cost !== null)
+    warn(
+      'unknown_price',
+      "The model's price is unknown, so limits.costLimit cannot stop this run. Set the price in prices.",
+    )
 }
 
 export const addChildUsage = toAction(spendForChild)
@@ -102,23 +87,16 @@ export const noteChildRest = toAction((context, event) => {
       const { started: _started, expiresAt: _time, wakeAt: _before, memo: _last, ...resting } = call
       const { wakeAt, memo } = event
       const questions = event.questions.map((one) => withFormerVotes(one, call.questions))
-      const childState = { ...(wakeAt !== undefined && { wakeAt }), ...(memo !== undefined && { memo }) }
-      return { ...resting, needs: 'child' as const, questions, ...childState }
+      return { ...resting, needs: 'child' as const, questions, ...defined({ wakeAt, memo }) }
     }),
   }
 })
 
 /** Only this run stores the votes, so they are carried over when a sub-agent repeats a question. */
 function withFormerVotes(question: ChildQuestion, former: readonly ChildQuestion[] = []): ChildQuestion {
-  const { approvals } =
-    former.find(
-      ({ callId, fingerprint, messageId, answer }) =>
-        callId === question.callId &&
-        fingerprint === question.fingerprint &&
-        messageId === question.messageId &&
-        answer === undefined,
-    ) ?? {}
-  return approvals ? { ...question, approvals } : question
+  const keys = ['callId', 'fingerprint', 'messageId'] as const
+  const same = former.find((one) => !one.answer && keys.every((key) => one[key] === question[key]))
+  return same?.approvals ? { ...question, approvals: same.approvals } : question
 }
 
 export const resumeChildren = toAction((context) => ({

@@ -1,6 +1,5 @@
 import { isAtStepCap } from '../../../guards/call-caps.js'
 import { toAction } from '../update-action.js'
-import type { EmittedEvent } from '../announcements.js'
 import type { AgentContext } from '../context.js'
 import { withoutGrants } from '../grants.js'
 import { type AgentState, type FinalState, type Reason, isRestState } from '../run-result.js'
@@ -71,7 +70,11 @@ export const finish = toAction<{ state: FinalState }>((context, _event, emit, { 
   for (const [i, message] of messages.entries()) {
     if (message.role === 'user' && message !== context.messages[i]) emit({ type: 'user_message', message })
   }
-  if (context.steering.length > 0) emit(createSteeringWarning(context))
+  if (context.steering.length > 0) {
+    const text = context.features.inputShields ? uncleared : context.steering.join(' | ')
+    const message = `The run ended before the model received the steering message: ${text}`
+    emit({ type: 'warning', code: 'steering_not_delivered', message })
+  }
   const problem = state === 'COMPLETED' ? findOutputProblem(context) : null
   if (problem !== null) emit({ type: 'warning', code: 'output_not_validated', message: problem })
   emit({ type: 'state_changed', from: context.state, to: state, reason })
@@ -80,21 +83,11 @@ export const finish = toAction<{ state: FinalState }>((context, _event, emit, { 
   return { state, reason, error, messages, pausing: false, wakeAt: null }
 })
 
-/** Warns about undelivered steering. The text is omitted if input shields have not cleared it. */
-function createSteeringWarning({ steering, features }: AgentContext): EmittedEvent {
-  const text = features.inputShields ? '[withheld: pending shield review]' : steering.join(' | ')
-  return {
-    type: 'warning',
-    code: 'steering_not_delivered',
-    message: `The run ended before the model received the steering message: ${text}`,
-  }
-}
+const uncleared = '[withheld: pending shield review]'
 
 /** Records that the log is no longer writable. Stored records are safe, but later events would be lost. */
 export const noteStoreFailure = toAction((_context, event) =>
-  event.type === 'STORE_FAILED'
-    ? { error: { code: event.failure.code, message: event.failure.message, recoverable: true } }
-    : undefined,
+  event.type === 'STORE_FAILED' ? { error: { ...event.failure, recoverable: true } } : undefined,
 )
 
 /** Calls that have not started will run in the process that resumes the run. */

@@ -1,8 +1,15 @@
-import { extendObject } from '../../../guards/lib/json.js'
+import { defined, extendObject } from '../../../guards/lib/json.js'
 import { truncatedCall } from '../../../guards/unusable-answer.js'
 import type { Emit } from '../announcements.js'
 import type { AgentContext, NewMessage } from '../context.js'
-import { type Message, type ToolMessage, type UserMessage, formatMessageId } from '../messages.js'
+import {
+  type AssistantMessage,
+  type Message,
+  type ToolMessage,
+  type UserMessage,
+  formatMessageId,
+  getStepId,
+} from '../messages.js'
 import type { Reason } from '../run-result.js'
 import { type BatchCall, findOpenCallIndex, type ResultStatus, type ToolResult } from '../batch-calls.js'
 import { withheldResult } from '../screening.js'
@@ -15,20 +22,35 @@ export function withUserMessages(
   now: number,
   emit: Emit,
 ): Pick<AgentContext, 'messages' | 'lastMessageNumber'> {
-  const messages: Message[] = drafts.map((draft, i): UserMessage => {
-    const message: UserMessage = {
-      role: 'user',
-      id: formatMessageId(context.lastMessageNumber + i + 1),
-      createdAt: now,
-      ...draft,
-    }
+  const messages = drafts.map((draft, i): UserMessage => {
+    const id = formatMessageId(context.lastMessageNumber + i + 1)
+    const message: UserMessage = { role: 'user', id, createdAt: now, ...draft }
     if (!context.features.inputShields) emit({ type: 'user_message', message })
     return message
   })
-  return {
-    messages: context.messages.concat(messages),
-    lastMessageNumber: context.lastMessageNumber + messages.length,
-  }
+  return appendMessages(context, messages)
+}
+
+function appendMessages(
+  { messages: before, lastMessageNumber }: AgentContext,
+  messages: Message[],
+): Pick<AgentContext, 'messages' | 'lastMessageNumber'> {
+  return { messages: before.concat(messages), lastMessageNumber: lastMessageNumber + messages.length }
+}
+
+/** Adds and emits an answer that the model did not write to its end. */
+export function withOwnAnswer(
+  context: AgentContext,
+  content: string,
+  data: { partial: true } | { reason: string },
+  now: number,
+  emit: Emit,
+): Pick<AgentContext, 'messages' | 'lastMessageNumber'> {
+  const id = formatMessageId(context.lastMessageNumber + 1)
+  const message: AssistantMessage = { role: 'assistant', id, createdAt: now, content, data }
+  const partial = 'partial' in data && { partial: true as const }
+  emit({ type: 'assistant_message', stepId: getStepId(context), message, ...partial })
+  return appendMessages(context, [message])
 }
 
 /** Adds an internal message. The model reads it, but user interfaces hide it. */
@@ -38,15 +60,10 @@ export function withInternalMessage(
   reason: string,
   now: number,
 ): Pick<AgentContext, 'messages' | 'lastMessageNumber'> {
-  const message: UserMessage = {
-    role: 'user',
-    id: formatMessageId(context.lastMessageNumber + 1),
-    createdAt: now,
-    internal: true,
-    data: { reason },
-    content,
-  }
-  return { messages: context.messages.concat(message), lastMessageNumber: context.lastMessageNumber + 1 }
+  const id = formatMessageId(context.lastMessageNumber + 1)
+  return appendMessages(context, [
+    { role: 'user', id, createdAt: now, internal: true, data: { reason }, content },
+  ])
 }
 
 export function settleCall(
@@ -100,26 +117,27 @@ export function maskUnclearedResults(calls: readonly BatchCall[], now: number, e
   return calls.map((call) => {
     if (!call.unscreenedResult) return call
     const { unscreenedResult: _unscreened, ...known } = call
-    const { durationMs = 0 } = call.result ?? {}
-    return closeCall(
-      known,
-      { status: 'blocked', content: withheldResult, durationMs },
-      call.settledAt ?? now,
-      emit,
-    )
+    const masked = { ...maskedResult, durationMs: call.result?.durationMs ?? 0 }
+    return closeCall(known, masked, call.settledAt ?? now, emit)
   })
 }
 
 /** Closes all open calls. Calls that never ran get the text `notExecuted`. Running calls get an unknown outcome. */
 export function closeOpenCalls(
-  context: AgentContext,
+  calls: readonly BatchCall[],
   notExecuted: string,
   now: number,
   emit: Emit,
+  isMeant: (call: BatchCall) => boolean = () => true,
 ): BatchCall[] {
-  return context.calls.map((call) =>
-    call.result === undefined ? closeCall(call, createClosingResult(call, notExecuted), now, emit) : call,
-  )
+  return calls.map((call) => {
+    if (call.result !== undefined || !isMeant(call)) return call
+    const result: ToolResult =
+      call.started || call.questions
+        ? { status: 'interrupted', content: interruptedText, durationMs: 0 }
+        : { status: 'not_executed', content: notExecuted, durationMs: 0 }
+    return closeCall(call, result, now, emit)
+  })
 }
 
 /** Sets the result of a call, and emits it if the call itself was emitted. */
@@ -129,31 +147,17 @@ export function closeCall(call: BatchCall, result: ToolResult, now: number, emit
 }
 
 export function emitResult({ id: callId, name }: BatchCall, result: ToolResult, emit: Emit): void {
-  const { status, errorKind, content, durationMs, publicMessage } = result
-  const kind = errorKind ? { errorKind } : {}
-  const truncated = result.truncated ? { truncated: true as const } : {}
-  const media = result.media ? { media: result.media } : {}
-  const toPages = publicMessage === undefined ? {} : { publicMessage }
-  const toApp = result.appData ? { appData: result.appData } : {}
+  const { status, errorKind, content, durationMs, truncated, publicMessage, media, appData } = result
   emit({
     type: 'tool_result',
     callId,
     name,
     status,
-    ...kind,
+    ...defined({ errorKind }),
     content,
     durationMs,
-    ...truncated,
-    ...toPages,
-    ...media,
-    ...toApp,
+    ...defined({ truncated, publicMessage, media, appData }),
   })
-}
-
-function createClosingResult(call: BatchCall, notExecuted: string): ToolResult {
-  return call.started || call.questions
-    ? { status: 'interrupted', content: interruptedText, durationMs: 0 }
-    : { status: 'not_executed', content: notExecuted, durationMs: 0 }
 }
 
 const interruptedText = 'Interrupted: the run stopped while this call was running. Its outcome is unknown.'
