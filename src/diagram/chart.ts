@@ -82,7 +82,6 @@ export function toChart(machine: AnyStateMachine): Chart {
   return { id: machine.id, root: read(machine.root) }
 }
 
-/** The state and all its descendants, in document order. */
 export function flattenStates(state: ChartState): ChartState[] {
   return [state, ...state.states.flatMap(flattenStates)]
 }
@@ -175,7 +174,6 @@ export function unknownStateError(state: string, chart: Chart): DiagramError {
   )
 }
 
-/** How often each transition was taken, by transition id. */
 export type TransitionCounts = ReadonlyMap<string, number>
 
 const coverageSchema = z.object({

@@ -8,7 +8,6 @@ interface Way {
   steps: readonly { label: string; state: Pick<AnyMachineSnapshot, 'value' | 'status'> }[]
 }
 
-/** Two traces that diverge in their last step, as found by `diffMachines`. */
 export interface ComparedWays {
   before: Way
   after: Way

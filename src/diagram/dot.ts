@@ -27,10 +27,7 @@ export interface DotOptions {
 /** Card centers by node name. X grows to the right, y upwards. */
 export type Places = ReadonlyMap<string, { x: number; y: number }>
 
-/**
- * Above this count, edges to final states are omitted because they would cover the other edges. The rows still name the
- * target.
- */
+/** More edges to final states would cover the others. The rows still name the target. */
 const maxTransitionsWithLines = 30
 
 /**
@@ -92,7 +89,6 @@ export function toDot(chart: Chart, options: DotOptions = {}): string {
     return `start_${getName(id)}`
   }
 
-  /** The card where an edge ends, or the entry dot of a compound state. */
   function findLanding(id: string): string {
     const isEntered = (states.get(id)?.states.length ?? 0) > 0
     return isEntered ? toMarkerName(id) : getName(id)
@@ -160,7 +156,6 @@ export function toDot(chart: Chart, options: DotOptions = {}): string {
   ].join('\n')
 }
 
-/** Places final states without incoming edges in a row below their sources. */
 function drawFinalsBelow(
   shown: ChartState,
   inside: ReadonlyMap<string, ChartState>,
@@ -190,16 +185,12 @@ function indexTransitions(chart: Chart): Map<string, number> {
   )
 }
 
-/**
- * Renders a state as an HTML-like Graphviz table: heading, invoked actors, and one row per transition. Edges
- * start at rows, so they need no labels.
- */
+/** Edges start at rows, so they need no labels. */
 class CardRenderer {
   readonly #look: Look
   readonly #counts: TransitionCounts | undefined
   readonly #order: ReadonlyMap<string, number> | undefined
 
-  /** With `order`, row cells have links such as `#t3`, with the index of the transition. */
   constructor(look: Look, counts?: TransitionCounts, order?: ReadonlyMap<string, number>) {
     this.#look = look
     this.#counts = counts
@@ -306,7 +297,6 @@ function drawHead(
   return lines.map((line) => `<tr>${drawCell(line, { colspan })}</tr>`).join('')
 }
 
-/** Siblings are shown by key, other states by full path. */
 function toRelativeName(id: string, { id: from }: ChartState): string {
   const parent = from.slice(0, from.lastIndexOf('.') + 1)
   return parent !== '' && id.startsWith(parent) ? id.slice(parent.length) : id

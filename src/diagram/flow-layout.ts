@@ -211,7 +211,6 @@ function listPermutations<T>(items: readonly T[]): T[][] {
   )
 }
 
-/** Incoming transitions to list as text in a state's box. */
 function collectNotes(
   { id }: ChartState,
   { anywhere, states: tops }: Overview,
@@ -376,7 +375,6 @@ interface BlockContent {
   /** Shows the description in the box instead of only in the tooltip. */
   isDescribed: boolean
   colors: { fill: string; line: string }
-  /** Incoming transitions listed as text below the description. */
   notes?: readonly Note[]
 }
 
@@ -388,7 +386,6 @@ interface Note {
   hasLine: boolean
 }
 
-/** The smallest width in which the name and every chip fit. */
 function measureBlockWidth({ state }: BlockContent, least: number): number {
   const chips = state.states.length === 0 ? [] : listInnermostStates(state)
   const needed = [
@@ -405,7 +402,6 @@ function measureHeadHeight({ state, isDescribed, notes = [] }: BlockContent, wid
   return headRoom + words * wordStep + notesHeight + (words + notes.length > 0 ? 6 : 0)
 }
 
-/** Draws a box with the state's name, description, and one chip per innermost state. */
 function drawBlock(
   content: BlockContent,
   { x, y, width, height }: { x: number; y: number; width: number; height?: number },

@@ -30,7 +30,6 @@ export interface WayLabel {
   ids: readonly string[]
 }
 
-/** The events of a transition, wrapped. Each event starts on its own line. */
 export function wrapWayLabels(
   { events, causes }: Pick<OverviewTransition, 'events' | 'causes'>,
   room: number,
@@ -46,7 +45,6 @@ export function drawWayLabel({ text, ids }: WayLabel, x: number, y: number, opti
 
 type Point = readonly [x: number, y: number]
 
-/** A polyline with rounded corners, an arrowhead and labels. */
 export function drawLine(line: Line, points: readonly Point[], words: readonly string[]): string[] {
   const color = line.main ? palette.main : palette.line
   const width = line.main ? thick : thin
@@ -107,7 +105,6 @@ export function measureLevelHeight(lines: readonly Line[], room: number): number
   return 24 + count * labelStep + (lines.length > 1 ? 24 : 0) + 16
 }
 
-/** An edge between non-adjacent states, routed in a lane below the row. */
 export function drawLaneBelow(from: Box, to: Box, line: Line, y: number): string[] {
   const isBack = from.x > to.x
   const [x1, x2] = [from.x + from.width / 2 + (isBack ? -8 : 8), to.x + to.width / 2 + (isBack ? 8 : -8)]

@@ -26,10 +26,7 @@ const laneMargin = 22
 const thin = 1.6
 const thick = 3.4
 
-/**
- * Draws the edges on one side of the cards. Edges with the same target share a vertical lane, which ends in an
- * arrow. Edges meet only at dots; crossings are interrupted.
- */
+/** Edges with the same target share a vertical lane. Edges meet only at dots; crossings are interrupted. */
 function drawLanes(
   targets: readonly OverviewCard[],
   sources: readonly OverviewCard[],
@@ -306,7 +303,6 @@ function drawOverviewCard(
   }
 }
 
-/** The width at which no text is truncated, within the given bounds. */
 function measureCardWidth(contents: readonly CardContent[], least: number, most: number): number {
   const needed = contents.flatMap(({ key, inside, ways }) => [
     measureText(key, fontSizes.name, true),

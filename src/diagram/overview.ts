@@ -25,15 +25,12 @@ export interface OverviewState {
   transitions: readonly OverviewTransition[]
 }
 
-/** All transitions from one state to another, merged. */
 export interface OverviewTransition {
   /** The path of the target, or the path of the source if the events do not leave it. */
   to: string
-  /** The distinct events or conditions. */
   events: readonly string[]
   /** Whether the transition is part of the look's main path. */
   main: boolean
-  /** The ids of the transitions behind each entry of `events`. */
   causes: readonly (readonly string[])[]
 }
 
@@ -107,7 +104,6 @@ export function toOverview(chart: Chart, look: Look = agentLook, of?: string): O
     return events.length > 0 || seen.size > 0 ? events : [state === chart.root ? 'always' : 'on entry']
   }
 
-  /** The states entered for a target, down to the innermost. */
   function entered(target: string, above: readonly string[] = []): string[] {
     const initial = above.includes(target) ? [] : (byId.get(target)?.initial ?? [])
     return [target, ...initial.flatMap((id) => entered(id, [...above, target]))]

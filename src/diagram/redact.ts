@@ -14,10 +14,7 @@ interface Inspected {
 
 const withheld = '[withheld: pending shield review]'
 
-/**
- * Withholds content pending shield review from inspection events. The shields are learned from the agent
- * snapshots seen so far; shields of a parent agent also apply to its sub-agents.
- */
+/** The shields are learned from the agent snapshots seen so far; those of a parent also apply to its sub-agents. */
 function withholding(): <Event extends object>(event: Event) => Event {
   const known = new Map<unknown, Features>()
   return (event) => {

@@ -79,7 +79,6 @@ export function measureText(text: string, size: number, isBold = false): number 
   return ((units * size) / 1000) * (isBold ? 1.06 : 1)
 }
 
-/** Joins pieces into lines of at most this width. A wider piece gets its own line. */
 export function wrapPieces(
   pieces: readonly string[],
   separator: string,

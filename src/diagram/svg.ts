@@ -8,10 +8,7 @@ import type { Look } from './look.js'
 import { themeStyle } from './theme-style.js'
 import { drawOverview } from './overview-svg.js'
 
-/**
- * Graphviz measures text as Helvetica, which may not be installed. Text is laid out larger than it is drawn so
- * that a wider font still fits.
- */
+/** Helvetica, which Graphviz measures, may not be installed. Text is laid out larger so that a wider font fits. */
 const fontScale = 0.87
 
 /**

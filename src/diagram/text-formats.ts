@@ -169,7 +169,6 @@ export function toScxml(chart: Chart): string {
     ]
   }
 
-  /** SCXML requires a default target for history states. */
   function writeHistory(state: ChartState, indent: string): string[] {
     return [
       `${indent}<history${formatAttributes({ id: getName(state.id), type: state.history ?? 'shallow' })}>`,
@@ -272,7 +271,6 @@ export function toStately(machine: AnyStateMachine): string {
   return `import { createMachine } from 'xstate'\n\nexport const machine = createMachine(${toMachineJson(machine).trimEnd()})\n`
 }
 
-/** Keys whose functions are written by name. */
 const implementationNames: Readonly<Record<string, (implementation: unknown) => unknown>> = {
   guard: (guard) => ({ type: getGuardName(guard) }),
   actions: (action) => ({ type: getImplementationName(action) }),
@@ -285,7 +283,6 @@ function toPlainJson(value: unknown, key: string): unknown {
   if (typeof value === 'function') return implementationNames[key]?.(value)
   if (Array.isArray(value)) return value.map((each) => toPlainJson(each, key))
   if (typeof value !== 'object' || value === null) return value
-  // Actor logic passed inline.
   if (key === 'src') return getImplementationName(value)
   const entries = Object.entries(value).map(([name, each]): [string, unknown] => [
     name,

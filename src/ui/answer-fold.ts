@@ -1,3 +1,4 @@
+import { defined } from '../../guards/lib/json.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AssistantMessage, MediaPart, Message, UserMessage } from '../../machines/agent/messages.js'
 import {
@@ -127,7 +128,6 @@ class TextFold {
 
 type ChildEvent = Extract<AgentEvent, { type: 'child_event' }>
 
-/** The state of a sub-agent, which pages show next to the call. */
 interface ChildState {
   callId: string
   path: string[]
@@ -142,7 +142,6 @@ interface ChildState {
 class ChildFold {
   readonly #write: (chunk: UIMessageChunk) => void
   readonly #children = new Map<string, ChildState>()
-  /** Sub-agent calls that are part of the message. */
   readonly #shown = new Set<string>()
 
   constructor(write: (chunk: UIMessageChunk) => void) {
@@ -166,26 +165,22 @@ class ChildFold {
       case 'stream_chunk': {
         const { text, reset } = event
         if (text === '' && !reset) return
-        const data = { callId, path, text, ...(reset && { reset }) }
-        this.#write({ type: 'data-child-text', data, transient: true })
-        return
+        const data = { callId, path, text, ...defined({ reset }) }
+        return this.#write({ type: 'data-child-text', data, transient: true })
       }
       case 'assistant_message':
-        this.#updateChild(callId, path, (child) => {
+        return this.#updateChild(callId, path, (child) => {
           child.text = event.message.content ?? ''
         })
-        return
       case 'tool_call':
-        this.#updateChild(callId, path, ({ calls }) => {
+        return this.#updateChild(callId, path, ({ calls }) => {
           const { id, function: called } = event.call
           calls.push({ callId: id, name: called.name, status: 'called' })
         })
-        return
       case 'tool_result': {
         this.#updateChild(callId, path, ({ calls }) => {
           const call = calls.find(({ callId }) => callId === event.callId)
           if (call) call.status = event.status
-          // The call started before this page subscribed.
           else calls.push({ callId: event.callId, name: event.name, status: event.status })
         })
         const toolCallId = `${callId}/${event.callId}`
@@ -210,10 +205,7 @@ interface AnswerFoldOptions {
   point?: BranchPoint | undefined
 }
 
-/**
- * Converts the events of a run into the chunks of one message for `useChat`. The message starts with the first event
- * that has content, and ends when the run rests.
- */
+/** The message starts with the first event that has content, and ends when the run rests. */
 export class AnswerFold implements AnswerEncoder<UIMessageChunk> {
   readonly #protocol: Protocol
   readonly #chunks: UIMessageChunk[] = []
@@ -236,7 +228,6 @@ export class AnswerFold implements AnswerEncoder<UIMessageChunk> {
   /** The open elicitations, by the ids of the calls that represent them. */
   readonly #elicitations = new Set<string>()
   readonly #point: BranchPoint | undefined
-  /** Requests that the page must not receive. */
   readonly #answered: ReadonlySet<string>
 
   constructor({ protocol, turn, showsTurn, answeredRequests, point }: AnswerFoldOptions) {
@@ -274,8 +265,7 @@ export class AnswerFold implements AnswerEncoder<UIMessageChunk> {
       case 'run_ended':
         return
       case 'user_message':
-        this.#handleUserMessage(event.message)
-        return
+        return this.#handleUserMessage(event.message)
       case 'error':
         this.#error = event.message
         return
@@ -291,7 +281,6 @@ export class AnswerFold implements AnswerEncoder<UIMessageChunk> {
     }
   }
 
-  /** Ends the message, because the run rests or has ended. */
   end(): UIMessageChunk[] {
     this.#start()
     this.#text.withdrawCalls()
@@ -315,9 +304,8 @@ export class AnswerFold implements AnswerEncoder<UIMessageChunk> {
     const [state, reason] = [this.#state, this.#reason]
     const isExpected = state === 'WAITING_FOR_INPUT' || reason === 'end_turn'
     if (isWorkState(state) || reason === null || (isExpected && !this.#wasPaused)) return
-    const error = this.#error === null ? {} : { error: { code: reason, message: this.#error } }
-    const sleep = this.#wakeAt === null ? {} : { wakeAt: this.#wakeAt }
-    this.#write(toEndPart({ state, reason, ...error, ...sleep }))
+    const error = this.#error === null ? undefined : { code: reason, message: this.#error }
+    this.#write(toEndPart({ state, reason, ...defined({ error, wakeAt: this.#wakeAt ?? undefined }) }))
   }
 
   #start(): void {
@@ -329,15 +317,13 @@ export class AnswerFold implements AnswerEncoder<UIMessageChunk> {
     for (const event of this.#pendingEvents.splice(0)) this.#writeEvent(event)
   }
 
-  #handleUserMessage(message: Message): void {
-    if (message.role !== 'user') return
-    if (!isSteering(message)) {
-      // With several user messages, the answer belongs to the last one.
-      if (!this.#hasStarted) this.#messageId = toAnswerId(message)
-      return
+  #handleUserMessage(message: UserMessage): void {
+    if (isSteering(message)) {
+      this.#start()
+      this.#writeSteering(message)
     }
-    this.#start()
-    this.#writeSteering(message)
+    // With several user messages, the answer belongs to the last one.
+    else if (!this.#hasStarted) this.#messageId = toAnswerId(message)
   }
 
   #writeSteering(message: UserMessage): void {
@@ -363,45 +349,33 @@ export class AnswerFold implements AnswerEncoder<UIMessageChunk> {
         this.#writeAnswer(event.message)
         return
       case 'tool_call':
-        this.#writeCall(event.call.id, event.call.function)
-        return
+        return this.#writeCall(event.call.id, event.call.function)
       case 'tool_progress': {
         const { callId, name, progress } = event
-        this.#write({ type: 'data-progress', data: { callId, name, progress }, transient: true })
-        return
+        return this.#write({ type: 'data-progress', data: { callId, name, progress }, transient: true })
       }
       case 'tool_result':
-        this.#writeResult(event.callId, event)
-        return
+        return this.#writeResult(event.callId, event)
       case 'approval_requested':
-        this.#writeApproval(event)
-        return
+        return this.#writeApproval(event)
       case 'elicitation_requested':
-        this.#writeElicitation(event)
-        return
-      case 'usage':
-        this.#writeUsage(event.run)
-        return
+        return this.#writeElicitation(event)
+      case 'usage': {
+        const { inputTokens, outputTokens, totalTokens, cost } = event.run
+        const usage = { inputTokens, outputTokens, totalTokens, cost }
+        return this.#write({ type: 'message-metadata', messageMetadata: { usage } })
+      }
       case 'memory':
         for (const [i, { source }] of event.snippets.entries())
           this.#write(toMemorySource(event.id, i, source))
         return
       case 'child_event':
-        this.#children.handleEvent(event)
-        return
-      case 'step_progress':
-      case 'step_completed':
-      case 'step_prepared':
-      // Policies are internal to the app.
-      case 'policy_decided':
-      case 'approval_decided':
-      case 'grant_changed':
-      case 'message_queued':
-      case 'message_dequeued':
-      case 'waiting_for_slot':
-        return
-      default:
-        this.#writeNote(event)
+        return this.#children.handleEvent(event)
+      default: {
+        if (hiddenEvents.has(event.type)) return
+        const { id: _id, runId: _runId, seq: _seq, at: _at, ...data } = event
+        this.#write({ type: 'data-statewright', data, transient: true })
+      }
     }
   }
 
@@ -483,22 +457,6 @@ export class AnswerFold implements AnswerEncoder<UIMessageChunk> {
     if (call.path && !call.elicitation) this.#children.rememberCall(call.callId)
   }
 
-  #writeUsage({
-    inputTokens,
-    outputTokens,
-    totalTokens,
-    cost,
-  }: Extract<AgentEvent, { type: 'usage' }>['run']): void {
-    const usage = { inputTokens, outputTokens, totalTokens, cost }
-    this.#write({ type: 'message-metadata', messageMetadata: { usage } })
-  }
-
-  /** Writes an event that is not part of the answer. */
-  #writeNote(event: AgentEvent): void {
-    const { id: _id, runId: _runId, seq: _seq, at: _at, ...data } = event
-    this.#write({ type: 'data-statewright', data, transient: true })
-  }
-
   #writeTurn({ messages, settled, pending }: Pick<Turn, 'messages' | 'settled' | 'pending'>): void {
     for (const message of messages) this.#writeMessage(message)
     for (const { callId, ...result } of settled) this.#writeResult(callId, result)
@@ -518,8 +476,8 @@ export class AnswerFold implements AnswerEncoder<UIMessageChunk> {
         return
       case 'tool': {
         const status = (message.data?.['status'] ?? 'ok') as ResultStatus
-        this.#writeResult(message.tool_call_id, { ...message, content: getShownContent(message), status })
-        return
+        const shown = { ...message, content: getShownContent(message), status }
+        return this.#writeResult(message.tool_call_id, shown)
       }
       case 'user':
         if (isSteering(message) && !message.internal) this.#writeSteering(message)
@@ -527,25 +485,34 @@ export class AnswerFold implements AnswerEncoder<UIMessageChunk> {
   }
 }
 
-/** Whether the event is part of the answer, which follows the user message. */
+/** Policies and grants are internal to the app. */
+const hiddenEvents: ReadonlySet<AgentEvent['type']> = new Set([
+  'step_progress',
+  'step_completed',
+  'step_prepared',
+  'policy_decided',
+  'approval_decided',
+  'grant_changed',
+  'message_queued',
+  'message_dequeued',
+  'waiting_for_slot',
+])
+
+/** Events that are part of the answer, which follows the user message. */
+const answerEvents: ReadonlySet<AgentEvent['type']> = new Set([
+  'stream_chunk',
+  'tool_call_delta',
+  'assistant_message',
+  'tool_call',
+  'tool_result',
+  'approval_requested',
+  'elicitation_requested',
+])
+
 function isAnswerEvent(event: AgentEvent): boolean {
-  switch (event.type) {
-    case 'step_started':
-      return event.stepType === 'inference'
-    case 'stream_chunk':
-    case 'tool_call_delta':
-    case 'assistant_message':
-    case 'tool_call':
-    case 'tool_result':
-    case 'approval_requested':
-    case 'elicitation_requested':
-      return true
-    default:
-      return false
-  }
+  return event.type === 'step_started' ? event.stepType === 'inference' : answerEvents.has(event.type)
 }
 
-/** How answers are streamed to `useChat`. */
 export function createUIProtocol(protocol: Protocol): AnswerProtocol<UIMessageChunk> {
   return {
     createEncoder: (answer) => new AnswerFold({ protocol, ...answer }),

@@ -196,7 +196,6 @@ function readMessage(
   const content = parts.flatMap((part, i) => readPart(part, `${at}.parts[${i}]`, files))
   const [first, ...more] = content
   if (first === undefined) throw invalidInputError(`${at} is empty. Add text or a file.`, at)
-  // A single text part becomes plain text.
   return { content: more.length === 0 && first.type === 'text' ? first.text : content, clientId }
 }
 
@@ -212,7 +211,6 @@ function readPart(part: Fields, at: string, files: PageFiles): InputPart[] {
   return [{ type: 'file', data: url, mediaType, ...(filename !== undefined && { filename }) }]
 }
 
-/** Reads the answers in the last step of an assistant message. */
 function readAnswers(parts: readonly Fields[], at: string): AnswerMessage[] {
   const from = parts.findLastIndex(({ type }) => type === 'step-start') + 1
   return parts.slice(from).flatMap((part, i): AnswerMessage[] => {

@@ -1,3 +1,4 @@
+import { defined } from '../../guards/lib/json.js'
 import { joinTextParts } from '../core/base/text.js'
 import { expectArgument, objectRule } from '../core/base/values.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
@@ -50,7 +51,6 @@ type CallItem = {
   result?: string
   media?: MediaPart[]
   progress?: unknown
-  /** The transcript of the call's sub-agent. */
   child?: Transcript
 }
 
@@ -79,8 +79,7 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
       const { to: state, reason, wakeAt } = event
       const { wakeAt: _before, ...rest } = before
       const questions = state === 'WAITING_FOR_INPUT' ? before.questions : []
-      const sleep = wakeAt === undefined ? {} : { wakeAt }
-      return { ...withdrawCalls(rest, () => true), state, reason, questions, ...sleep }
+      return { ...withdrawCalls(rest, () => true), state, reason, questions, ...defined({ wakeAt }) }
     }
     case 'user_message': {
       const { id, content } = event.message
@@ -97,13 +96,11 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
     }
     case 'assistant_message': {
       const { content, refusal = '', reasoning = '', media } = event.message
-      const answer = { text: content || refusal, reasoning, isOpen: false, ...(media && { media }) }
+      const answer = { text: content || refusal, reasoning, isOpen: false, ...defined({ media }) }
       const ids = (event.message.tool_calls ?? []).map(({ id }) => id)
       const current = withdrawCalls(before, ({ id }) => !ids.includes(id))
-      return removeEmptyAnswer(
-        updateAnswer(current, event.stepId, () => answer),
-        event.stepId,
-      )
+      const after = updateAnswer(current, event.stepId, () => answer)
+      return removeEmptyAnswer(after, event.stepId)
     }
     case 'tool_call_delta':
       return addCallDelta(before, event)
@@ -144,8 +141,8 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
     case 'run_ended': {
       const { runId: id, state, reason } = event
       if (reason === 'end_turn') return before
-      const text = before.error === undefined ? {} : { text: before.error }
-      return { ...before, items: [...before.items, { type: 'end', id, state, reason, ...text }] }
+      const end = { type: 'end' as const, id, state, reason, ...defined({ text: before.error }) }
+      return { ...before, items: [...before.items, end] }
     }
     default:
       return before
@@ -211,10 +208,7 @@ function addCallDelta(
   return { ...before, items: [...items, added], openCalls: openCalls + 1 }
 }
 
-/**
- * The index of a call with streaming arguments, or -1. Skips the search through a long transcript if there are no such
- * calls.
- */
+/** Skips the search through a long transcript if no arguments stream. */
 function findOpenCall({ items, openCalls }: Transcript, id: string): number {
   return openCalls === undefined ? -1 : items.findLastIndex((item) => isOpenCall(item) && item.id === id)
 }

@@ -61,7 +61,6 @@ function expectRun(name: string, run: AnyRun, options: UIStreamOptions): Require
 }
 
 export interface EventStreamOptions {
-  /** The id of the last event that the page received, which `EventSource` sends when it reconnects. */
   lastEventId?: string | null
 }
 

@@ -3,7 +3,6 @@ import type { Run } from '../core/run/run.js'
 /** The client's version: `ai` 7, or `ai` 6, which supports neither text resets nor steering. */
 export type Protocol = 'v7' | 'v6'
 
-/** A chunk of the stream that `useChat` reads, as defined by the AI SDK. */
 export type UIMessageChunk =
   | { type: 'start'; messageId: string; messageMetadata?: MessageMetadata }
   | { type: 'start-step' }
@@ -36,14 +35,11 @@ interface NamedCall {
   title?: string
 }
 
-/** The finish reasons in the AI SDK. Only `ai` 7 has `interrupted`. */
 export type FinishReason = 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'interrupted' | 'other'
 
-/** The metadata of a message. */
 export interface MessageMetadata {
   /** Whether the message is queued. Set on user messages that wait for their turn. */
   queued?: true
-  /** The run's usage so far. */
   usage?: { inputTokens: number; outputTokens: number; totalTokens: number; cost: number | null }
 }
 
@@ -128,7 +124,6 @@ export type InferUITools<Agent extends { run(...args: never[]): unknown }> =
 
 type AnyUITools = Record<string, { input: unknown; output: unknown }>
 
-/** A message with typed tools. */
 export interface ToolMessage<Tools = AnyUITools> {
   id: string
   role: 'system' | 'user' | 'assistant'
@@ -146,38 +141,22 @@ type ToolMessagePart<Tools> =
 type InputOf<Tool> = Tool extends { input: infer Input } ? Input : unknown
 type OutputOf<Tool> = Tool extends { output: infer Output } ? Output : unknown
 
-/** A tool call in each of its states. */
+interface NoOutput {
+  output?: never
+  errorText?: never
+}
+
 type CallState<Tool> = { toolCallId: string; title?: string; providerExecuted?: boolean } & (
-  | {
-      state: 'input-streaming'
-      input: DeepPartial<InputOf<Tool>> | undefined
-      output?: never
-      errorText?: never
-    }
-  | { state: 'input-available'; input: InputOf<Tool>; output?: never; errorText?: never }
-  | {
-      state: 'approval-requested'
-      input: InputOf<Tool>
-      output?: never
-      errorText?: never
-      approval: { id: string; approved?: never; reason?: never }
-    }
-  | {
-      state: 'approval-responded'
-      input: InputOf<Tool>
-      output?: never
-      errorText?: never
-      approval: { id: string; approved: boolean; reason?: string }
-    }
+  | ({ state: 'input-streaming'; input: DeepPartial<InputOf<Tool>> | undefined } & NoOutput)
   | { state: 'output-available'; input: InputOf<Tool>; output: OutputOf<Tool>; errorText?: never }
   | { state: 'output-error'; input: InputOf<Tool> | undefined; output?: never; errorText: string }
-  | {
-      state: 'output-denied'
-      input: InputOf<Tool>
-      output?: never
-      errorText?: never
-      approval: { id: string; approved: false; reason?: string }
-    }
+  | ({ input: InputOf<Tool> } & NoOutput &
+      (
+        | { state: 'input-available' }
+        | { state: 'approval-requested'; approval: { id: string; approved?: never; reason?: never } }
+        | { state: 'approval-responded'; approval: { id: string; approved: boolean; reason?: string } }
+        | { state: 'output-denied'; approval: { id: string; approved: false; reason?: string } }
+      ))
 )
 
 type DeepPartial<Value> = Value extends object ? { [Key in keyof Value]?: DeepPartial<Value[Key]> } : Value

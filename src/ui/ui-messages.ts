@@ -1,3 +1,4 @@
+import { defined } from '../../guards/lib/json.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import type { Json } from '../../machines/agent/json.js'
 import type {
@@ -141,27 +142,24 @@ function addAnswer(parts: UIMessagePart[], message: AssistantMessage): void {
 function addResult(parts: UIMessagePart[], message: ToolMessage): void {
   const { tool_call_id: id, media, data } = message
   const content = getShownContent(message)
-  const at = parts.findLastIndex((part) => 'toolCallId' in part && part.toolCallId === id)
-  const call = parts[at]
-  if (!call || !('toolCallId' in call)) return
-  const status = (data?.['status'] ?? 'ok') as ResultStatus
+  const [at, call] = findCall(parts, id)
+  if (!call) return
   const { type, toolCallId, input } = call as Extract<UIMessagePart, { type: `tool-${string}` }>
   const part = { type, toolCallId, input }
-  switch (toOutputState(status)) {
-    case 'available':
-      parts[at] = { ...part, state: 'output-available', output: parseOutput(content) }
-      break
-    case 'denied':
-      parts[at] = {
-        ...part,
-        state: 'output-denied',
-        approval: { id: toolCallId, approved: false, reason: content },
-      }
-      break
-    default:
-      parts[at] = { ...part, state: 'output-error', errorText: content }
+  const ends: Record<ReturnType<typeof toOutputState>, UIMessagePart> = {
+    available: { ...part, state: 'output-available', output: parseOutput(content) },
+    denied: { ...part, state: 'output-denied', approval: { id, approved: false, reason: content } },
+    error: { ...part, state: 'output-error', errorText: content },
   }
+  parts[at] = ends[toOutputState((data?.['status'] ?? 'ok') as ResultStatus)]
   parts.push(...toFileParts(media))
+}
+
+type CallPart = Extract<UIMessagePart, { toolCallId: string }>
+
+function findCall(parts: readonly UIMessagePart[], id: string): [at: number, call: CallPart | undefined] {
+  const isCall = (part: UIMessagePart): part is CallPart => 'toolCallId' in part && part.toolCallId === id
+  return [parts.findLastIndex(isCall), parts.findLast(isCall)]
 }
 
 function addRequest(parts: UIMessagePart[], call: PendingCall): void {
@@ -175,43 +173,31 @@ function addRequest(parts: UIMessagePart[], call: PendingCall): void {
     state: 'approval-requested' as const,
     approval: { id: toApprovalId(call) },
   }
-  const at = parts.findLastIndex((part) => 'toolCallId' in part && part.toolCallId === toolCallId)
+  const [at] = findCall(parts, toolCallId)
   if (path) parts.push({ type: 'dynamic-tool', toolName: name, title: getCallTitle(call), ...request })
   else if (at >= 0) parts[at] = { type: `tool-${name}`, ...request }
   parts.push(...toTermsParts(call))
 }
 
-/** The reason for an approval request, and when it expires. */
 export function toTermsParts(call: UnansweredCall): { type: 'data-approval'; id: string; data: unknown }[] {
   const { callId: toolCallId, reason, expiresAt } = call
   if (reason === undefined && expiresAt === undefined) return []
-  const terms = { ...(reason !== undefined && { reason }), ...(expiresAt !== undefined && { expiresAt }) }
-  return [{ type: 'data-approval', id: toApprovalId(call), data: { toolCallId, ...terms } }]
+  const data = { toolCallId, ...defined({ reason, expiresAt }) }
+  return [{ type: 'data-approval', id: toApprovalId(call), data }]
 }
 
 function addApproval(parts: UIMessagePart[], toolCallId: string): void {
-  const at = parts.findLastIndex((part) => 'toolCallId' in part && part.toolCallId === toolCallId)
-  const part = parts[at]
-  if (!part || !('toolCallId' in part) || part.state !== 'input-available') return
-  const approval = {
-    id: toApprovalId({ callId: toolCallId, fingerprint: 'approved' }),
-    approved: true as const,
-  }
-  parts[at] = { ...part, state: 'approval-responded', approval }
+  const [at, part] = findCall(parts, toolCallId)
+  if (part?.state !== 'input-available') return
+  const id = toApprovalId({ callId: toolCallId, fingerprint: 'approved' })
+  parts[at] = { ...part, state: 'approval-responded', approval: { id, approved: true } }
 }
 
 /** Marks a message that differs between branches. */
-interface BranchesPart {
-  type: 'data-branches'
-  id: 'branches'
-  data: Pick<BranchPoint, 'position' | 'count' | 'branches'>
+export function toBranchesPart({ position, count, branches }: BranchPoint) {
+  return { type: 'data-branches' as const, id: 'branches', data: { position, count, branches } }
 }
 
-export function toBranchesPart({ position, count, branches }: BranchPoint): BranchesPart {
-  return { type: 'data-branches', id: 'branches', data: { position, count, branches } }
-}
-
-/** The text of an answer, or of a refusal. */
 export function getAnswerText({ content, refusal }: Pick<AssistantMessage, 'content' | 'refusal'>): string {
   return content || (refusal ?? '')
 }
@@ -249,7 +235,6 @@ export function toOutputChunk(
   return { type: 'tool-output-error', toolCallId, errorText: content }
 }
 
-/** An elicitation as a call to a tool named `elicitation`, with the question as its input. */
 export function toElicitationPart({ callId, elicitation }: UnansweredCall & { elicitation: Elicitation }) {
   return {
     toolCallId: callId,
@@ -259,7 +244,6 @@ export function toElicitationPart({ callId, elicitation }: UnansweredCall & { el
   }
 }
 
-/** The media with an address, which a page can show. */
 export function toFileParts(media: readonly MediaPart[] = []): FilePart[] {
   return media
     .flatMap((part) => toFilePart(part) ?? [])
@@ -281,8 +265,8 @@ function toFilePart(part: MediaPart): FilePart | null {
   }
   const { file_data: url, filename } = part.file
   if (url === undefined) return null
-  const named = filename === undefined ? {} : { filename }
-  return { type: 'file', url, mediaType: parseMediaType(url) ?? 'application/octet-stream', ...named }
+  const mediaType = parseMediaType(url) ?? 'application/octet-stream'
+  return { type: 'file', url, mediaType, ...defined({ filename }) }
 }
 
 function parseMediaType(url: string): string | undefined {
@@ -311,7 +295,7 @@ export function toSourceParts(messageId: string, annotations: readonly Annotatio
     if (source.type === 'url_citation') {
       const { url, title } = source.url_citation
       if (!isWebAddress(url)) return []
-      return [{ type: 'source-url', sourceId, url, ...(title !== undefined && { title }) }]
+      return [{ type: 'source-url', sourceId, url, ...defined({ title }) }]
     }
     const { filename, title = filename } = source.file_citation
     return [{ type: 'source-document', sourceId, mediaType: 'application/octet-stream', title, filename }]
@@ -336,32 +320,10 @@ export function toFinishReason(state: AgentState, reason: Reason | null, protoco
   }
 }
 
-/** The end of a run, in its message. A later end in the same message replaces it. */
-interface EndPart {
-  type: 'data-statewright'
-  id: 'run_ended'
-  data: {
-    type: 'run_ended'
-    state: AgentState
-    reason: Reason
-    /** The message for users. Absent if a paused run has continued. */
-    message?: string
-    wakeAt?: number
-  }
-}
-
-export function toEndPart({ state, reason, error, wakeAt }: Omit<TurnEnd, 'messageId'>): EndPart {
+/** The end of a run. A later end in the same message replaces it. `message` is absent if a paused run has continued. */
+export function toEndPart({ state, reason, error, wakeAt }: Omit<TurnEnd, 'messageId'>) {
   const isExpected = state === 'WAITING_FOR_INPUT' || reason === 'end_turn'
   const message = isExpected ? undefined : (error?.message ?? getSentence(reason))
-  return {
-    type: 'data-statewright',
-    id: 'run_ended',
-    data: {
-      type: 'run_ended',
-      state,
-      reason,
-      ...(message !== undefined && { message }),
-      ...(wakeAt !== undefined && { wakeAt }),
-    },
-  }
+  const data = { type: 'run_ended', state, reason, ...defined({ message, wakeAt }) }
+  return { type: 'data-statewright' as const, id: 'run_ended', data }
 }

@@ -98,7 +98,6 @@ interface RequestSettings {
 const firstDelayMs = 500
 const maxDelayMs = 5000
 
-/** Sends requests, and retries them while the server is unreachable. */
 export class Connection {
   readonly #options: ConnectionOptions
   #state: ConnectionState = 'open'
@@ -159,7 +158,6 @@ export class Connection {
   }
 }
 
-/** The statuses that are sent by proxies without a server, and by servers without their store. */
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504])
 
 function createAwayError(last: ChatError): ChatError {
@@ -169,10 +167,7 @@ function createAwayError(last: ChatError): ChatError {
   return new ChatError('server_away', `${message} Try again later.`, { status, cause: last })
 }
 
-/**
- * The delay before the next attempt, which doubles from half a second up to five seconds. Half of the delay is random,
- * so that pages do not reconnect at the same time.
- */
+/** Doubles from half a second to five seconds. Half is random, so that pages do not reconnect at the same time. */
 function getDelayMs(attempt: number): number {
   const delay = Math.min(maxDelayMs, firstDelayMs * 2 ** attempt)
   return delay / 2 + (Math.random() * delay) / 2

@@ -12,7 +12,6 @@ import {
 interface HttpChatOptions extends ConnectionOptions {
   /** The mount path of the handler, without a trailing slash. */
   api: string
-  /** The client's major version, for the header `x-ai-sdk`. */
   version: '6' | '7'
   readHeaders: () => Promise<Record<string, string>>
   credentials: RequestCredentials | undefined
@@ -20,14 +19,12 @@ interface HttpChatOptions extends ConnectionOptions {
   onStopError: (error: ChatError) => void
 }
 
-/** A `useChat` message with any part types. */
 export interface SentMessage {
   id: string
   role: string
   parts: readonly { type: string }[]
 }
 
-/** The options that `useChat` passes to `reconnectToStream`. */
 export interface ReconnectOptions {
   chatId: string
   abortSignal?: AbortSignal | undefined
@@ -36,7 +33,6 @@ export interface ReconnectOptions {
   metadata?: unknown
 }
 
-/** The options that `useChat` passes to `sendMessages`. */
 export interface SendOptions extends ReconnectOptions {
   messages: readonly SentMessage[]
   trigger: 'submit-message' | 'regenerate-message'
@@ -47,17 +43,15 @@ export interface SendOptions extends ReconnectOptions {
 interface OpenAnswer {
   onClose?: () => void
   /** Sends the message again. The server answers the message once. Absent if the message must not be sent twice. */
-  source?: RequestSource | undefined
+  source?: RequestSource
   isCut: boolean
   requested: Set<string>
 }
 
-/** The requests from one page to a `chatHandler`. */
 export class HttpChat {
   readonly resumeStreamIsReplay = true
   readonly #options: HttpChatOptions
   readonly #connection: Connection
-  /** The last unfinished answer of each chat. */
   readonly #answers = new Map<string, OpenAnswer>()
   /** The last user message of each chat that the page has read without an answer. */
   readonly #unanswered = new Map<string, string>()
@@ -71,7 +65,7 @@ export class HttpChat {
     const { chatId, trigger, messageId, abortSignal: signal } = options
     const message = findSentMessage(options)
     this.#unanswered.delete(chatId)
-    const source = this.#createPost('', options, {
+    const source = this.#createRequest('', options, {
       ...options.body,
       id: chatId,
       messages: message ? [message] : [],
@@ -81,11 +75,7 @@ export class HttpChat {
     // The server recognizes repeated messages by id, but not repeated regenerations and edits.
     const isKnownById = message?.role === 'user' && trigger === 'submit-message' && messageId === undefined
     const repeatable = isKnownById || message?.role === 'assistant'
-    const answer: OpenAnswer = {
-      source: isKnownById ? source : undefined,
-      isCut: false,
-      requested: new Set(),
-    }
+    const answer: OpenAnswer = { isCut: false, requested: new Set(), ...(isKnownById && { source }) }
     this.#open(chatId, answer, signal)
     let isRepeated = false
     const onRepeat = (): void => {
@@ -132,7 +122,7 @@ export class HttpChat {
     { branch, signal }: { branch?: number; signal?: AbortSignal | undefined } = {},
   ): Promise<UIMessage[]> {
     const path = branch === undefined ? toPath(chatId) : `${toPath(chatId)}?branch=${branch}`
-    const response = await this.#connection.request(this.#createGet(path), { signal })
+    const response = await this.#connection.request(this.#createRequest(path), { signal })
     const messages = (await response.json()) as UIMessage[]
     const last = messages.findLast(({ metadata }) => !metadata?.queued)
     if (last?.role === 'user') this.#unanswered.set(chatId, last.id)
@@ -146,7 +136,7 @@ export class HttpChat {
     { signal }: { signal?: AbortSignal | undefined } = {},
   ): Promise<boolean> {
     for (;;) {
-      const response = await this.#connection.request(this.#createGet(toStreamPath(chatId, messageId)), {
+      const response = await this.#connection.request(this.#createRequest(toStreamPath(chatId, messageId)), {
         signal,
       })
       if (response.status === 204) return false
@@ -163,7 +153,7 @@ export class HttpChat {
   }
 
   async stop(chatId: string): Promise<void> {
-    await this.#connection.request(this.#createPost(`${toPath(chatId)}/stop`, {}, {}))
+    await this.#connection.request(this.#createRequest(`${toPath(chatId)}/stop`, {}, {}))
   }
 
   /** Replays the answer from its start. Returns null if none is in progress. */
@@ -176,7 +166,7 @@ export class HttpChat {
       // The chat has continued without this page.
       if (!(error instanceof ChatError) || error.status !== 409) throw error
     }
-    const stream = this.#createGet(toStreamPath(chatId, this.#unanswered.get(chatId)), options)
+    const stream = this.#createRequest(toStreamPath(chatId, this.#unanswered.get(chatId)), options)
     const response = await this.#connection.request(stream, { signal })
     return response.status === 204 ? null : response
   }
@@ -229,10 +219,7 @@ export class HttpChat {
     })
   }
 
-  /**
-   * Waits for an answer that started in the meantime, because `useChat` considers a chat ready if a reconnect finds
-   * nothing.
-   */
+  /** `useChat` considers a chat ready if a reconnect finds nothing. */
   #waitForEnd(chatId: string, signal: AbortSignal | undefined): Promise<void> {
     const newer = this.#answers.get(chatId)
     return new Promise((resolve) => {
@@ -247,36 +234,22 @@ export class HttpChat {
     if (this.#answers.get(chatId) === answer) this.#answers.delete(chatId)
   }
 
-  #createPost(path: string, { headers }: Pick<SendOptions, 'headers'>, body: object): RequestSource {
-    const text = JSON.stringify(body)
-    return this.#createRequest(path, headers, {
-      method: 'POST',
-      body: text,
-      headers: { 'content-type': 'application/json' },
-    })
-  }
-
-  #createGet(path: string, { headers }: Pick<ReconnectOptions, 'headers'> = {}): RequestSource {
-    return this.#createRequest(path, headers, { method: 'GET' })
-  }
-
+  /** A POST of `body`, or a GET without it. */
   #createRequest(
     path: string,
-    more: Record<string, string> | Headers | undefined,
-    { headers, ...init }: RequestInit,
+    options: Pick<ReconnectOptions, 'headers'> = {},
+    body?: object,
   ): RequestSource {
     const { api, version, readHeaders, credentials } = this.#options
+    const init = body ? { method: 'POST', body: JSON.stringify(body) } : { method: 'GET' }
     return async () => {
-      const fixed = { ...(headers as Record<string, string>), 'x-ai-sdk': version }
-      const custom = Object.fromEntries(new Headers(more).entries())
-      return [
-        `${api}${path}`,
-        {
-          ...init,
-          ...(credentials && { credentials }),
-          headers: { ...(await readHeaders()), ...custom, ...fixed },
-        },
-      ]
+      const headers = {
+        ...(await readHeaders()),
+        ...Object.fromEntries(new Headers(options.headers).entries()),
+        ...(body && { 'content-type': 'application/json' }),
+        'x-ai-sdk': version,
+      }
+      return [`${api}${path}`, { ...init, ...(credentials && { credentials }), headers }]
     }
   }
 }
@@ -286,10 +259,7 @@ const toPath = (chatId: string): string => `/${encodeURIComponent(chatId)}`
 const toStreamPath = (chatId: string, of: string | undefined): string =>
   `${toPath(chatId)}/stream${of === undefined ? '' : `?of=${encodeURIComponent(of)}`}`
 
-/**
- * Finds the message to send, which is the last message, or the message whose calls are answered. An assistant message
- * is reduced to the calls of its last step.
- */
+/** The last message, or the one whose calls are answered, reduced to the calls of its last step. */
 function findSentMessage({ messages, trigger, messageId }: SendOptions): SentMessage | undefined {
   const named = trigger === 'submit-message' ? messages.find(({ id }) => id === messageId) : undefined
   const message = named ?? messages.at(-1)
@@ -389,9 +359,8 @@ async function readInTime(
 type InputChunk = Extract<UIMessageChunk, { type: 'tool-input-available' }>
 
 /**
- * Passes on the chunks of a replayed answer so that `useChat` calls `onToolCall` only for calls without a result,
- * because the other calls would run twice. Sets `providerExecuted` on every call, and clears it for calls that have no
- * result when the answer rests. `requested` contains the calls that this page was already asked to execute.
+ * `useChat` calls `onToolCall` unless `providerExecuted` is set. It is cleared only for calls without a result when the
+ * answer rests, because others would run twice. `requested` has the calls that this page was already asked to execute.
  */
 async function* replayCalls(
   chunks: AsyncIterable<UIMessageChunk> | Iterable<UIMessageChunk>,
@@ -429,7 +398,6 @@ async function* replayCalls(
   }
 }
 
-/** Passes on the chunks of a new answer, and collects the calls that the page is asked to execute. */
 async function* noteCalls(
   chunks: AsyncIterable<UIMessageChunk>,
   requested: Set<string>,
@@ -440,18 +408,14 @@ async function* noteCalls(
   }
 }
 
-function hasWaitingCall({ parts }: UIMessage): boolean {
+function hasWaitingCall({ parts }: Pick<UIMessage, 'parts'>): boolean {
   return parts.some((part) => 'toolCallId' in part && part.state === 'input-available')
 }
 
-/** Converts a message back to the chunks of its stream. */
 function* toChunks({ id, metadata, parts }: UIMessage): Generator<UIMessageChunk> {
   yield { type: 'start', messageId: id, ...(metadata && { messageMetadata: metadata }) }
   for (const [at, part] of parts.entries()) yield* toPartChunks(part, `${id}.${at}`)
-  yield {
-    type: 'finish',
-    finishReason: hasWaitingCall({ id, role: 'assistant', parts }) ? 'tool-calls' : 'stop',
-  }
+  yield { type: 'finish', finishReason: hasWaitingCall({ parts }) ? 'tool-calls' : 'stop' }
 }
 
 function* toPartChunks(part: UIMessagePart, id: string): Generator<UIMessageChunk> {
@@ -484,14 +448,8 @@ function* toCallChunks(part: CallPart): Generator<UIMessageChunk> {
   const { toolCallId, input, title, type } = part
   const isDynamic = type === 'dynamic-tool'
   const toolName = isDynamic ? part.toolName : type.slice('tool-'.length)
-  yield {
-    type: 'tool-input-available',
-    toolCallId,
-    toolName,
-    input,
-    ...(isDynamic && { dynamic: true }),
-    ...(title !== undefined && { title }),
-  }
+  const marks = { ...(isDynamic && { dynamic: true }), ...(title !== undefined && { title }) }
+  yield { type: 'tool-input-available', toolCallId, toolName, input, ...marks }
   switch (part.state) {
     case 'approval-requested':
       yield { type: 'tool-approval-request', toolCallId, approvalId: part.approval.id }
