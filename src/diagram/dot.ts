@@ -49,7 +49,7 @@ export function toDot(chart: Chart, options: DotOptions = {}): string {
   const isBusy =
     [...inside.values()].flatMap(({ transitions }) => transitions).length > maxTransitionsWithLines
   const order = isNamed ? indexTransitions(chart) : undefined
-  const cards = new CardRenderer(look, counts, order)
+  const cards = createCards(look, counts, order)
 
   function drawNode(each: ChartState, depth: number, isRegion = false): string[] {
     if (each.states.length === 0)
@@ -127,7 +127,7 @@ export function toDot(chart: Chart, options: DotOptions = {}): string {
   }
 
   function getToneStyle(targets: readonly string[]): string {
-    const tone = targets.flatMap((id) => look.tones[id] ?? [])[0]
+    const [tone] = targets.flatMap((id) => look.tones[id] ?? [])
     return tone === undefined ? '' : `color="${toneColors[tone].line}"`
   }
 
@@ -186,29 +186,19 @@ function indexTransitions(chart: Chart): Map<string, number> {
 }
 
 /** Edges start at rows, so they need no labels. */
-class CardRenderer {
-  readonly #look: Look
-  readonly #counts: TransitionCounts | undefined
-  readonly #order: ReadonlyMap<string, number> | undefined
-
-  constructor(look: Look, counts?: TransitionCounts, order?: ReadonlyMap<string, number>) {
-    this.#look = look
-    this.#counts = counts
-    this.#order = order
+function createCards(look: Look, counts?: TransitionCounts, order?: ReadonlyMap<string, number>) {
+  function countColumns(state: ChartState): number {
+    return 2 + (hasEvents(state) ? 1 : 0) + (counts ? 1 : 0)
   }
 
-  #countColumns(state: ChartState): number {
-    return 2 + (hasEvents(state) ? 1 : 0) + (this.#counts ? 1 : 0)
-  }
-
-  drawAtomic(state: ChartState, isRegion = false): string {
-    if (state.type === 'history')
-      return drawPill(
-        `${toBold(state.history === 'deep' ? 'H*' : 'H')} ${escapeXml(state.key)}`,
-        palette.quiet,
-      )
-    const tone = state.type === 'final' ? toneColors[this.#look.tones[state.id] ?? 'neutral'] : undefined
-    const rows = this.#drawRows(state)
+  function drawAtomic(state: ChartState, isRegion = false): string {
+    if (state.type === 'history') {
+      const name = `${toBold(state.history === 'deep' ? 'H*' : 'H')} ${escapeXml(state.key)}`
+      const frame = { border: 1, style: 'rounded,dashed', color: palette.quiet }
+      return drawTable(frame, `<tr>${drawCell(toColored(palette.quiet, name))}</tr>`)
+    }
+    const tone = state.type === 'final' ? toneColors[look.tones[state.id] ?? 'neutral'] : undefined
+    const rows = drawRows(state)
     return drawTable(
       {
         border: tone ? 2 : 1,
@@ -216,57 +206,54 @@ class CardRenderer {
         color: tone?.line ?? palette.line,
         bgcolor: tone?.fill ?? palette.card,
       },
-      `${drawHead(state, { width: 46, colspan: this.#countColumns(state) })}${rows === '' ? '' : `<hr/>${rows}`}`,
+      `${drawHead(state, { width: 46, colspan: countColumns(state) })}${rows === '' ? '' : `<hr/>${rows}`}`,
     )
   }
 
-  drawHeading(state: ChartState, size: number): string {
+  function drawHeading(state: ChartState, size: number): string {
     const space = '<tr><td height="8"></td></tr>'
     return drawTable(
       { border: 0 },
-      `${drawHead(state, { width: 72, size, colspan: this.#countColumns(state) })}${this.#drawRows(state)}${space}`,
+      `${drawHead(state, { width: 72, size, colspan: countColumns(state) })}${drawRows(state)}${space}`,
     )
   }
 
-  #drawRows(state: ChartState): string {
-    return state.transitions.map((transition, index) => this.#drawRow(state, transition, index)).join('')
+  function drawRows(state: ChartState): string {
+    return state.transitions.map((transition, index) => drawRow(state, transition, index)).join('')
   }
 
-  #drawRow(state: ChartState, transition: ChartTransition, index: number): string {
+  function drawRow(state: ChartState, transition: ChartTransition, index: number): string {
     const { on, when, targets } = transition
-    const main = !this.#counts && isMainTransition(this.#look, transition)
-    const count = this.#counts?.get(transition.id) ?? 0
-    const place = this.#order?.get(transition.id)
+    const main = !counts && isMainTransition(look, transition)
+    const count = counts?.get(transition.id) ?? 0
+    const place = order?.get(transition.id)
     const fill = {
-      ...(this.#counts && count === 0 && { bgcolor: palette.missedFill }),
+      ...(counts && count === 0 && { bgcolor: palette.missedFill }),
+      // The index of the transition.
       ...(place !== undefined && { href: `#t${place}` }),
     }
     const guard = toColored(main ? palette.main : palette.text, escapeXml(`[${when}]`) + gap)
     const condition = when === null ? (on === '' ? 'always' : '') : when === 'else' ? 'else' : null
-    const to = targets.map((id) => this.#drawTarget(id, state, main)).join(' ')
+    const to = targets.map((id) => drawTarget(id, state, main)).join(' ')
+    const taken = count > 0 ? toColored(palette.covered, `${count}×`) : toColored(palette.missed, 'never')
     const cells = [
       // Each cell holds text of one kind, because only then do all cells of a row share a baseline.
       ...(hasEvents(state) ? [drawCell(toBold(escapeXml(on) + gap), fill)] : []),
       drawCell(condition === null ? guard : toColored(palette.quiet, condition + gap), fill),
       drawCell(to === '' ? toColored(palette.quiet, 'stays') : to, fill),
-      ...(this.#counts
-        ? [
-            drawCell(
-              count > 0 ? toColored(palette.covered, `${count}×`) : toColored(palette.missed, 'never'),
-              fill,
-            ),
-          ]
-        : []),
+      ...(counts ? [drawCell(taken, fill)] : []),
     ]
     return `<tr>${addPorts(cells, index).join('')}</tr>`
   }
 
-  #drawTarget(id: string, from: ChartState, main: boolean): string {
-    const tone = this.#look.tones[id]
+  function drawTarget(id: string, from: ChartState, main: boolean): string {
+    const tone = look.tones[id]
     const name = escapeXml(`→ ${toRelativeName(id, from)}`)
     const color = tone ? toneColors[tone].line : main ? palette.main : palette.text
     return toColored(color, main ? toBold(name + gap) : name)
   }
+
+  return { drawAtomic, drawHeading }
 }
 
 function rowPort(index: number, side: 'left' | 'right' = 'right'): string {
@@ -300,13 +287,6 @@ function drawHead(
 function toRelativeName(id: string, { id: from }: ChartState): string {
   const parent = from.slice(0, from.lastIndexOf('.') + 1)
   return parent !== '' && id.startsWith(parent) ? id.slice(parent.length) : id
-}
-
-function drawPill(content: string, color: string): string {
-  return drawTable(
-    { border: 1, style: 'rounded,dashed', color },
-    `<tr>${drawCell(toColored(color, content))}</tr>`,
-  )
 }
 
 /** Extra space, because some fonts are wider than the one Graphviz measures. */

@@ -67,9 +67,7 @@ export function layOutFlow(chart: Chart, look: Look, y: number): Flow {
   const { states: tops } = overview
   const first = tops.find(({ state }) => chart.root.initial.includes(state.id))
   if (!first) throw new Error('A machine without an initial state cannot be drawn as a flow.')
-  const lines = tops.flatMap(({ state, transitions: ways }) =>
-    ways.map((way): Line => ({ ...way, from: state.id })),
-  )
+  const lines = listLines(overview)
   const isEnd = (id: string): boolean => tops.some(({ state }) => state.id === id && state.type === 'final')
   const good = first.transitions.find(({ to, main }) => main && isEnd(to))
   const others = orderByNeighbours(
@@ -77,14 +75,13 @@ export function layOutFlow(chart: Chart, look: Look, y: number): Flow {
     lines,
   )
 
-  const contents = others.map(
-    (state): BlockContent => ({
-      state,
-      isDescribed: true,
-      colors: { fill: palette.areas[0], line: palette.line },
-      notes: collectNotes(state, overview, { room: 200, anywhereOnly: true }),
-    }),
-  )
+  const describe = (state: ChartState, room: number): BlockContent => ({
+    state,
+    isDescribed: true,
+    colors: { fill: palette.areas[0], line: palette.line },
+    notes: collectNotes(state, overview, { room, anywhereOnly: true }),
+  })
+  const contents = others.map((state) => describe(state, 200))
   const widths = contents.map((content) => measureBlockWidth(content, 200))
   const rowWidth = widths.reduce((sum, width) => sum + width, 0) + Math.max(0, widths.length - 1) * rowGap
   const inner = layOutHubContent(chart, look, first.state)
@@ -93,47 +90,37 @@ export function layOutFlow(chart: Chart, look: Look, y: number): Flow {
     rowWidth > 0 ? rowWidth - (widths.at(-1) ?? 0) + 120 : 0,
     300,
   )
-  const hubNotes = collectNotes(first.state, overview, { room: hubWidth - 2 * padding, anywhereOnly: true })
-  const hub = drawHub(first.state, inner, hubNotes, { x: margin, y: y + 26, width: hubWidth })
+  const hub = drawBlock(
+    { ...describe(first.state, hubWidth - 2 * padding), inside: inner },
+    { x: margin, y: y + 26, width: hubWidth },
+  )
 
-  const starts = widths.map(
-    (_, index) => margin + widths.slice(0, index).reduce((sum, width) => sum + width + rowGap, 0),
-  )
-  const centres = starts.map((x, index) => (x + Math.min(x + (widths[index] ?? 0), margin + hubWidth)) / 2)
-  const pairs = others.map(({ id }) =>
-    lines.filter(({ from, to }) => hasSameEnds({ from, to }, first.state.id, id)),
-  )
-  const measureRoom = (index: number): { left: number; right: number } => {
-    const x = centres[index] ?? 0
+  const centres = widths.map((width, index) => {
+    const x = widths.slice(0, index).reduce((sum, each) => sum + each + rowGap, margin)
+    return (x + Math.min(x + width, margin + hubWidth)) / 2
+  })
+  const links = centres.map((x, index) => {
     const [before, after] = [centres[index - 1], centres[index + 1]]
     return {
+      pair: lines.filter((line) => hasSameEnds(line, first.state.id, others[index]?.id ?? '')),
+      x,
       left: Math.min(170, before === undefined ? x - margin - 18 : (x - before) / 2 - 24),
       right: Math.min(170, after === undefined ? 170 : (after - x) / 2 - 24),
     }
-  }
-  const notes = pairs.flatMap((pair, index) =>
-    pair.map(
-      (line) =>
-        wrapWayLabels(
-          line,
-          line.from === first.state.id && pair.length > 1
-            ? measureRoom(index).left
-            : measureRoom(index).right,
-        ).length,
-    ),
+  })
+  const notes = links.flatMap(({ pair, left, right }) =>
+    pair.map((line) => {
+      const isLeft = line.from === first.state.id && pair.length > 1
+      return wrapWayLabels(line, isLeft ? left : right).length
+    }),
   )
   const rowY = hub.y + hub.height + Math.max(0, ...notes) * labelStep + 44
-  const rowLines = lines.filter(({ from, to }) =>
-    [from, to].every((id) => others.some((state) => state.id === id)),
-  )
-  const row = drawRow(contents, widths, rowLines, { x: margin, y: rowY })
+  const row = drawRow(contents, widths, lines, { x: margin, y: rowY })
 
   const svg = [
-    ...pairs.flatMap((pair, index) => {
-      const below = row.blocks[index]
-      return below
-        ? drawUprightLines(hub, below, pair, { x: centres[index] ?? 0, ...measureRoom(index) })
-        : []
+    ...row.blocks.flatMap((below, index) => {
+      const link = links[index]
+      return link ? drawUprightLines(hub, below, link.pair, link) : []
     }),
     ...row.svg,
     ...hub.svg,
@@ -153,11 +140,8 @@ export function layOutFlow(chart: Chart, look: Look, y: number): Flow {
     const end = drawBlock(content, { x, y: endY, width: ends.width, height: needed[index] ?? 0 })
     if (good && content.state.id === good.to) {
       const at = endY + 22
-      const points = [
-        [hub.x + hub.width, at],
-        [x, at],
-      ] as const
-      svg.push(...drawLine({ ...good, from: hub.id }, points, []))
+      const start = [hub.x + hub.width, at] as const
+      svg.push(...drawLine({ ...good, from: hub.id }, [start, [x, at]], []))
     }
     svg.push(...end.svg)
     endY += (needed[index] ?? 0) + gap
@@ -190,18 +174,24 @@ function listEnds(
   return { contents, width }
 }
 
+function listLines({ states }: Overview): Line[] {
+  return states.flatMap(({ state, transitions }) => transitions.map((way) => ({ ...way, from: state.id })))
+}
+
 function hasSameEnds({ from, to }: { from: string; to: string }, a: string, b: string): boolean {
   return (from === a && to === b) || (from === b && to === a)
 }
 
 /** Orders states so that most transitions connect neighbors. Ties keep document order. */
 function orderByNeighbours(states: readonly ChartState[], lines: readonly Line[]): ChartState[] {
-  const strays = (order: readonly ChartState[]): number =>
-    lines.filter(({ from, to }) => {
-      const [a, b] = [order.findIndex(({ id }) => id === from), order.findIndex(({ id }) => id === to)]
-      return a !== -1 && b !== -1 && Math.abs(a - b) > 1
-    }).length
+  const strays = (order: readonly ChartState[]): number => lines.filter((line) => isFar(order, line)).length
   return listPermutations(states).reduce((best, order) => (strays(order) < strays(best) ? order : best))
+}
+
+/** Whether a line connects two states of a row that are not neighbors. */
+function isFar(row: readonly ChartState[], { from, to }: Line): boolean {
+  const [a, b] = [row.findIndex(({ id }) => id === from), row.findIndex(({ id }) => id === to)]
+  return a !== -1 && b !== -1 && Math.abs(a - b) > 1
 }
 
 function listPermutations<T>(items: readonly T[]): T[][] {
@@ -250,10 +240,7 @@ function drawRow(
   const states = contents.map(({ state }) => state)
   const findPair = (index: number): Line[] =>
     lines.filter((line) => hasSameEnds(line, states[index]?.id ?? '', states[index + 1]?.id ?? ''))
-  const far = lines.filter(({ from, to }) => {
-    const [a, b] = [states.findIndex(({ id }) => id === from), states.findIndex(({ id }) => id === to)]
-    return Math.abs(a - b) > 1
-  })
+  const far = lines.filter((line) => isFar(states, line))
   const heights = contents.map(
     (content, index) => drawBlock(content, { x: 0, y: 0, width: widths[index] ?? 0 }).height,
   )
@@ -286,13 +273,13 @@ function drawRow(
   }
 }
 
-interface HubContent {
+interface Inside {
   width: number
   height: number
-  draw(x: number, y: number, width: number): string[]
+  draw(x: number, y: number, room: number): string[]
 }
 
-function layOutHubContent(chart: Chart, look: Look, state: ChartState): HubContent {
+function layOutHubContent(chart: Chart, look: Look, state: ChartState): Inside {
   const regions = state.states.filter(({ type }) => type !== 'history')
   if (regions.length === 0) return { width: 0, height: 0, draw: () => [] }
   if (regions.every(({ states }) => states.length === 0)) {
@@ -311,12 +298,7 @@ function layOutHubContent(chart: Chart, look: Look, state: ChartState): HubConte
         ),
     }
   }
-  const names = new Set(regions.map(({ id }) => id))
-  const lines = toOverview(chart, look, state.id).states.flatMap((top) =>
-    top.transitions
-      .filter(({ to }) => names.has(to) && names.has(top.state.id))
-      .map((way): Line => ({ ...way, from: top.state.id })),
-  )
+  const lines = listLines(toOverview(chart, look, state.id))
   const contents = regions.map(
     (region): BlockContent => ({
       state: region,
@@ -328,29 +310,6 @@ function layOutHubContent(chart: Chart, look: Look, state: ChartState): HubConte
   const draw = (x: number, y: number): Row => drawRow(contents, widths, lines, { x, y })
   const { width, bottom } = draw(0, 0)
   return { width, height: bottom, draw: (x, y, room) => draw(x + Math.max(0, (room - width) / 2), y).svg }
-}
-
-function drawHub(
-  state: ChartState,
-  inside: HubContent,
-  notes: readonly Note[],
-  { x, y, width }: { x: number; y: number; width: number },
-): Block {
-  const room = width - 2 * padding
-  const words = wrapWords(state.description, room, fontSizes.words)
-  const toldAt = 26 + words.length * 17
-  const top = toldAt + measureNotesHeight(notes) + 14
-  const height = top + (inside.height > 0 ? inside.height + padding : 0)
-  const parts = [
-    `<rect x="${x}" y="${y}" width="${width}" height="${height}" rx="12" fill="${palette.areas[0]}" stroke="${palette.line}" stroke-width="1.4"/>`,
-    drawLabel(state.key, x + padding, y + 24, { size: fontSizes.name, bold: true, width: room }),
-    ...words.map((each, index) =>
-      drawLabel(each, x + padding, y + 43 + index * 17, { color: palette.quiet, width: room }),
-    ),
-    ...drawNotes(notes, { x: x + padding, y: y + toldAt, room }),
-    ...inside.draw(x + padding, y + top, room),
-  ]
-  return { id: state.id, x, y, width, height, svg: drawStateGroup(state, `state ${state.type}`, parts) }
 }
 
 interface Block extends Box {
@@ -375,7 +334,10 @@ interface BlockContent {
   /** Shows the description in the box instead of only in the tooltip. */
   isDescribed: boolean
   colors: { fill: string; line: string }
+  /** Incoming transitions as text. */
   notes?: readonly Note[]
+  /** Defaults to one chip per innermost state. */
+  inside?: Inside
 }
 
 interface Note {
@@ -387,12 +349,8 @@ interface Note {
 }
 
 function measureBlockWidth({ state }: BlockContent, least: number): number {
-  const chips = state.states.length === 0 ? [] : listInnermostStates(state)
-  const needed = [
-    measureText(state.key, fontSizes.name, true),
-    ...chips.map(({ key }) => measureText(key, chipSize) + 20),
-  ]
-  return Math.ceil(Math.min(420, Math.max(least, ...needed.map((width) => width + 2 * padding))))
+  const needed = Math.max(measureText(state.key, fontSizes.name, true), stackChips(state).width)
+  return Math.ceil(Math.min(420, Math.max(least, needed + 2 * padding)))
 }
 
 function measureHeadHeight({ state, isDescribed, notes = [] }: BlockContent, width: number): number {
@@ -408,10 +366,9 @@ function drawBlock(
 ): Block {
   const { state, isDescribed, colors, notes = [] } = content
   const room = width - 2 * padding
-  const chips = state.states.length === 0 ? [] : listInnermostStates(state)
+  const { inside = stackChips(state) } = content
   const head = measureHeadHeight(content, width)
-  const needed = head + (chips.length > 0 ? 4 + chips.length * chipStep + padding - 5 : 6)
-  const full = height ?? needed
+  const full = height ?? head + (inside.height > 0 ? 4 + inside.height + padding : 6)
   let line = y + 22
   const parts = [drawLabel(state.key, x + padding, line, { size: fontSizes.name, bold: true, width: room })]
   const say = (words: string, color: string): void => {
@@ -431,10 +388,18 @@ function drawBlock(
     svg: drawStateGroup(state, `state ${state.type}`, [
       `<rect x="${x}" y="${y}" width="${width}" height="${full}" rx="10" fill="${colors.fill}" stroke="${colors.line}" stroke-width="1.4"/>`,
       ...parts,
-      ...chips.flatMap((chip, index) =>
-        drawChip(chip, { x: x + padding, y: y + head + 4 + index * chipStep, width: room }),
-      ),
+      ...inside.draw(x + padding, y + head + 4, room),
     ]),
+  }
+}
+
+function stackChips(state: ChartState): Inside {
+  const chips = state.states.length === 0 ? [] : listInnermostStates(state)
+  return {
+    width: Math.max(0, ...chips.map(({ key }) => measureText(key, chipSize) + 20)),
+    height: Math.max(0, chips.length * chipStep - 5),
+    draw: (x, y, width) =>
+      chips.flatMap((chip, index) => drawChip(chip, { x, y: y + index * chipStep, width })),
   }
 }
 
