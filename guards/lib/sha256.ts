@@ -35,27 +35,13 @@ export function portableSha256(text: string): string {
 }
 
 function stir(hash: Int32Array, w: Int32Array): void {
-  let a = of(hash, 0)
-  let b = of(hash, 1)
-  let c = of(hash, 2)
-  let d = of(hash, 3)
-  let e = of(hash, 4)
-  let f = of(hash, 5)
-  let g = of(hash, 6)
-  let h = of(hash, 7)
+  let [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = hash
   for (let t = 0; t < 64; t += 1) {
     const s1 = rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25)
     const t1 = (h + s1 + ((e & f) ^ (~e & g)) + of(constants, t) + of(w, t)) | 0
     const s0 = rotated(a, 2) ^ rotated(a, 13) ^ rotated(a, 22)
     const t2 = (s0 + ((a & b) ^ (a & c) ^ (b & c))) | 0
-    h = g
-    g = f
-    f = e
-    e = (d + t1) | 0
-    d = c
-    c = b
-    b = a
-    a = (t1 + t2) | 0
+    ;[h, g, f, e, d, c, b, a] = [g, f, e, (d + t1) | 0, c, b, a, (t1 + t2) | 0]
   }
   for (const [i, word] of [a, b, c, d, e, f, g, h].entries()) hash[i] = of(hash, i) + word
 }

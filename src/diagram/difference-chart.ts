@@ -29,11 +29,8 @@ export interface DrawnDifferences {
  * await writeFile('difference.svg', await toSvg(chart, { look }))
  */
 export function toDifferenceChart(differences: readonly ComparedWays[]): DrawnDifferences {
-  expectArgument(
-    'toDifferenceChart(differences)',
-    differences,
-    listRule('a list of differences: diffMachines(…).differences'),
-  )
+  const rule = listRule('a list of differences: diffMachines(…).differences')
+  expectArgument('toDifferenceChart(differences)', differences, rule)
   const states = new Map<string, ChartState>()
   const mainPath: [string, string, string][] = []
 
@@ -61,10 +58,7 @@ export function toDifferenceChart(differences: readonly ComparedWays[]): DrawnDi
       draw(at, to, label)
       at = to
     }
-    for (const [side, way] of [
-      ['before', before],
-      ['after', after],
-    ] as const) {
+    for (const [side, way] of Object.entries({ before, after })) {
       const last = way.steps.at(-1)
       if (!last) continue
       const on = `${side}: ${last.label}`
@@ -80,16 +74,6 @@ export function toDifferenceChart(differences: readonly ComparedWays[]): DrawnDi
 }
 
 function createState(id: string, type: ChartState['type']): ChartState {
-  return {
-    id,
-    key: id,
-    type,
-    description: '',
-    entry: [],
-    exit: [],
-    invokes: [],
-    initial: [],
-    states: [],
-    transitions: [],
-  }
+  const own = { id, key: id, type, description: '' }
+  return { ...own, entry: [], exit: [], invokes: [], initial: [], states: [], transitions: [] }
 }

@@ -1,4 +1,5 @@
 import { optionsRule, expectArgument, objectRule } from '../core/base/values.js'
+import { defined } from '../../guards/lib/json.js'
 import { truncate } from '../../guards/lib/cut.js'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import type { AgentContext, Features } from '../../machines/agent/context.js'
@@ -20,9 +21,14 @@ function withholding(): <Event extends object>(event: Event) => Event {
   return (event) => {
     const { rootId, sessionId, event: happened, snapshot } = event as Inspected
     const agent = agentIn(snapshot)
-    if (agent !== null) known.set(rootId, anyOf(known.get(rootId), agent.features))
+    if (agent !== null) {
+      const before = known.get(rootId)
+      const all = { ...agent.features }
+      for (const name of shieldNames) all[name] ||= before?.[name] === true
+      known.set(rootId, all)
+    }
     const features = known.get(rootId)
-    if (features === undefined || !Object.values(looksOf(features)).includes(true)) return event
+    if (!features || !shieldNames.some((name) => features[name])) return event
     // The actors of a call reveal the call's result.
     const isHidden = features.resultShields && sessionId !== rootId
     return {
@@ -42,32 +48,16 @@ function agentIn(snapshot: unknown): AgentContext | null {
   return isAgent ? (context as AgentContext) : null
 }
 
-function looksOf({ inputShields, outputShields, callShields, resultShields }: Features): Partial<Features> {
-  return { inputShields, outputShields, callShields, resultShields }
-}
-
-function anyOf(one: Features | undefined, other: Features): Features {
-  const both = { ...other }
-  for (const name of Object.keys(other) as (keyof Features)[])
-    both[name] = other[name] || one?.[name] === true
-  return both
-}
+const shieldNames = ['inputShields', 'outputShields', 'callShields', 'resultShields'] as const
 
 function shownSnapshot(snapshot: unknown, agent: AgentContext | null, isHidden: boolean): unknown {
-  const {
-    context: _context,
-    output,
-    error,
-    children: _children,
-    ...rest
-  } = (snapshot ?? {}) as Record<string, unknown>
+  const whole = (snapshot ?? {}) as Record<string, unknown>
+  const { context: _context, output, error, children: _children, ...rest } = whole
   if (agent !== null && !isHidden) return { ...rest, context: maskContext(agent) }
-  return {
-    ...rest,
-    ...(output !== undefined && { output: withheld }),
-    ...(error !== undefined && { error: withheld }),
-  }
+  return { ...rest, ...defined({ output: hide(output), error: hide(error) }) }
 }
+
+const hide = (value: unknown) => (value === undefined ? undefined : withheld)
 
 function shownEvent(happened: unknown, features: Features, isHidden: boolean): unknown {
   const event = happened as AgentMachineEvent

@@ -68,11 +68,8 @@ const emptyTranscript: Transcript = { state: 'RUNNING', reason: null, items: [],
  * })
  */
 export function foldTranscript(before: Transcript = emptyTranscript, event: AgentEvent): Transcript {
-  expectArgument(
-    'foldTranscript(before)',
-    before,
-    objectRule(['items'], 'the transcript so far, or undefined'),
-  )
+  const beforeRule = objectRule(['items'], 'the transcript so far, or undefined')
+  expectArgument('foldTranscript(before)', before, beforeRule)
   expectArgument('foldTranscript(before, event)', event, objectRule(['type'], 'an event of a run'))
   switch (event.type) {
     case 'state_changed': {

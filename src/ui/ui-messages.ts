@@ -60,32 +60,24 @@ export function toUIMessages(
     ends?: readonly TurnEnd[]
   } = {},
 ): UIMessage[] {
-  expectArgument(
-    'toUIMessages(messages)',
-    messages,
-    listRule('a list of messages, such as (await run.result).messages'),
-  )
-  expectArgument(
-    'toUIMessages(messages, pending)',
-    pending,
-    listRule('a list of calls, such as result.pending'),
-  )
+  const messagesRule = listRule('a list of messages, such as (await run.result).messages')
+  const pendingRule = listRule('a list of calls, such as result.pending')
+  expectArgument('toUIMessages(messages)', messages, messagesRule)
+  expectArgument('toUIMessages(messages, pending)', pending, pendingRule)
   expectArgument('toUIMessages(messages, pending, options)', options, optionsRule)
   const { protocol = 'v7', approved = [], points = [], ends = [] } = options
   const shown: UIMessage[] = []
   const endById = new Map(ends.map((end) => [end.messageId, end]))
   let answerId: string | null = null
   let openingId = ''
-  const answer = (message: Pick<Message, 'id'>): UIMessage => {
-    const last = shown.at(-1)
-    if (last?.role === 'assistant') return last
-    const started: UIMessage = { id: answerId ?? toAnswerId(message), role: 'assistant', parts: [] }
-    shown.push(started)
-    return started
+  const getParts = (message: Pick<Message, 'id'>): UIMessagePart[] => {
+    if (shown.at(-1)?.role !== 'assistant')
+      shown.push({ id: answerId ?? toAnswerId(message), role: 'assistant', parts: [] })
+    return shown.at(-1)?.parts ?? []
   }
   const addEnd = (): void => {
     const end = endById.get(openingId)
-    if (end) answer({ id: openingId }).parts.push(toEndPart(end))
+    if (end) getParts({ id: openingId }).push(toEndPart(end))
   }
   const pointByIndex = new Map(points.map((point) => [point.at, point]))
   let point: BranchPoint | undefined
@@ -93,19 +85,15 @@ export function toUIMessages(
     // The point of a hidden message moves to the next visible one.
     point = pointByIndex.get(i) ?? point
     if (message.role === 'system' || (message.internal && message.role !== 'tool')) continue
-    if (message.role === 'assistant') addAnswer(answer(message).parts, message)
-    else if (message.role === 'tool') addResult(answer(message).parts, message)
-    else if (isSteering(message)) {
-      answer(message).parts.push(toSteeringPart(message, protocol))
-    } else {
+    if (message.role === 'assistant') addAnswer(getParts(message), message)
+    else if (message.role === 'tool') addResult(getParts(message), message)
+    else if (isSteering(message)) getParts(message).push(toSteeringPart(message, protocol))
+    else {
       addEnd()
       openingId = message.id
       answerId = toAnswerId(message)
-      shown.push({
-        id: findClientId(message) ?? message.id,
-        role: 'user',
-        parts: toUserParts(message.content),
-      })
+      const parts = toUserParts(message.content)
+      shown.push({ id: findClientId(message) ?? message.id, role: 'user', parts })
     }
     if (point) shown.at(-1)?.parts.push(toBranchesPart(point))
     point = undefined
@@ -167,12 +155,9 @@ function addRequest(parts: UIMessagePart[], call: PendingCall): void {
     parts.push({ type: 'dynamic-tool', state: 'input-available', ...toElicitationPart(call) })
   if (call.needs !== 'approval') return
   const { callId: toolCallId, name, arguments: text, path } = call
-  const request = {
-    toolCallId,
-    input: parseArguments(text).input,
-    state: 'approval-requested' as const,
-    approval: { id: toApprovalId(call) },
-  }
+  const state = 'approval-requested' as const
+  const approval = { id: toApprovalId(call) }
+  const request = { toolCallId, input: parseArguments(text).input, state, approval }
   const [at] = findCall(parts, toolCallId)
   if (path) parts.push({ type: 'dynamic-tool', toolName: name, title: getCallTitle(call), ...request })
   else if (at >= 0) parts[at] = { type: `tool-${name}`, ...request }
@@ -273,11 +258,11 @@ function parseMediaType(url: string): string | undefined {
   return /^data:([^;,]+)[;,]/.exec(url)?.[1]
 }
 
-export function toUserParts(
-  content: string | readonly ContentPart[],
-): ({ type: 'text'; text: string } | FilePart)[] {
+type UserPart = { type: 'text'; text: string } | FilePart
+
+function toUserParts(content: string | readonly ContentPart[]): UserPart[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
-  return content.flatMap((part): ({ type: 'text'; text: string } | FilePart)[] =>
+  return content.flatMap((part): UserPart[] =>
     part.type === 'text' ? [{ type: 'text', text: part.text }] : toFileParts([part]),
   )
 }

@@ -1,8 +1,8 @@
 import { defined } from '../../../guards/lib/json.js'
 import type { Emit } from '../announcements.js'
 import type { AgentContext, GuardrailVerdict } from '../context.js'
-import type { BatchCall, ToolResult } from '../batch-calls.js'
-import { closeCall, closeOpenCalls, withInternalMessage } from './update-transcript.js'
+import type { BatchCall } from '../batch-calls.js'
+import { closeCall, closeOpenCalls, toResult, withInternalMessage } from './update-transcript.js'
 import { resetGuard } from '../../../guards/state.js'
 import { toAction } from '../update-action.js'
 import { getEventTime } from '../machine-events.js'
@@ -39,7 +39,7 @@ function blockCalls(
   now: number,
   emit: Emit,
 ): BatchCall[] {
-  const result: ToolResult = { status: 'blocked', content: message, durationMs: 0, refusedBy: guard }
+  const result = { ...toResult('blocked', message), refusedBy: guard }
   return calls.map((call) =>
     call.result === undefined && !call.unloaded && refuses(call) ? closeCall(call, result, now, emit) : call,
   )

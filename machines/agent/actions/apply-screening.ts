@@ -19,7 +19,7 @@ import {
   withheldInput,
 } from '../screening.js'
 import { listUnclearedCalls, listUnclearedInput, maskMessage, withholdMessage } from '../mask-uncleared.js'
-import { closeCall, joinPieces, withOwnAnswer } from './update-transcript.js'
+import { closeCall, joinPieces, toResult, withOwnAnswer } from './update-transcript.js'
 import { emitAfterScreening, withCurrentCalls } from './emit-after-screening.js'
 
 export const applyInputScreening = toAction((context, event, emit) => {
@@ -141,8 +141,7 @@ export const applyCallScreening = toAction((context, event, emit) => {
     if (screening.action !== 'block') return decideAgain(looked, screening, context, getEventTime(event))
     const why = screening.message ?? refusedCallText
     const content = call.edited ? `${refusedEditText}: ${why}` : why
-    const result = { status: 'blocked' as const, content, durationMs: 0 }
-    return { ...looked, result, settledAt: getEventTime(event) }
+    return { ...looked, result: toResult('blocked', content), settledAt: getEventTime(event) }
   })
   const caller = context.messages[context.batchAt]
   const known = checked.map(({ unscreenedArguments: _unchecked, ...call }) =>
@@ -179,12 +178,7 @@ function decideAgain(
   return { ...open, needs: 'approval', ...(call.needs === 'client' && { client: true as const }) }
 }
 
-const missingDecision = {
-  policy: 'policy',
-  decision: 'deny' as const,
-  rule: 'policy_error',
-  failed: true as const,
-}
+const missingDecision = { policy: 'policy', decision: 'deny', rule: 'policy_error', failed: true } as const
 
 /** Turns the redaction of a hosted call into a block, because the provider runs hosted calls unchanged. */
 function blockHostedRedaction({ hosted }: BatchCall, screening: CallScreening): CallScreening {
@@ -217,14 +211,8 @@ function isJson(text: string): boolean {
 /** Shields fail closed, so a call without a screening is refused. */
 function createScreeningLookup(output: unknown): (call: BatchCall) => CallScreening {
   const known = new Map((toList(output) as readonly CallScreening[]).map((one) => [one.callId, one]))
-  return ({ id }) =>
-    known.get(id) ?? {
-      callId: id,
-      action: 'block',
-      message: 'No shield has checked this call.',
-      content: '',
-      findings: [],
-    }
+  const message = 'No shield has checked this call.'
+  return ({ id }) => known.get(id) ?? { callId: id, action: 'block', message, content: '', findings: [] }
 }
 
 const refusedCallText = "A shield refused this call's arguments."
@@ -246,18 +234,15 @@ export const applyResultScreening = toAction((context, event, emit) => {
       return closeCall(known, isKept ? { ...words, media } : words, now, emit)
     }
     const { durationMs, status } = result
-    if (status === 'rejected') return closeCall(known, { ...rejectedWithoutReason, durationMs }, now, emit)
-    const content = screening.message ?? "A shield withheld this call's result."
-    return closeCall(known, { status: 'blocked', content, durationMs }, now, emit)
+    // A blocked rejection reason is dropped, but the call stays rejected.
+    const blocked =
+      status === 'rejected'
+        ? toResult(status, 'Rejected by the user, for a reason that a shield withheld.')
+        : toResult('blocked', screening.message ?? "A shield withheld this call's result.")
+    return closeCall(known, { ...blocked, durationMs }, now, emit)
   })
   return { calls }
 })
-
-/** A blocked rejection reason is dropped, but the call stays rejected. */
-const rejectedWithoutReason = {
-  status: 'rejected' as const,
-  content: 'Rejected by the user, for a reason that a shield withheld.',
-}
 
 function emitFindings(
   { findings }: Pick<Screening, 'findings'>,

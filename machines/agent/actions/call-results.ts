@@ -28,7 +28,7 @@ import {
   findOwnApproval,
   withoutApproval,
 } from '../questions.js'
-import { type BatchCall, isRunnable } from '../batch-calls.js'
+import { type BatchCall, isRunnable, type ToolResult } from '../batch-calls.js'
 import { rejectionPrefix } from '../screening.js'
 import { spendForChild } from './spend-usage.js'
 import {
@@ -37,6 +37,7 @@ import {
   closeOpenCalls,
   receiveResult,
   settleCall,
+  toResult,
   formatNotExecuted,
   maskUnclearedResults,
   applySkillChanges,
@@ -205,7 +206,7 @@ export const approve = toAction((context, event, emit) => {
   const isRefused = call.hosted && edited !== undefined && edited !== call.arguments
   announceOutcome(context, call, isRefused ? 'rejected' : 'approved', event, emit, event.grant?.id)
   if (isRefused) {
-    const result = { status: 'rejected' as const, content: hostedEditRejection, durationMs: 0 }
+    const result = toResult('rejected', 'Rejected by the user, who wants different arguments.')
     return { calls: settleCall(context.calls, event.callId, result, getEventTime(event), emit) }
   }
   // Records of uncleared content are marked `withheld`.
@@ -230,8 +231,6 @@ export const approve = toAction((context, event, emit) => {
     ...(given && { grants: addGrant(context, given, getEventTime(event)) }),
   }
 })
-
-const hostedEditRejection = 'Rejected by the user, who wants different arguments.'
 
 /** Emits the outcome of a question. Reasons that shields have not cleared are omitted. */
 function announceOutcome(
@@ -264,8 +263,7 @@ export const reject = toAction((context, event, emit) => {
   if (answered) return { calls: answered }
   const call = context.calls.find(({ id }) => id === event.callId)
   if (call) announceOutcome(context, call, 'rejected', event, emit)
-  const content = why === '' ? 'Rejected by the user.' : `${rejectionPrefix}${why}`
-  const result = { status: 'rejected' as const, content, durationMs: 0 }
+  const result = toResult('rejected', why === '' ? 'Rejected by the user.' : `${rejectionPrefix}${why}`)
   // The model reads the reason, so shields screen it.
   if (event.withheld)
     return { calls: addUnclearedResult(context.calls, event.callId, result, getEventTime(event)) }
@@ -283,9 +281,9 @@ export const acceptOutput = toAction((context, event, emit) => {
   }
   const answered = withAnswer(context.calls, callId, answer)
   if (answered) return { calls: answered }
-  const result = isError
-    ? { status: 'error' as const, errorKind: 'failed' as const, content, durationMs: 0 }
-    : { status: 'ok' as const, content, durationMs: 0, ...defined({ media }) }
+  const result: ToolResult = isError
+    ? { ...toResult('error', content), errorKind: 'failed' }
+    : { ...toResult('ok', content), ...defined({ media }) }
   return { calls: receiveResult(context, callId, result, getEventTime(event), emit) }
 })
 

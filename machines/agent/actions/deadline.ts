@@ -3,33 +3,17 @@ import type { deadline } from '../missing-actors.js'
 import type { AgentContext } from '../context.js'
 import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
 
-type Enqueue = Parameters<
-  typeof enqueueActions<
-    AgentContext,
-    AgentMachineEvent,
-    undefined,
-    AgentMachineEvent,
-    DeadlineActor,
-    never,
-    never,
-    never,
-    never
-  >
->[0]
-type DeadlineActor = { src: 'deadline'; logic: typeof deadline; id: string | undefined }
-
-const clockAction = (collect: Enqueue) =>
-  enqueueActions<
-    AgentContext,
-    AgentMachineEvent,
-    undefined,
-    AgentMachineEvent,
-    DeadlineActor,
-    never,
-    never,
-    never,
-    never
-  >(collect)
+const clockAction = enqueueActions<
+  AgentContext,
+  AgentMachineEvent,
+  undefined,
+  AgentMachineEvent,
+  { src: 'deadline'; logic: typeof deadline; id: string | undefined },
+  never,
+  never,
+  never,
+  never
+>
 
 export const startDeadline = clockAction(({ context, enqueue }) => {
   if (context.deadline === null) return

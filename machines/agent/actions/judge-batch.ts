@@ -6,12 +6,12 @@ import { toAction } from '../update-action.js'
 import type { Emit } from '../announcements.js'
 import { createDenial, isDenied } from '../approvals.js'
 import { toCallFact, toResultFact } from '../call-facts.js'
-import type { AgentContext } from '../context.js'
+import { type AgentContext, patchContext } from '../context.js'
 import { getEventTime } from '../machine-events.js'
 import type { BatchCall, ToolResult } from '../batch-calls.js'
 import { applyFindings } from './apply-findings.js'
 import type { ActiveSkill } from '../skills.js'
-import { closeCall } from './update-transcript.js'
+import { closeCall, toResult } from './update-transcript.js'
 import {
   type CallCap,
   type CallCaps,
@@ -21,24 +21,26 @@ import {
 } from '../../../guards/call-caps.js'
 import type { Reason } from '../run-result.js'
 
+type CallsPatch = Pick<AgentContext, 'calls'> & Partial<Pick<AgentContext, 'callCounts'>>
+
 /** Skills refuse disallowed tools, caps refuse excess calls, and guards check the remaining calls. */
 export const judgeCalls = toAction((context, event, emit) => {
   const now = getEventTime(event)
-  const decided = denyCalls(context, now, emit)
-  const narrowed = narrowCalls(decided ? { ...context, ...decided } : context, now, emit) ?? decided
-  const allowed = narrowed ? { ...context, ...narrowed } : context
-  const capped = capCalls(allowed, now, emit) ?? narrowed
+  const checked = [denyCalls, narrowCalls, capCalls].reduce((before, check) => {
+    const patch = check(before, now, emit)
+    return patch ? patchContext(before, patch) : before
+  }, context)
+  const { callCounts } = checked
   const { guardrails } = context.config
-  if (!isWatching(guardrails)) return capped
-  const calls = (capped ?? context).calls.map((call) =>
+  if (!isWatching(guardrails)) return { callCounts, calls: checked.calls }
+  const calls = checked.calls.map((call) =>
     call.unloaded ? call : extendObject(call, { fact: toCallFact(context.tools, call, guardrails) }),
   )
   // Guards ignore calls that only load a tool.
   const facts = calls.flatMap(({ fact, unloaded }) => (fact && !unloaded ? [fact] : []))
-  if (facts.length === 0) return capped
+  if (facts.length === 0) return { callCounts, calls: checked.calls }
   const fact = createCallsFact(facts, guardrails)
-  const judged = observeFact({ ...context, calls }, fact, now, emit)
-  return capped ? { ...capped, ...judged } : judged
+  return { callCounts, ...observeFact({ ...context, calls }, fact, now, emit) }
 })
 
 export const judgeResults = toAction((context, event, emit) => {
@@ -63,11 +65,9 @@ function observeFact(
 ): Pick<AgentContext, 'calls' | 'guardrails' | 'nudges' | 'verdict'> {
   const config = context.config.guardrails
   const guardrails = observeAll(context.guardrails, fact, config)
-  const findings = collectFindings(guardrails, config).map((finding) => ({
-    ...finding,
-    refuses: createRefusalTest(finding),
-  }))
-  return { guardrails, ...applyFindings(context, findings, now, emit) }
+  const findings = collectFindings(guardrails, config)
+  const applied = findings.map((finding) => ({ ...finding, refuses: createRefusalTest(finding) }))
+  return { guardrails, ...applyFindings(context, applied, now, emit) }
 }
 
 /** Returns a predicate for the calls that a finding refuses. The predicate is stateful, so pass the calls in order. */
@@ -85,14 +85,12 @@ export function createRefusalTest(finding: Finding): (call: Pick<BatchCall, 'fac
   }
 }
 
-function denyCalls(context: AgentContext, now: number, emit: Emit): Pick<AgentContext, 'calls'> | undefined {
+function denyCalls(context: AgentContext, now: number, emit: Emit): CallsPatch | undefined {
   if (context.calls.every(({ decisions }) => decisions === undefined)) return undefined
   for (const call of context.calls) announceDecisions(call, emit)
-  return {
-    calls: context.calls.map((call) =>
-      isDenied(call) ? closeCall(call, createDenial(call), now, emit) : call,
-    ),
-  }
+  const deny = (call: BatchCall): BatchCall =>
+    isDenied(call) ? closeCall(call, createDenial(call), now, emit) : call
+  return { calls: context.calls.map(deny) }
 }
 
 /** Reasons can repeat arguments, so they are omitted until shields have cleared the arguments. */
@@ -104,11 +102,7 @@ export function announceDecisions(call: BatchCall, emit: Emit): void {
 }
 
 /** Also refuses all handoffs except the first. */
-function narrowCalls(
-  context: AgentContext,
-  now: number,
-  emit: Emit,
-): Pick<AgentContext, 'calls'> | undefined {
+function narrowCalls(context: AgentContext, now: number, emit: Emit): CallsPatch | undefined {
   const planned = context.plan?.step === context.steps ? context.plan.tools : undefined
   const handoff = findFirstHandoff(context)
   if (context.skills.length === 0 && planned === undefined && handoff === undefined) return undefined
@@ -123,11 +117,7 @@ function narrowCalls(
   return calls.every((call, i) => call === context.calls[i]) ? undefined : { calls }
 }
 
-const leftOut: ToolResult = {
-  status: 'blocked',
-  content: 'Not executed: this step may not call this tool.',
-  durationMs: 0,
-}
+const leftOut = toResult('blocked', 'Not executed: this step may not call this tool.')
 
 /** The first handoff if the answer contains several, otherwise undefined. */
 function findFirstHandoff(context: AgentContext): BatchCall | undefined {
@@ -140,12 +130,10 @@ function isHandoff({ tools }: AgentContext, { name }: BatchCall): boolean {
   return Object.hasOwn(tools, name) && tools[name]?.handoff === true
 }
 
-const handedOver: ToolResult = {
-  status: 'blocked',
-  content:
-    'Not executed: an earlier call of this answer already hands the conversation over, and each answer can do so only once.',
-  durationMs: 0,
-}
+const handedOver = toResult(
+  'blocked',
+  'Not executed: an earlier call of this answer already hands the conversation over, and each answer can do so only once.',
+)
 
 function findForbiddingSkill({ skills, tools }: AgentContext, name: string): ActiveSkill | undefined {
   if (Object.hasOwn(tools, name) && tools[name]?.skill) return undefined
@@ -156,8 +144,7 @@ function createRefusal({ tools }: AgentContext, { name, allowedTools = [] }: Act
   const allowed = allowedTools.length === 0 ? 'no tools' : `only ${allowedTools.join(', ')}`
   // The agent that continues a session may have no skills.
   const way = Object.hasOwn(tools, 'unload_skill') ? ' Or unload the skill with unload_skill.' : ''
-  const content = `Not executed: the skill '${name}' is loaded, and allows ${allowed}.${way}`
-  return { status: 'blocked', content, durationMs: 0 }
+  return toResult('blocked', `Not executed: the skill '${name}' is loaded, and allows ${allowed}.${way}`)
 }
 
 const reasonByCap: Record<CallCap, Reason> = {
@@ -167,11 +154,7 @@ const reasonByCap: Record<CallCap, Reason> = {
 }
 
 /** Refuses calls that exceed the cap of the run, the response or their tool. Returns undefined without caps. */
-export function capCalls(
-  context: AgentContext,
-  now: number,
-  emit: Emit,
-): Pick<AgentContext, 'calls' | 'callCounts'> | undefined {
+function capCalls(context: AgentContext, now: number, emit: Emit): CallsPatch | undefined {
   const caps = findCaps(context)
   if (caps === null) return undefined
   // Refused calls and calls that only load a tool do not count.
@@ -181,16 +164,13 @@ export function capCalls(
     counted.map(({ name }) => name),
     caps,
   )
-  const refuse = (call: BatchCall, cap: CallCap): BatchCall => {
-    const most = (cap === 'tool' ? caps.tool(call.name) : caps[cap]) ?? 0
-    const content = formatCapMessage(cap, call.name, most)
-    const result: ToolResult = { status: 'blocked', content, durationMs: 0, refusedBy: reasonByCap[cap] }
-    return closeCall(call, result, now, emit)
-  }
-  const capByCall = new Map(counted.map((call, i) => [call, met[i] ?? null]))
+  const capByCall = new Map(counted.map((call, i) => [call, met[i]]))
   const calls = context.calls.map((call) => {
-    const cap = capByCall.get(call) ?? null
-    return cap === null ? call : refuse(call, cap)
+    const cap = capByCall.get(call)
+    if (!cap) return call
+    const most = (cap === 'tool' ? caps.tool(call.name) : caps[cap]) ?? 0
+    const result = toResult('blocked', formatCapMessage(cap, call.name, most))
+    return closeCall(call, { ...result, refusedBy: reasonByCap[cap] }, now, emit)
   })
   return { calls, callCounts: counts }
 }

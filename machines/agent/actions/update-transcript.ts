@@ -117,8 +117,8 @@ export function maskUnclearedResults(calls: readonly BatchCall[], now: number, e
   return calls.map((call) => {
     if (!call.unscreenedResult) return call
     const { unscreenedResult: _unscreened, ...known } = call
-    const masked = { ...maskedResult, durationMs: call.result?.durationMs ?? 0 }
-    return closeCall(known, masked, call.settledAt ?? now, emit)
+    const { durationMs = 0 } = call.result ?? {}
+    return closeCall(known, { ...maskedResult, durationMs }, call.settledAt ?? now, emit)
   })
 }
 
@@ -132,10 +132,8 @@ export function closeOpenCalls(
 ): BatchCall[] {
   return calls.map((call) => {
     if (call.result !== undefined || !isMeant(call)) return call
-    const result: ToolResult =
-      call.started || call.questions
-        ? { status: 'interrupted', content: interruptedText, durationMs: 0 }
-        : { status: 'not_executed', content: notExecuted, durationMs: 0 }
+    const hasStarted = call.started || call.questions
+    const result = hasStarted ? interrupted : toResult('not_executed', notExecuted)
     return closeCall(call, result, now, emit)
   })
 }
@@ -160,14 +158,20 @@ export function emitResult({ id: callId, name }: BatchCall, result: ToolResult, 
   })
 }
 
-const interruptedText = 'Interrupted: the run stopped while this call was running. Its outcome is unknown.'
+/** The result of a call that did not run to its end. */
+export function toResult(status: ResultStatus, content: string): ToolResult {
+  return { status, content, durationMs: 0 }
+}
+
+const interrupted = toResult(
+  'interrupted',
+  'Interrupted: the run stopped while this call was running. Its outcome is unknown.',
+)
 
 export function withResults(context: AgentContext, calls: readonly BatchCall[]): Message[] {
   const results = calls.flatMap((call, i): ToolMessage[] => {
     if (call.result === undefined) return []
-    const { status, content, media }: Pick<ToolResult, 'status' | 'content' | 'media'> = call.unscreenedResult
-      ? maskedResult
-      : call.result
+    const { status, content, media } = call.unscreenedResult ? maskedResult : call.result
     const note =
       call.edited && !call.unscreenedArguments
         ? `The user changed the arguments to ${call.arguments} before approving.\n\n`
@@ -179,7 +183,7 @@ export function withResults(context: AgentContext, calls: readonly BatchCall[]):
         createdAt: call.settledAt ?? 0,
         tool_call_id: call.id,
         content: note + content,
-        ...(media && { media }),
+        ...defined({ media }),
         ...createMessageNotes(call, status, note),
       },
     ]
@@ -230,7 +234,7 @@ function createMessageNotes(call: BatchCall, status: ResultStatus, note: string)
   return Object.keys(data).length === 0 ? {} : { data }
 }
 
-const maskedResult = { status: 'blocked', content: withheldResult } as const
+const maskedResult = toResult('blocked', withheldResult)
 
 export function joinPieces(
   context: AgentContext,
