@@ -20,3 +20,13 @@ export type Settings<Config> = { readonly [Key in keyof Config]: Setting }
 
 export const onHalt: Setting = ['error', 'pause']
 export const onRepeat: Setting = ['halt', 'block']
+
+export interface HaltConfig {
+  /** How to halt: `pause` pauses the run, `error` ends it in `ERROR`. Defaults to `error`. */
+  onHalt: OnHalt
+  /** Whether to make one request without tools for a concluding answer before a pause. Defaults to true. */
+  lastWords?: boolean
+}
+
+export const haltSettings = { onHalt, lastWords: 'flag' } satisfies Settings<HaltConfig>
+export const haltDefaults: HaltConfig = { onHalt: 'error', lastWords: true }

@@ -3,22 +3,18 @@ import { toEvidence } from '../lib/evidence.js'
 import { digest } from '../lib/fingerprint.js'
 import { isPolling, shortenFingerprint } from './refusals.js'
 import { createRestore, hasShape, isCount, isListOf, isNullOr, isOneOf, isText } from '../lib/stored.js'
-import { type OnHalt, onHalt } from '../lib/settings.js'
+import { type HaltConfig, haltDefaults, haltSettings } from '../lib/settings.js'
 import { type Fact, type Guard, ok } from '../types.js'
 import { formatTools } from '../lib/words.js'
 
 /** Limits on batches that repeat with a period of 2 to `maxPeriod` and stable results. */
-export interface CycleConfig {
+export interface CycleConfig extends HaltConfig {
   /** Maximum period in batches, 2 to 8. */
   maxPeriod: number
   /** Number of whole periods before the nudge. */
   nudgeAt: number
   /** Number of whole periods before the halt. */
   haltAt: number
-  /** How to halt: `pause` pauses the run, `error` ends it in `ERROR`. Defaults to `error`. */
-  onHalt: OnHalt
-  /** Whether to make one request without tools for a concluding answer before a pause. Defaults to true. */
-  lastWords?: boolean
 }
 
 interface Round {
@@ -53,10 +49,9 @@ export const cycle: Guard<CycleState, CycleConfig, 'cycle'> = {
     maxPeriod: { from: 2, to: 8 },
     nudgeAt: { from: 2 },
     haltAt: { from: 2 },
-    onHalt,
-    lastWords: 'flag',
+    ...haltSettings,
   },
-  defaults: { maxPeriod: 4, nudgeAt: 2, haltAt: 3, onHalt: 'error', lastWords: true },
+  defaults: { maxPeriod: 4, nudgeAt: 2, haltAt: 3, ...haltDefaults },
   insteadOf: ['mixed'],
   initial,
 

@@ -9,7 +9,7 @@ import {
   isOneOf,
   isText,
 } from '../lib/stored.js'
-import { type OnHalt, type OnRepeat, onHalt, onRepeat } from '../lib/settings.js'
+import { type HaltConfig, haltDefaults, haltSettings, type OnRepeat, onRepeat } from '../lib/settings.js'
 import { type CallFact, type Guard, type ResultFact, ok } from '../types.js'
 import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
 import { toEvidence } from '../lib/evidence.js'
@@ -18,7 +18,7 @@ import { toEvidence } from '../lib/evidence.js'
  * Limits on consecutive failures, counted once per batch. Each number is the count at which the run halts; the nudge
  * comes one failure earlier. Failures are `identical` if tool, arguments and error class are equal.
  */
-export interface FailingConfig {
+export interface FailingConfig extends HaltConfig {
   /** Identical permanent failures. */
   identical: number
   /** Consecutive failures of any calls, excluding transient failures and unknown tools. */
@@ -31,10 +31,6 @@ export interface FailingConfig {
   policyDenied: number
   /** The reaction to a call that fails again. */
   onRepeat: OnRepeat
-  /** How to halt: `pause` pauses the run, `error` ends it in `ERROR`. Defaults to `error`. */
-  onHalt: OnHalt
-  /** Whether to make one request without tools for a concluding answer before a pause. Defaults to true. */
-  lastWords?: boolean
 }
 
 /** The count that a failure increments. It is a key of `guardrails.failing`. */
@@ -207,8 +203,7 @@ export const failing: Guard<FailingState, FailingConfig, 'repeated_failure' | 'p
     transientAny: { from: 1 },
     policyDenied: { from: 1 },
     onRepeat,
-    onHalt,
-    lastWords: 'flag',
+    ...haltSettings,
   },
   defaults: {
     identical: 3,
@@ -217,8 +212,7 @@ export const failing: Guard<FailingState, FailingConfig, 'repeated_failure' | 'p
     transientAny: 12,
     policyDenied: 2,
     onRepeat: 'halt',
-    onHalt: 'error',
-    lastWords: true,
+    ...haltDefaults,
   },
   insteadOf: ['failing', 'sameError', 'unknownTools', 'refused', 'policyDenied', 'transient'],
   initial: { ...noFailures, refused: [], due: null },

@@ -11,12 +11,12 @@ import {
   isOneOf,
   isText,
 } from '../lib/stored.js'
-import { type OnHalt, type OnRepeat, onHalt, onRepeat } from '../lib/settings.js'
+import { type HaltConfig, haltDefaults, haltSettings, type OnRepeat, onRepeat } from '../lib/settings.js'
 import { type Fact, type Guard, ok } from '../types.js'
 import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
 
 /** Limits on identical consecutive batches. `guardrails.maxRepeatedToolSteps` sets how many of them run. */
-export interface RepeatedCallConfig {
+export interface RepeatedCallConfig extends HaltConfig {
   /**
    * When to halt: `next` before the first batch above the limit runs, `reached` right after the last allowed batch.
    * With `onRepeat: 'block'`, the first batch above the limit is refused in both cases.
@@ -31,10 +31,6 @@ export interface RepeatedCallConfig {
   valueChars?: number | null
   /** The reaction to the repeated call. */
   onRepeat: OnRepeat
-  /** How to halt: `pause` pauses the run, `error` ends it in `ERROR`. Defaults to `error`. */
-  onHalt: OnHalt
-  /** Whether to make one request without tools for a concluding answer before a pause. Defaults to true. */
-  lastWords?: boolean
 }
 
 export interface RepeatedCallState {
@@ -74,16 +70,14 @@ export const repeatedCall: Guard<RepeatedCallState, RepeatedCallConfig, 'repeate
       counts: ['unchanged', 'all'],
       valueChars: { from: 1, isNever: true },
       onRepeat,
-      onHalt,
-      lastWords: 'flag',
+      ...haltSettings,
     },
     defaults: {
       haltAt: 'next',
       counts: 'unchanged',
       valueChars: null,
       onRepeat: 'halt',
-      onHalt: 'error',
-      lastWords: true,
+      ...haltDefaults,
     },
     insteadOf: ['stale'],
     initial,

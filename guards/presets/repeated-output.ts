@@ -2,20 +2,16 @@ import { toEvidence } from '../lib/evidence.js'
 import { fingerprintBatch } from '../lib/fingerprint.js'
 import { isPolling } from './refusals.js'
 import { createRestore, hasShape, isCount, isNamedCalls, isNullOr, isOneOf, isText } from '../lib/stored.js'
-import { type OnHalt, onHalt } from '../lib/settings.js'
+import { type HaltConfig, haltDefaults, haltSettings } from '../lib/settings.js'
 import { type Guard, ok } from '../types.js'
 import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
 
 /** Limits on consecutive rounds of successful calls with equal results, regardless of arguments. */
-export interface RepeatedOutputConfig {
+export interface RepeatedOutputConfig extends HaltConfig {
   /** The run halts after this many rounds. */
   rounds: number
   /** Whether to halt even if a tool of the round is not `readOnly`. If false, such a round gets a nudge. */
   strict: boolean
-  /** How to halt: `pause` pauses the run, `error` ends it in `ERROR`. Defaults to `error`. */
-  onHalt: OnHalt
-  /** Whether to make one request without tools for a concluding answer before a pause. Defaults to true. */
-  lastWords?: boolean
 }
 
 export interface RepeatedOutputState {
@@ -34,8 +30,8 @@ const initial: RepeatedOutputState = { output: null, rounds: 0, due: null }
  */
 export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig, 'repeated_output'> = {
   reasons: ['repeated_output'],
-  settings: { rounds: { from: 2 }, strict: 'flag', onHalt, lastWords: 'flag' },
-  defaults: { rounds: 4, strict: false, onHalt: 'error', lastWords: true },
+  settings: { rounds: { from: 2 }, strict: 'flag', ...haltSettings },
+  defaults: { rounds: 4, strict: false, ...haltDefaults },
   initial,
 
   observe(state, fact, config) {

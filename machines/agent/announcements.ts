@@ -1,11 +1,11 @@
 import type { ApprovalOutcome, PolicyVerdict } from './approvals.js'
 import type { ContextStrategy } from './fit.js'
 import type { Grant } from './grant.js'
-import type { Json, JsonObject } from './json.js'
-import type { AssistantMessage, MediaPart, RetrievedSnippet, ToolCall, UserMessage } from './messages.js'
+import type { Json } from './json.js'
+import type { AssistantMessage, RetrievedSnippet, ToolCall, UserMessage } from './messages.js'
 import type { AgentState, AnyTools, Elicitation, UnansweredCall, Reason } from './run-result.js'
 import type { Principal } from './principal.js'
-import type { ResultStatus, ToolErrorKind } from './batch-calls.js'
+import type { ResultStatus, ToolResult } from './batch-calls.js'
 import type { ShieldAction, ShieldPoint } from './screening.js'
 import type { StepSetting } from './step-plan.js'
 import type { Usage } from './usage.js'
@@ -50,24 +50,7 @@ export type EmittedEvent<Tools = AnyTools> =
   | { type: 'assistant_message'; stepId: string; message: AssistantMessage; partial?: true }
   | { type: 'tool_call'; stepId: string; call: ToolCall }
   | { type: 'tool_progress'; callId: string; name: keyof Tools & string; progress: unknown }
-  | ({
-      type: 'tool_result'
-      callId: string
-      /** Whether the failure is temporary. Set when `status` is `error`, `timeout` or `denied`. */
-      errorKind?: ToolErrorKind
-      content: string
-      durationMs: number
-      truncated?: true
-      /** The `publicMessage` of the `ToolError`. User interfaces show it instead of `content`. */
-      publicMessage?: string
-      /** The returned media. `content` has a line of text for each item. */
-      media?: MediaPart[]
-      /**
-       * The `_meta` and `structuredContent` that the tool's MCP server sent for the app, up to 64 K characters. Hidden
-       * from the model, and omitted if shields screen results.
-       */
-      appData?: JsonObject
-    } & ToolOutcome<Tools>)
+  | ({ type: 'tool_result'; callId: string } & ShownResult & ToolOutcome<Tools>)
   /** Deferred tools were loaded by the call `callId` and are available from the next request. */
   | { type: 'tools_loaded'; callId: string; names: readonly string[] }
   /** The call `callId` handed the conversation to another agent. `null` is the session's first agent. */
@@ -163,6 +146,11 @@ export type EmittedEvent<Tools = AnyTools> =
   | { type: 'warning'; code: string; message: string }
   | { type: 'error'; code: string; message: string; recoverable: boolean }
   | { type: 'run_ended'; state: AgentState; reason: Reason }
+
+type ShownResult = Pick<
+  ToolResult,
+  'errorKind' | 'content' | 'durationMs' | 'truncated' | 'publicMessage' | 'media' | 'appData'
+>
 
 /** A tool name is typed only for successful results, because models can call unknown names. */
 type ToolOutcome<Tools> =
@@ -268,15 +256,9 @@ export interface ModelStepResponse {
   usage: Usage | null
 }
 
-export interface ToolStepResponse {
-  /** The status of the call. `ok` is the only value that means success. */
-  status: ResultStatus
-  /** Whether the failure is temporary. Set when `status` is `error`, `timeout` or `denied`. */
-  errorKind?: ToolErrorKind
+export interface ToolStepResponse extends Pick<ToolResult, 'status' | 'errorKind' | 'truncated'> {
   /** Null if tool-output shields screen results. Cleared results are emitted as `tool_result`. */
   content: string | null
-  /** True when `content` was truncated to `toolCalls.maxResultChars`. */
-  truncated?: true
 }
 
 /** The shields' objections to a piece of content. */

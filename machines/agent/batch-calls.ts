@@ -55,13 +55,16 @@ export interface ToolResult {
   content: string
   /** The `publicMessage` of a `ToolError`. User interfaces show it instead of `content`. */
   publicMessage?: string
-  /** Media for the model: images, audio, documents. */
+  /** Media for the model: images, audio, documents. `content` has a line of text for each item. */
   media?: MediaPart[]
   /** Models that are not known to support the media read only `content`. */
   mediaOptional?: true
-  /** Data from the tool's server for the app, hidden from the model. */
+  /**
+   * The `_meta` and `structuredContent` that the tool's MCP server sent for the app, up to 64 K characters. Hidden from
+   * the model, and not emitted if shields screen results.
+   */
   appData?: JsonObject
-  /** Set when `status` is `error`, `timeout` or `denied`. */
+  /** Whether the failure is temporary. Set when `status` is `error`, `timeout` or `denied`. */
   errorKind?: ToolErrorKind
   /** Duration in milliseconds. 0 if the call never ran. */
   durationMs: number
