@@ -2,7 +2,6 @@
 export interface BudgetTotals {
   inputTokens: number
   outputTokens: number
-  /** Cached part of `inputTokens`. */
   cachedInputTokens: number
   /** The cost in USD. Null if a price is unknown, in which case no cost limit applies. */
   cost: number | null
@@ -12,9 +11,7 @@ export interface BudgetLimits {
   /** Limit on input plus output tokens. */
   tokenBudget: number
   outputTokens: number
-  /** Limit in USD. */
   costLimit: number
-  /** Whether cached input counts against tokenBudget. */
   countCached: boolean
 }
 

@@ -1,9 +1,7 @@
 export interface CallCounts {
   /** Calls that ran, or that were passed to a person, a client or a guard. */
   calls: number
-  /** Whether a call was refused because the run's cap is used up. */
   isOver: boolean
-  /** Calls per tool, for tools with a cap. */
   byTool: Readonly<Record<string, number>>
 }
 
@@ -62,7 +60,6 @@ export function formatCallCapEnd(maxToolCalls: number): string {
   return `The model requested more than the ${maxToolCalls} tool calls of this run.${capAdvice.maxToolCalls}`
 }
 
-/** Whether a run has used all its steps. null means no cap. */
 export function isAtStepCap(steps: number, maxSteps: number | null): boolean {
   return maxSteps !== null && steps >= maxSteps
 }

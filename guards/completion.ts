@@ -1,6 +1,5 @@
 export type ResponseKind =
   | 'answer'
-  /** Tool calls, with or without text. */
   | 'calls'
   | 'truncated'
   /** Truncated while writing calls. None of them may run, because the last may be incomplete. */

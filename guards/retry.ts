@@ -1,4 +1,3 @@
-/** How often and with what delay to retry a failed request. */
 export interface RetryConfig {
   /** Maximum attempts per step for recoverable errors, including the first. */
   maxAttempts: number

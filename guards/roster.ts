@@ -16,7 +16,6 @@ export const roster = {
   progress,
 }
 
-/** All rules, including rules that are configured under another guard's key. */
 const all = { ...roster, duplicates }
 
 type All = typeof all
@@ -24,7 +23,6 @@ type Roster = typeof roster
 
 export type GuardStates = { [Key in keyof All]: All[Key]['initial'] }
 
-/** The reason why a guard halted a run. */
 export type GuardName = Roster[keyof Roster]['reasons'][number]
 
 /** The configuration of the guards. `null` disables a guard. Compatible with the `guardrails` of an `AgentConfig`. */
@@ -47,7 +45,6 @@ export type AnyRule = Rule<object, object, GuardName>
 
 export const guardNames: ReadonlySet<GuardName> = new Set(guards.flatMap(([, { reasons }]) => reasons))
 
-/** The configuration with all guards off. */
 export const noGuards = Object.fromEntries(guards.map(([key]) => [key, null])) as Record<GuardKey, null>
 
 export function findSettings(key: keyof GuardStates, config: GuardrailsConfig): object | null {

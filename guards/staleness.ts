@@ -35,7 +35,6 @@ interface SeenResult {
   pair: string
   result: ResultFact
   same: Pair | null
-  /** The latest pair with the same call and an outcome of the same shape, or null. */
   similar: Pair | null
   /** Whether the progress guard itself refused the call. A refused call is never news. */
   isOwn: boolean

@@ -10,7 +10,6 @@ export interface Streaks {
   unknownTools: number
   refused: number
   transient: number
-  /** Tools whose last use failed, latest last. */
   tools: ToolStreak[]
 }
 

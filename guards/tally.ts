@@ -27,7 +27,6 @@ export interface Tally {
   calls: readonly ResultFact[]
 }
 
-/** Halts at any count from `haltAt`, but nudges only when `nudgeAt` is reached. */
 export function decideAction({ before, after, steps }: Tally): 'nudge' | 'halt' | null {
   if (steps === null || after <= before) return null
   if (hasReached(after, steps.haltAt)) return 'halt'
@@ -48,7 +47,6 @@ const precision = 0.001
 /** A call that waits this many times `waiting.ms` costs time but no tokens. */
 const longWait = 10
 
-/** The weight of a result. Waiting calls and progress polls count less. */
 export function weighResult(result: ResultFact, { waiting }: ProgressConfig): number {
   if (waiting === null || !result.ok) return 1
   const { durationMs, size } = result

@@ -15,15 +15,11 @@ export interface CallFact {
 
 /** How a sub-agent's run ended, according to its structured result. */
 export interface ChildOutcome {
-  /** The child's `AgentState`. */
   state: string
-  /** The child's error code, or null. */
   code: string | null
-  /** The child's error message, which may be empty. */
   message: string
 }
 
-/** A result as guards see it. */
 export interface ResultFact extends CallFact {
   ok: boolean
   /** The kind of the failure. Null if the call succeeded or never ran. */
@@ -40,7 +36,6 @@ export interface ResultFact extends CallFact {
   shape: string
   says?: AnswerMeaning
   size: number
-  /** Duration in milliseconds, or 0 if unknown. */
   durationMs: number
   child?: ChildOutcome
 }
@@ -57,12 +52,10 @@ export type Fact =
       results: ResultFact[]
       at: number
     }
-  /** An answer without calls. */
   | { type: 'text' }
 
 export type Finding<Reason extends string = string> = {
   guard: Reason
-  /** The rule that applied. It is a key of the guard's configuration. */
   rule?: string
   evidence: string
 } & (
@@ -70,7 +63,6 @@ export type Finding<Reason extends string = string> = {
       /** `message` guides the model (nudge), or suggests a remedy to the user (halt). */
       action: 'nudge' | 'halt'
       message: string
-      /** How to halt, if that depends on the rule. */
       onHalt?: OnHalt
       /** The prompt for a concluding answer before a pause. Defaults to the shared prompt. */
       lastWords?: string

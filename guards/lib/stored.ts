@@ -1,7 +1,6 @@
 /** These checks validate state from a store, which may be damaged. */
 export type Check = (value: unknown) => boolean
 
-/** A check for each key. */
 export type Shape<State> = { readonly [Key in keyof Required<State>]: Check }
 
 export function isRecord(value: unknown): value is Record<string, unknown> {
@@ -32,7 +31,6 @@ export function isNullOr(isValid: Check): Check {
   return (value) => value === null || isValid(value)
 }
 
-/** Whether a value is a list of at most `most` items. */
 export function isListOf(isItem: Check, most: number): Check {
   return (value) => Array.isArray(value) && value.length <= most && value.every((item) => isItem(item))
 }

@@ -7,7 +7,6 @@ export type DecisionKind = keyof typeof strictness
 
 export const expiryEnds = ['reject', 'pause', 'cancel'] as const
 
-/** The time limit for a question. */
 export interface Expiry {
   /** The time limit in milliseconds, counted from the question. 0 means that the question does not expire. */
   expiresMs?: number
@@ -46,7 +45,6 @@ export type ApprovalOutcome = 'approved' | 'rejected' | 'expired' | 'granted' | 
 
 /** One policy's decision about a call, as stored in the log. */
 export interface PolicyVerdict extends Expiry {
-  /** The id of the policy. */
   policy: string
   decision: DecisionKind
   rule?: string
@@ -183,7 +181,6 @@ export function addApproval(
   return isEdit ? [approval] : [...approvals, approval]
 }
 
-/** A person's answer. An answer with new arguments is an edit. */
 export interface Vote {
   type: 'APPROVE' | 'REJECT'
   by?: Principal

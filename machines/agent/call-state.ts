@@ -30,7 +30,6 @@ export function findResumedTools(event: AgentMachineEvent): Tools | undefined {
   return event.type === 'RESUMED' ? event.tools : undefined
 }
 
-/** Whether a call can continue, from its handle or in its sub-agent, instead of starting again. */
 function canGoOn(tools: Tools, { name, handle }: BatchCall, isOver: boolean): boolean {
   const traits = Object.hasOwn(tools, name) ? tools[name] : undefined
   if (traits?.delegate || (traits?.keepsHandle && handle !== undefined)) return true

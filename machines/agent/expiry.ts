@@ -3,7 +3,6 @@ import type { BatchCall } from './batch-calls.js'
 import type { AgentContext } from './context.js'
 import { type AskedCall, listOpenQuestions } from './questions.js'
 
-/** Adds the expiry time to a call's question when it is asked. The time limit counts from `now`. */
 export function withExpiry(
   { expiry }: Pick<AgentContext, 'expiry'>,
   call: BatchCall,

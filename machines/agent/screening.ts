@@ -15,7 +15,6 @@ export interface ShieldFinding {
   durationMs: number
 }
 
-/** The result of all shields at one point, as plain JSON. */
 export interface Screening {
   /** The strongest action. */
   action: ShieldAction
@@ -27,22 +26,18 @@ export interface Screening {
   findings: ShieldFinding[]
 }
 
-/** The screening of a user message or of one of its parts. */
 export interface InputScreening extends Screening {
-  /** Index of the screened message. */
   index: number
   /** Index of the part; null for a text message. */
   part: number | null
 }
 
-/** The screening of a call's arguments or result. */
 export interface CallScreening extends Screening {
   callId: string
   /** Replaces an unknown tool name that a shield objects to. */
   name?: string
   /** The media are omitted, because shields object to the text extracted from them. */
   withoutMedia?: true
-  /** Policy decisions on new arguments. */
   decisions?: PolicyVerdict[]
   /** The input shields' screening of a person's reason for rejecting the call. */
   asInput?: Omit<Screening, 'content'>
@@ -52,7 +47,6 @@ export interface CallScreening extends Screening {
 export interface UnclearedAnswer {
   stepId: string
   text: string
-  /** The text is a refusal. */
   isRefusal: boolean
   /** The text is a piece of an answer that is continued. */
   isPiece: boolean
@@ -61,11 +55,9 @@ export interface UnclearedAnswer {
     AssistantMessage,
     'reasoning' | 'reasoning_details' | 'provider_items' | 'media' | 'annotations'
   >
-  /** Why the text does not match the output schema. */
   outputProblem?: string | null
 }
 
-/** The screening of an answer. */
 export interface OutputScreening extends Screening {
   /** Why a redacted answer does not match the output schema. */
   outputProblem?: string | null
@@ -73,9 +65,7 @@ export interface OutputScreening extends Screening {
 
 /** The cleared pieces of a truncated answer that is being continued. */
 export interface ContinuedAnswer {
-  /** The text as the model wrote it. */
   text: string
-  /** Ids of the messages with the pieces. */
   ids: string[]
 }
 

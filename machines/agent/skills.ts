@@ -14,7 +14,6 @@ export type SkillChange =
     }
   | { action: 'unload'; name: string }
 
-/** An active skill. */
 export interface ActiveSkill {
   name: string
   hash: string
@@ -49,7 +48,6 @@ export function changeSkills(
   return [...others, { ...skill, messageId }]
 }
 
-/** Reads a skill change from the note of a message. Undefined for any other value. */
 function readSkillChange(note: unknown): SkillChange | undefined {
   const { action, name, hash, allowedTools } = (note ?? {}) as Partial<Record<string, unknown>>
   if (typeof name !== 'string') return undefined

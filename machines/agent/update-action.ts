@@ -75,7 +75,6 @@ type ResolveAction<Params> = (
 ) => [AnyMachineSnapshot, undefined, undefined]
 
 interface ExecutionScope {
-  /** Runs a function after the transition has been applied. */
   defer(work: () => void): void
   emit(announcement: EmittedEvent): void
   actionExecutor(action: { type: string; info: unknown; params: unknown; exec: () => void }): void

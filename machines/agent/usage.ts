@@ -15,7 +15,6 @@ export interface TokenUsage {
   inputTokens: number
   /** All output, including reasoning. */
   outputTokens: number
-  /** Input and output. */
   totalTokens: number
   /** Cached part of the input. */
   cachedInputTokens: number
@@ -72,7 +71,6 @@ export function addUsage(a: Usage, b: Usage): Usage {
   return withCacheWrites(sum, (a.cacheWriteTokens ?? 0) + (b.cacheWriteTokens ?? 0))
 }
 
-/** Adds cache writes to the usage. Most providers report none, in which case the key is absent. */
 function withCacheWrites(usage: Usage, tokens: number): Usage {
   if (tokens > 0) usage.cacheWriteTokens = tokens
   return usage

@@ -100,7 +100,6 @@ export const noteHandle = toAction((context, event) =>
   event.type === 'HANDLE_SAVED' ? noteOnCall(context, event.callId, { handle: event.handle }) : undefined,
 )
 
-/** Stores a handoff. It takes effect once its call has succeeded and the batch has ended. */
 export const noteHandoff = toAction((context, event) => {
   if (event.type !== 'HANDED_OFF') return undefined
   const { callId, to, tools } = event
@@ -232,7 +231,6 @@ export const approve = toAction((context, event, emit) => {
   }
 })
 
-/** Emits the outcome of a question. Reasons that shields have not cleared are omitted. */
 function announceOutcome(
   { messages, batchAt }: AgentContext,
   { id: callId, name }: BatchCall,

@@ -5,7 +5,6 @@ import type { BatchCall } from '../batch-calls.js'
 import { withheldArguments, withheldName } from '../screening.js'
 import { emitResult } from './update-transcript.js'
 
-/** The visible part of an uncleared call: its id, and its name if the tool is known. */
 export function maskToolCall(call: ToolCall, tools: AgentContext['tools']): ToolCall {
   const { name } = call.function
   return {

@@ -119,7 +119,6 @@ function narrowCalls(context: AgentContext, now: number, emit: Emit): CallsPatch
 
 const leftOut = toResult('blocked', 'Not executed: this step may not call this tool.')
 
-/** The first handoff if the answer contains several, otherwise undefined. */
 function findFirstHandoff(context: AgentContext): BatchCall | undefined {
   if (context.calls.length < 2) return undefined
   const [first, second] = context.calls.filter((call) => !call.result && isHandoff(context, call))
@@ -153,7 +152,6 @@ const reasonByCap: Record<CallCap, Reason> = {
   tool: 'max_calls',
 }
 
-/** Refuses calls that exceed the cap of the run, the response or their tool. Returns undefined without caps. */
 function capCalls(context: AgentContext, now: number, emit: Emit): CallsPatch | undefined {
   const caps = findCaps(context)
   if (caps === null) return undefined
