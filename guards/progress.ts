@@ -57,13 +57,14 @@ export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'pol
     const { action } = due
     const rule = toSetting(due)
     const guard = rule === 'policyDenied' ? ('policy_denied' as const) : ('no_progress' as const)
-    const evidence = formatProgressEvidence(due)
+    const evidence = toEvidence(`${due.named.calls} (progress.${rule}: ${due.count})`)
     if (action === 'block')
       return { action, guard, rule, evidence, message: formatProgressRefusal(due), fingerprints: null }
     if (action === 'nudge') return { action, guard, rule, evidence, message: formatProgressNudge(due) }
     const message = formatProgressHalt(due)
     const onHalt = rule === 'policyDenied' ? 'error' : config.onHalt
-    const lastWords = config.lastWords && onHalt === 'pause' ? { lastWords: formatLastWordsPrompt(due) } : {}
+    const asks = config.lastWords && onHalt === 'pause'
+    const lastWords = asks && { lastWords: `${formatDone(due)} ${lastWordsAsked}` }
     return { action, guard, rule, evidence, message, onHalt, ...lastWords }
   },
 
@@ -304,12 +305,4 @@ function formatProgressRefusal(due: ProgressDue): string {
 function formatProgressHalt(due: ProgressDue): string {
   const { rule, haltAt } = due
   return `${formatDone(due, 'The model has')} To allow more, raise guardrails.progress.${toSetting(due)}.haltAt (now ${haltAt}); ${words[rule].remedy}.`
-}
-
-function formatLastWordsPrompt(due: ProgressDue): string {
-  return `${formatDone(due)} ${lastWordsAsked}`
-}
-
-function formatProgressEvidence(due: ProgressDue): string {
-  return toEvidence(`${due.named.calls} (progress.${toSetting(due)}: ${due.count})`)
 }

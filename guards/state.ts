@@ -76,7 +76,8 @@ export function collectFindings(state: GuardrailsState, config: GuardrailsConfig
 /** Resets the guard that halted the run. Unknown names have no effect. */
 export function resetGuard(state: GuardrailsState, name: string, userGuard?: string): GuardrailsState {
   if (name === 'user_guard' && userGuard !== undefined) {
-    return { ...state, user: withoutUserState(state.user, userGuard) }
+    const { [userGuard]: _reset, ...user } = state.user
+    return { ...state, user }
   }
   const halted = rules.filter(([, { reasons }]) => reasons.some((reason) => reason === name))
   if (halted.length === 0) return state
@@ -124,10 +125,6 @@ function mapRules(of: (key: keyof GuardStates, guard: AnyRule) => object): Guard
 
 function formatDamaged(what: readonly string[]): string {
   return `The stored guard state of this session could not be read (${what.join(', ')}), so these guards start from their initial state.`
-}
-
-function withoutUserState(states: UserStates, name: string): UserStates {
-  return Object.fromEntries(Object.entries(states).filter(([one]) => one !== name))
 }
 
 const initial: GuardrailsState = Object.freeze({

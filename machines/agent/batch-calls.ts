@@ -77,6 +77,11 @@ export interface ToolResult {
   truncated?: true
 }
 
+/** The result of a call that did not run to its end. */
+export function toResult(status: ResultStatus, content: string): ToolResult {
+  return { status, content, durationMs: 0 }
+}
+
 /** A call in the current batch. */
 export interface BatchCall {
   id: string

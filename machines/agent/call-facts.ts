@@ -1,7 +1,7 @@
 import type { GuardrailsConfig } from '../../guards/roster.js'
 import { createCallFact, createResultFact } from '../../guards/facts.js'
 import type { CallFact, ResultFact } from '../../guards/types.js'
-import type { BatchCall, ToolResult, ToolTraits } from './batch-calls.js'
+import type { BatchCall, ResultStatus, ToolResult, ToolTraits } from './batch-calls.js'
 import { withheldArguments, withheldName } from './screening.js'
 
 type Tools = Readonly<Record<string, Pick<ToolTraits, 'readOnly' | 'polling'>>>
@@ -31,7 +31,7 @@ export function toResultFact(
   const ending = {
     ok: status === 'ok',
     errorKind: toGuardErrorKind(result),
-    refused: unexecutedStatuses.has(status),
+    refused: unexecuted.includes(status),
     refusedBy: findRefuser(result),
     content,
     durationMs,
@@ -40,32 +40,22 @@ export function toResultFact(
   return createResultFact(fact, ending, config)
 }
 
-const unexecutedStatuses: ReadonlySet<string> = new Set([
-  'rejected',
-  'expired',
-  'blocked',
-  'not_executed',
-  'interrupted',
-])
+const unexecuted: readonly ResultStatus[] = ['rejected', 'expired', 'blocked', 'not_executed', 'interrupted']
 
 function findRefuser({ status, refusedBy: guard }: ToolResult): ResultFact['refusedBy'] {
   if (status !== 'rejected' && status !== 'blocked') return null
   return guard === 'no_progress' ? 'progress' : 'other'
 }
 
+const kindByStatus: Partial<Record<ResultStatus, NonNullable<ResultFact['errorKind']>>> = {
+  timeout: 'transient',
+  denied: 'policy_denied',
+  unknown_tool: 'unknown_tool',
+  error: 'failed',
+  invalid_arguments: 'failed',
+}
+
 function toGuardErrorKind({ status, errorKind }: ToolResult): ResultFact['errorKind'] {
-  switch (status) {
-    case 'timeout':
-      return 'transient'
-    case 'denied':
-      return errorKind ?? 'policy_denied'
-    case 'unknown_tool':
-      return 'unknown_tool'
-    case 'error':
-      return errorKind ?? 'failed'
-    case 'invalid_arguments':
-      return 'failed'
-    default:
-      return null
-  }
+  const own = status === 'denied' || status === 'error' ? errorKind : undefined
+  return own ?? kindByStatus[status] ?? null
 }

@@ -1,6 +1,7 @@
 import { formatBudgetMessage } from '../../guards/budget.js'
 import { formatInvalidOutputMessage } from '../../guards/unusable-answer.js'
 import { formatCallCapEnd, formatStepCapMessage } from '../../guards/call-caps.js'
+import { defined } from '../../guards/lib/json.js'
 import type { AgentContext } from './context.js'
 import type { Reason, RunFailure } from './run-result.js'
 import { findOutputProblem } from './to-result.js'
@@ -13,11 +14,14 @@ export function explainEnd(context: AgentContext, reason: Reason): RunFailure {
   if (error !== null && (isUnasked || !isLimit(reason))) return error
   // The error for a refused request includes the amount that the request would have needed.
   const wasRefused = (reason === 'token_budget' || reason === 'shared_budget') && error?.code === reason
+  const message = wasRefused ? error.message : formatEndMessage(context, reason)
+  // A limit ended the run before its output was checked.
+  const note = isLimit(reason) && findOutputProblem(context) !== null ? ' The output was not validated.' : ''
   return {
     code: reason,
-    message: `${wasRefused ? error.message : formatEndMessage(context, reason)}${formatUnvalidatedNote(context, reason)}`,
+    message: message + note,
     recoverable: isLimit(reason),
-    ...(wasRefused && error.budget !== undefined && { budget: error.budget }),
+    ...defined({ budget: wasRefused ? error.budget : undefined }),
   }
 }
 
@@ -33,11 +37,6 @@ const limitReasons: readonly Reason[] = [
 
 function isLimit(reason: Reason): boolean {
   return limitReasons.includes(reason)
-}
-
-/** A note about the output of a run that a limit ended, because such output is not validated. */
-function formatUnvalidatedNote(context: AgentContext, reason: Reason): string {
-  return isLimit(reason) && findOutputProblem(context) !== null ? ' The output was not validated.' : ''
 }
 
 function formatEndMessage(context: AgentContext, reason: Reason): string {

@@ -1,3 +1,4 @@
+import { defined } from '../../guards/lib/json.js'
 import { type Approval, isApproved, isLate, listApprovers } from './approvals.js'
 import type { BatchCall } from './batch-calls.js'
 import type { AgentContext } from './context.js'
@@ -84,17 +85,16 @@ export function readNewGrant(
   approved?: { call: BatchCall; approvals: readonly Approval[] },
 ): Grant | undefined {
   if (event.type === 'GRANT') {
-    const { by } = event
-    const givers = [{ ...(by && { by }), at: getEventTime(event) }]
-    return toGrant(context, event.grant, { tool: event.tool, givers })
+    const giver = { ...defined({ by: event.by }), at: getEventTime(event) }
+    return toGrant(context, event.grant, { tool: event.tool, givers: [giver] })
   }
   if (event.type !== 'APPROVE' || event.grant === undefined || approved === undefined) return undefined
   const { call, approvals: givers } = approved
   // Shields screen edited arguments later.
   const isUnseen = call.unscreenedArguments && event.grant.when === undefined
   if (call.hosted || call.needs === 'client' || isUnseen) return undefined
-  const exact = event.grant.when ? {} : { arguments: call.arguments }
-  return toGrant(context, event.grant, { tool: call.name, ...exact, givers })
+  const exact = event.grant.when ? undefined : call.arguments
+  return toGrant(context, event.grant, { tool: call.name, ...defined({ arguments: exact }), givers })
 }
 
 function toGrant(

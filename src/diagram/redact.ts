@@ -1,5 +1,4 @@
 import { optionsRule, expectArgument, objectRule } from '../core/base/values.js'
-import { defined } from '../../guards/lib/json.js'
 import { truncate } from '../../guards/lib/cut.js'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import type { AgentContext, Features } from '../../machines/agent/context.js'
@@ -54,10 +53,12 @@ function shownSnapshot(snapshot: unknown, agent: AgentContext | null, isHidden: 
   const whole = (snapshot ?? {}) as Record<string, unknown>
   const { context: _context, output, error, children: _children, ...rest } = whole
   if (agent !== null && !isHidden) return { ...rest, context: maskContext(agent) }
-  return { ...rest, ...defined({ output: hide(output), error: hide(error) }) }
+  return {
+    ...rest,
+    ...(output !== undefined && { output: withheld }),
+    ...(error !== undefined && { error: withheld }),
+  }
 }
-
-const hide = (value: unknown) => (value === undefined ? undefined : withheld)
 
 function shownEvent(happened: unknown, features: Features, isHidden: boolean): unknown {
   const event = happened as AgentMachineEvent

@@ -5,7 +5,7 @@ import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
 import { type AssistantMessage, type ContentPart, type Message, type UserMessage } from '../messages.js'
 import type { AgentContext } from '../context.js'
 import { createDenial, findStrictest, isApproved, isDenied } from '../approvals.js'
-import type { BatchCall } from '../batch-calls.js'
+import { type BatchCall, toResult } from '../batch-calls.js'
 import { getApprovalTerms } from '../questions.js'
 import { announceDecisions } from './judge-batch.js'
 import {
@@ -19,7 +19,7 @@ import {
   withheldInput,
 } from '../screening.js'
 import { listUnclearedCalls, listUnclearedInput, maskMessage, withholdMessage } from '../mask-uncleared.js'
-import { closeCall, joinPieces, toResult, withOwnAnswer } from './update-transcript.js'
+import { closeCall, joinPieces, withOwnAnswer } from './update-transcript.js'
 import { emitAfterScreening, withCurrentCalls } from './emit-after-screening.js'
 
 export const applyInputScreening = toAction((context, event, emit) => {

@@ -28,7 +28,7 @@ import {
   findOwnApproval,
   withoutApproval,
 } from '../questions.js'
-import { type BatchCall, isRunnable, type ToolResult } from '../batch-calls.js'
+import { type BatchCall, isRunnable, type ToolResult, toResult } from '../batch-calls.js'
 import { rejectionPrefix } from '../screening.js'
 import { spendForChild } from './spend-usage.js'
 import {
@@ -37,7 +37,6 @@ import {
   closeOpenCalls,
   receiveResult,
   settleCall,
-  toResult,
   formatNotExecuted,
   maskUnclearedResults,
   applySkillChanges,

@@ -8,10 +8,10 @@ import { createDenial, isDenied } from '../approvals.js'
 import { toCallFact, toResultFact } from '../call-facts.js'
 import { type AgentContext, patchContext } from '../context.js'
 import { getEventTime } from '../machine-events.js'
-import type { BatchCall, ToolResult } from '../batch-calls.js'
+import { type BatchCall, type ToolResult, toResult } from '../batch-calls.js'
 import { applyFindings } from './apply-findings.js'
 import type { ActiveSkill } from '../skills.js'
-import { closeCall, toResult } from './update-transcript.js'
+import { closeCall } from './update-transcript.js'
 import {
   type CallCap,
   type CallCaps,

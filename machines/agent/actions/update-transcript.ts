@@ -11,7 +11,13 @@ import {
   getStepId,
 } from '../messages.js'
 import type { Reason } from '../run-result.js'
-import { type BatchCall, findOpenCallIndex, type ResultStatus, type ToolResult } from '../batch-calls.js'
+import {
+  type BatchCall,
+  findOpenCallIndex,
+  type ResultStatus,
+  type ToolResult,
+  toResult,
+} from '../batch-calls.js'
 import { withheldResult } from '../screening.js'
 import { changeSkills } from '../skills.js'
 
@@ -156,11 +162,6 @@ export function emitResult({ id: callId, name }: BatchCall, result: ToolResult, 
     durationMs,
     ...defined({ truncated, publicMessage, media, appData }),
   })
-}
-
-/** The result of a call that did not run to its end. */
-export function toResult(status: ResultStatus, content: string): ToolResult {
-  return { status, content, durationMs: 0 }
 }
 
 const interrupted = toResult(
