@@ -12,7 +12,7 @@ export interface Gap {
   head: number
   /** Index of the first message after the gap. */
   from: number
-  /** User messages kept within the gap, ascending: the task of a turn that is longer than the window. */
+  /** Indices of user messages kept in the gap, ascending: the task of a turn that is longer than the window. */
   keep?: number[]
 }
 

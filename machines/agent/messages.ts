@@ -56,7 +56,7 @@ export interface AssistantMessage extends MessageBase {
   role: 'assistant'
   /** The text, or null if there is none. */
   content: string | null
-  /** Each has one result directly after this message, in call order, unless it still waits. */
+  /** Each call has one result directly after this message, in call order, unless it still waits. */
   tool_calls?: ToolCall[]
   refusal?: string
   /** Reasoning, for display only. */
@@ -78,7 +78,7 @@ export type Annotation =
   | { type: 'file_citation'; file_citation: { filename: string; title?: string } }
 
 /**
- * Such as encrypted reasoning or hosted calls. They go back complete, in order and unchanged, and to no other provider.
+ * Items such as encrypted reasoning or hosted calls. They go back complete, in order and unchanged, and to no other provider.
  */
 export interface ProviderItems {
   /** The API and provider. The items are sent to no other provider. */

@@ -128,7 +128,7 @@ export interface ModelOutput {
  */
 export type CallNeeds = 'nobody' | 'approval' | 'client' | 'child'
 
-/** Includes the random `jitter` (see `toJitter`), because the machine has no randomness. */
+/** The request actor's rejection. Includes the random `jitter` (see `toJitter`), because the machine has no randomness. */
 export interface ModelActorError extends Omit<ModelFailure, 'usage' | 'refused'> {
   jitter: number
   /** Usage of the failed attempt, if known. */

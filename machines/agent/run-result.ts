@@ -3,22 +3,35 @@ import type { GuardName } from '../../guards/roster.js'
 import type { Message } from './messages.js'
 import type { Usage } from './usage.js'
 
-export const agentStates = [
-  'RUNNING',
-  'WAITING_FOR_TOOL',
-  'WAITING_FOR_INPUT',
-  'PAUSED',
-  'COMPLETED',
-  'CANCELLED',
-  'TIMED_OUT',
-  'MAX_STEPS',
-  'BUDGET_EXCEEDED',
-  'BLOCKED',
-  'ERROR',
-] as const
-
 /** The states of a run. The first two are active; the others are resting or final. */
-export type AgentState = (typeof agentStates)[number]
+export type AgentState =
+  | 'RUNNING'
+  | 'WAITING_FOR_TOOL'
+  | 'WAITING_FOR_INPUT'
+  | 'PAUSED'
+  | 'COMPLETED'
+  | 'CANCELLED'
+  | 'TIMED_OUT'
+  | 'MAX_STEPS'
+  | 'BUDGET_EXCEEDED'
+  | 'BLOCKED'
+  | 'ERROR'
+
+const knownStates: Record<AgentState, true> = {
+  RUNNING: true,
+  WAITING_FOR_TOOL: true,
+  WAITING_FOR_INPUT: true,
+  PAUSED: true,
+  COMPLETED: true,
+  CANCELLED: true,
+  TIMED_OUT: true,
+  MAX_STEPS: true,
+  BUDGET_EXCEEDED: true,
+  BLOCKED: true,
+  ERROR: true,
+}
+
+export const agentStates = Object.keys(knownStates) as readonly AgentState[]
 
 export function isWorkState(state: AgentState | null | undefined): state is 'RUNNING' | 'WAITING_FOR_TOOL' {
   return state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
