@@ -44,13 +44,13 @@ const rulesByKind = {
   policy_denied: { call: 'policyDenied', streak: 'any' },
 } as const
 
-type FailureKind = keyof typeof rulesByKind
+type ToolFailureKind = keyof typeof rulesByKind
 
-const failureKinds = Object.keys(rulesByKind) as FailureKind[]
+const failureKinds = Object.keys(rulesByKind) as ToolFailureKind[]
 
 interface Failure {
   fingerprint: string
-  kind: FailureKind
+  kind: ToolFailureKind
   count: number
 }
 
@@ -112,7 +112,7 @@ function forgiveSuccesses(before: Failures, results: readonly ResultFact[]): Fai
 }
 
 /** Groups failures by kind. Each call occurs once per group. */
-function groupFailures(results: readonly ResultFact[]): { kind: FailureKind; calls: ResultFact[] }[] {
+function groupFailures(results: readonly ResultFact[]): { kind: ToolFailureKind; calls: ResultFact[] }[] {
   const excused = isPolling(results) ? 'transient' : null
   return failureKinds
     .filter((kind) => kind !== excused)
