@@ -152,9 +152,8 @@ export async function waitUntil({ over }: ProviderScene, isSo: () => boolean): P
 }
 
 export interface ProviderCheckSpec {
-  name: string
-  /** If absent, both streamed and whole answers are checked. */
-  only?: 'stream' | 'whole'
+  /** If absent, whole answers are checked too. */
+  only?: 'stream'
   turns: ProviderTurn[]
   run(scene: ProviderScene): Promise<void>
 }

@@ -54,19 +54,16 @@ export async function checkProvider(
   )
   expectArgument('checkProvider(make, serve, options)', options, optionsRule)
   const { skip = {}, withinMs = 10_000 } = options
-  checkSkippedNames(Object.keys(skip), all)
+  checkSkippedNames(Object.keys(skip), Object.keys(all))
   const report: ProviderReport = { provider: '', model: '', checks: [], broken: [] }
-  for (const check of all) {
-    for (const stream of check.only === undefined ? [true, false] : [check.only === 'stream']) {
-      const name = stream ? check.name : `${check.name}, whole`
-      const why = skip[check.name]
-      if (why !== undefined) {
-        report.checks.push({ name, outcome: 'skipped', problem: why })
-        continue
-      }
-      const problem = await findProblem(check, stream)
-      report.checks.push({ name, outcome: problem === null ? 'kept' : 'broken', problem })
-      if (problem !== null) report.broken.push(`${name}: ${problem}.`)
+  for (const [title, check] of Object.entries(all)) {
+    for (const stream of check.only === undefined ? [true, false] : [true]) {
+      const name = stream ? title : `${title}, whole`
+      const why = skip[title]
+      const problem = why ?? (await findProblem(check, stream))
+      const outcome = why !== undefined ? 'skipped' : problem === null ? 'kept' : 'broken'
+      report.checks.push({ name, outcome, problem })
+      if (outcome === 'broken') report.broken.push(`${name}: ${problem}.`)
     }
   }
   return report
@@ -90,7 +87,7 @@ export async function checkProvider(
   }
 }
 
-const all: readonly ProviderCheckSpec[] = [...answerChecks, ...failureChecks]
+const all = { ...answerChecks, ...failureChecks }
 
 /** Describes the first rejected request, or returns null. A rejected request is the cause of any later failure. */
 function findRefusal({ requests }: ProviderServer): string | null {

@@ -5,6 +5,7 @@ import { expectTrue, expectSame, formatValue, CheckFailure } from '../check-asse
 import {
   askProvider,
   type ProviderCheckSpec,
+  type ProviderTurn,
   type ProviderAnswer,
   hello,
   getMessageText,
@@ -27,75 +28,58 @@ const pixel =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=='
 const picture: MediaPart = { type: 'image_url', image_url: { url: `data:image/png;base64,${pixel}` } }
 
+const unwanted: ProviderTurn = { text: 'There must not be a second request.' }
+
 const twoCalls = [
   { name: 'add', arguments: { a: 1, b: 2 } },
   { name: 'add', arguments: { a: 3, b: 4 } },
 ]
 
-export const answerChecks: readonly ProviderCheckSpec[] = [
-  {
-    name: 'text',
-    turns: [{ text: sampleText, chunkSize: 3 }],
-    async run(scene) {
-      const { response, text, pieces, activity } = await askProvider(scene)
-      expectSame('the text', response.text, sampleText)
-      expectSame('the kind of response', classifyResponse(response), 'answer')
-      expectSame('complete', response.complete, true)
-      expectSame('the calls', response.toolCalls, [])
-      expectTrue(activity > 0, 'onActivity must be called when content arrives')
-      expectSame(
-        `whether the server was asked to stream`,
-        Boolean(scene.server.requests[0]?.body.stream),
-        scene.stream,
-      )
-      if (!scene.stream) return
-      expectSame('the text passed to onDelta', text, sampleText)
-      expectTrue(pieces > 3, `a streamed answer must arrive in several chunks, not ${pieces}`)
-    },
-  },
-  {
-    name: 'text in chunks of one byte',
-    only: 'stream',
-    turns: [{ text: sampleText, split: 'bytes' }],
-    async run(scene) {
-      expectSame('the text', (await askProvider(scene)).response.text, sampleText)
-    },
-  },
-  {
-    name: 'reasoning',
-    turns: [{ reasoning: 'Let me think.', text: 'So.' }],
-    async run(scene) {
-      const { response, reasoning } = await askProvider(scene)
-      expectSame('the text', response.text, 'So.')
-      expectSame('the reasoning', response.reasoning, 'Let me think.')
-      if (scene.stream) expectSame('the reasoning passed to onDelta', reasoning, 'Let me think.')
-    },
-  },
-  {
-    name: 'calls in parallel',
-    turns: [{ text: 'Let me see.', toolCalls: twoCalls, chunkSize: 4 }],
-    async run(scene) {
-      const { response } = await askProvider(scene, { tools: [add] })
-      expectSame('the text', response.text, 'Let me see.')
-      expectSame('the kind of response', classifyResponse(response), 'calls')
-      expectSame('the calls', toPlainCalls(response.toolCalls), twoCalls)
-      const ids = new Set(response.toolCalls.map(({ id }) => id))
-      expectTrue(ids.size === 2, 'each call needs a unique id')
-      expectSame('the tools sent to the server', listOfferedTools(scene), ['add'])
-    },
-  },
-  {
-    name: 'empty arguments',
-    turns: [{ toolCalls: [{ name: 'add' }] }],
-    async run(scene) {
-      const { response } = await askProvider(scene, { tools: [add] })
-      expectSame('the calls', toPlainCalls(response.toolCalls), [{ name: 'add', arguments: {} }])
-    },
-  },
-  {
-    name: 'results and the messages sent after them',
-    turns: [{ reasoning: 'Two sums.', text: 'Let me see.', toolCalls: twoCalls }, { text: 'Done.' }],
-    async run(scene) {
+const check = (turns: ProviderTurn[], run: ProviderCheckSpec['run']): ProviderCheckSpec => ({ turns, run })
+const streamed: typeof check = (turns, run) => ({ turns, run, only: 'stream' })
+
+export const answerChecks: Readonly<Record<string, ProviderCheckSpec>> = {
+  text: check([{ text: sampleText, chunkSize: 3 }], async (scene) => {
+    const { response, text, pieces, activity } = await askProvider(scene)
+    expectSame('the text', response.text, sampleText)
+    expectSame('the kind of response', classifyResponse(response), 'answer')
+    expectSame('complete', response.complete, true)
+    expectSame('the calls', response.toolCalls, [])
+    expectTrue(activity > 0, 'onActivity must be called when content arrives')
+    expectSame(
+      `whether the server was asked to stream`,
+      Boolean(scene.server.requests[0]?.body.stream),
+      scene.stream,
+    )
+    if (!scene.stream) return
+    expectSame('the text passed to onDelta', text, sampleText)
+    expectTrue(pieces > 3, `a streamed answer must arrive in several chunks, not ${pieces}`)
+  }),
+  'text in chunks of one byte': streamed([{ text: sampleText, split: 'bytes' }], async (scene) => {
+    expectSame('the text', (await askProvider(scene)).response.text, sampleText)
+  }),
+  reasoning: check([{ reasoning: 'Let me think.', text: 'So.' }], async (scene) => {
+    const { response, reasoning } = await askProvider(scene)
+    expectSame('the text', response.text, 'So.')
+    expectSame('the reasoning', response.reasoning, 'Let me think.')
+    if (scene.stream) expectSame('the reasoning passed to onDelta', reasoning, 'Let me think.')
+  }),
+  'calls in parallel': check([{ text: 'Let me see.', toolCalls: twoCalls, chunkSize: 4 }], async (scene) => {
+    const { response } = await askProvider(scene, { tools: [add] })
+    expectSame('the text', response.text, 'Let me see.')
+    expectSame('the kind of response', classifyResponse(response), 'calls')
+    expectSame('the calls', toPlainCalls(response.toolCalls), twoCalls)
+    const ids = new Set(response.toolCalls.map(({ id }) => id))
+    expectTrue(ids.size === 2, 'each call needs a unique id')
+    expectSame('the tools sent to the server', listOfferedTools(scene), ['add'])
+  }),
+  'empty arguments': check([{ toolCalls: [{ name: 'add' }] }], async (scene) => {
+    const { response } = await askProvider(scene, { tools: [add] })
+    expectSame('the calls', toPlainCalls(response.toolCalls), [{ name: 'add', arguments: {} }])
+  }),
+  'results and the messages sent after them': check(
+    [{ reasoning: 'Two sums.', text: 'Let me see.', toolCalls: twoCalls }, { text: 'Done.' }],
+    async (scene) => {
       const first = await askProvider(scene, { tools: [add] })
       const answer = toMessage(first)
       const results = toResults(answer, ['3', '7'])
@@ -130,29 +114,24 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
         sent.map(({ id }) => id),
       )
     },
-  },
-  {
-    name: 'a picture',
-    turns: [{ text: 'A dot.' }],
-    async run(scene) {
-      const content = [{ type: 'text' as const, text: 'What is this?' }, picture]
-      await askProvider(scene, { messages: [{ role: 'user', id: 'm1', createdAt: 0, content }] })
-      const [userMessage] = scene.server.requests[0]?.body.messages ?? []
-      expectSame(
-        'the text next to the picture',
-        userMessage && getMessageText(userMessage).trim(),
-        'What is this?',
-      )
-      expectTrue(
-        JSON.stringify(userMessage).includes(pixel),
-        `the picture should be in the message, which is ${formatValue(userMessage)}`,
-      )
-    },
-  },
-  {
-    name: 'a picture in a tool result',
-    turns: [{ toolCalls: [{ name: 'add' }] }, { text: 'A dot.' }],
-    async run(scene) {
+  ),
+  'a picture': check([{ text: 'A dot.' }], async (scene) => {
+    const content = [{ type: 'text' as const, text: 'What is this?' }, picture]
+    await askProvider(scene, { messages: [{ role: 'user', id: 'm1', createdAt: 0, content }] })
+    const [userMessage] = scene.server.requests[0]?.body.messages ?? []
+    expectSame(
+      'the text next to the picture',
+      userMessage && getMessageText(userMessage).trim(),
+      'What is this?',
+    )
+    expectTrue(
+      JSON.stringify(userMessage).includes(pixel),
+      `the picture should be in the message, which is ${formatValue(userMessage)}`,
+    )
+  }),
+  'a picture in a tool result': check(
+    [{ toolCalls: [{ name: 'add' }] }, { text: 'A dot.' }],
+    async (scene) => {
       const answer = toMessage(await askProvider(scene, { tools: [add] }))
       const [result] = toResults(answer, ['The chart:\n[image: image/png]'])
       const messages = [hello, answer, ...(result ? [{ ...result, media: [picture] } as Message] : [])]
@@ -168,67 +147,46 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
         `the result's text should be there, but the message there is ${formatValue(after)}`,
       )
     },
-  },
-  {
-    name: 'a stable prefix',
-    turns: [{ text: 'One.', toolCalls: [{ name: 'add' }] }, { text: 'Two.' }],
-    async run(scene) {
+  ),
+  'a stable prefix': check(
+    [{ text: 'One.', toolCalls: [{ name: 'add' }] }, { text: 'Two.' }],
+    async (scene) => {
       const answer = toMessage(await askProvider(scene, { tools: [add], instructions: 'Be brief.' }))
       const messages = [hello, answer, ...toResults(answer, ['3'])]
       await askProvider(scene, { tools: [add], instructions: 'Be brief.', messages })
       const [before, after] = scene.server.requests.map(({ body }) => body.messages)
       expectSame('the start of a request', after?.slice(0, before?.length), before)
     },
-  },
-  {
-    name: 'real-world histories',
-    turns: [{ text: 'Fine.' }],
-    async run(scene) {
-      const { response } = await askProvider(scene, { messages: troubledHistory })
-      expectSame('the answer', response.text, 'Fine.')
-    },
-  },
-  {
-    name: 'usage',
-    turns: [{ text: 'Hi.', usage: { input: 100, output: 20, cached: 60 } }],
-    async run(scene) {
-      const { usage } = (await askProvider(scene)).response
-      const { inputTokens, outputTokens, totalTokens, cachedInputTokens } = usage ?? {}
-      expectSame(
-        'the usage',
-        { inputTokens, outputTokens, totalTokens, cachedInputTokens },
-        { inputTokens: 100, outputTokens: 20, totalTokens: 120, cachedInputTokens: 60 },
-      )
-    },
-  },
-  {
-    name: 'missing usage',
-    turns: [{ text: 'Hi.', usage: null }],
-    async run(scene) {
-      expectSame('the usage', (await askProvider(scene)).response.usage, null)
-    },
-  },
-  {
-    name: 'a truncated response',
-    turns: [{ text: 'Once upon', finishReason: 'length' }],
-    async run(scene) {
-      const { response } = await askProvider(scene)
-      expectSame('the kind of response', classifyResponse(response), 'truncated')
-      expectSame('the text', response.text, 'Once upon')
-    },
-  },
-  {
-    name: 'a filtered response',
-    turns: [{ text: 'Once', finishReason: 'content_filter' }],
-    async run(scene) {
-      const kind = classifyResponse((await askProvider(scene)).response)
-      expectTrue(
-        kind === 'filtered' || kind === 'refusal',
-        `it should be filtered or a refusal, but is ${formatValue(kind)}`,
-      )
-    },
-  },
-]
+  ),
+  'real-world histories': check([{ text: 'Fine.' }], async (scene) => {
+    const { response } = await askProvider(scene, { messages: troubledHistory })
+    expectSame('the answer', response.text, 'Fine.')
+  }),
+  usage: check([{ text: 'Hi.', usage: { input: 100, output: 20, cached: 60 } }], async (scene) => {
+    const { usage } = (await askProvider(scene)).response
+    const { inputTokens, outputTokens, totalTokens, cachedInputTokens } = usage ?? {}
+    expectSame(
+      'the usage',
+      { inputTokens, outputTokens, totalTokens, cachedInputTokens },
+      { inputTokens: 100, outputTokens: 20, totalTokens: 120, cachedInputTokens: 60 },
+    )
+  }),
+  'missing usage': check([{ text: 'Hi.', usage: null }], async (scene) => {
+    expectSame('the usage', (await askProvider(scene)).response.usage, null)
+  }),
+  'a truncated response': check([{ text: 'Once upon', finishReason: 'length' }], async (scene) => {
+    const { response } = await askProvider(scene)
+    expectSame('the kind of response', classifyResponse(response), 'truncated')
+    expectSame('the text', response.text, 'Once upon')
+  }),
+  'a filtered response': check([{ text: 'Once', finishReason: 'content_filter' }], async (scene) => {
+    const kind = classifyResponse((await askProvider(scene)).response)
+    expectTrue(
+      kind === 'filtered' || kind === 'refusal',
+      `it should be filtered or a refusal, but is ${formatValue(kind)}`,
+    )
+  }),
+}
 
 /** A history with problems that runs can leave behind. A provider must not send it unchanged. */
 const troubledHistory: Message[] = [
@@ -258,7 +216,7 @@ function toPlainCalls(calls: readonly ToolCall[]) {
   }))
 }
 
-function listOfferedTools({ server }: Parameters<ProviderCheckSpec['run']>[0]) {
+function listOfferedTools({ server }: ProviderScene) {
   return (server.requests[0]?.body.tools ?? []).map((tool) => tool.function?.name)
 }
 
@@ -287,51 +245,29 @@ function toResults({ tool_calls: calls = [] }: AssistantMessage, results: string
 }
 
 /** Failure checks. A provider makes a single attempt, because the loop retries. */
-export const failureChecks: readonly ProviderCheckSpec[] = [
-  {
-    name: 'a rate limit',
-    turns: [{ status: 429, retryAfter: 7 }, createUnwantedTurn()],
-    async run(scene) {
-      const { kind, status, retryAfterMs } = await getFailure(scene)
-      expectSame(
-        'the failure',
-        { kind, status, retryAfterMs },
-        { kind: 'rate_limit', status: 429, retryAfterMs: 7000 },
-      )
-      expectAttempts(scene, 1)
-    },
-  },
-  ...[503, 529].map(
-    (status): ProviderCheckSpec => ({
-      name: `an outage (${status})`,
-      turns: [{ status }, createUnwantedTurn()],
-      async run(scene) {
-        const failure = await getFailure(scene)
-        expectSame(
-          'the failure',
-          { kind: failure.kind, status: failure.status },
-          { kind: 'transient', status },
-        )
-        expectAttempts(scene, 1)
-      },
-    }),
-  ),
-  {
-    name: 'a rejected key',
-    turns: [{ status: 401, error: { message: 'The key is invalid.' } }],
-    async run(scene) {
-      const { kind, status, message } = await getFailure(scene)
-      expectSame('the failure', { kind, status }, { kind: 'fatal', status: 401 })
-      expectTrue(
-        message.includes('key'),
-        `its message should explain what to do about the key, but is ${formatValue(message)}`,
-      )
-    },
-  },
-  {
-    name: 'a rejected request',
-    turns: [{ status: 400, error: { message: 'temperature: must be at most 1' } }],
-    async run(scene) {
+export const failureChecks: Readonly<Record<string, ProviderCheckSpec>> = {
+  'a rate limit': check([{ status: 429, retryAfter: 7 }, unwanted], async (scene) => {
+    const { kind, status, retryAfterMs } = await getFailure(scene)
+    expectSame(
+      'the failure',
+      { kind, status, retryAfterMs },
+      { kind: 'rate_limit', status: 429, retryAfterMs: 7000 },
+    )
+    expectAttempts(scene, 1)
+  }),
+  'an outage (503)': createOutage(503),
+  'an outage (529)': createOutage(529),
+  'a rejected key': check([{ status: 401, error: { message: 'The key is invalid.' } }], async (scene) => {
+    const { kind, status, message } = await getFailure(scene)
+    expectSame('the failure', { kind, status }, { kind: 'fatal', status: 401 })
+    expectTrue(
+      message.includes('key'),
+      `its message should explain what to do about the key, but is ${formatValue(message)}`,
+    )
+  }),
+  'a rejected request': check(
+    [{ status: 400, error: { message: 'temperature: must be at most 1' } }],
+    async (scene) => {
       const { kind, message } = await getFailure(scene)
       expectSame('the kind of failure', kind, 'fatal')
       expectTrue(
@@ -339,19 +275,16 @@ export const failureChecks: readonly ProviderCheckSpec[] = [
         `its message should repeat the provider's reason, but is ${formatValue(message)}`,
       )
     },
-  },
-  {
-    name: 'a request beyond the context window',
-    turns: [{ status: 400, error: { message: 'prompt is too long: 210000 tokens > 200000 maximum' } }],
-    async run(scene) {
+  ),
+  'a request beyond the context window': check(
+    [{ status: 400, error: { message: 'prompt is too long: 210000 tokens > 200000 maximum' } }],
+    async (scene) => {
       expectSame('the kind of failure', (await getFailure(scene)).kind, 'context_overflow')
     },
-  },
-  {
-    name: 'a broken connection',
-    only: 'stream',
-    turns: [{ text: 'One two three four', chunkSize: 4, cutAfter: 2 }],
-    async run(scene) {
+  ),
+  'a broken connection': streamed(
+    [{ text: 'One two three four', chunkSize: 4, cutAfter: 2 }],
+    async (scene) => {
       const { kind, partialText } = await getFailure(scene)
       expectTrue(
         kind === 'transient' || kind === 'incomplete',
@@ -359,54 +292,37 @@ export const failureChecks: readonly ProviderCheckSpec[] = [
       )
       expectSame('the text received so far', partialText, 'One two ')
     },
-  },
-  {
-    name: 'a stream without an end',
-    only: 'stream',
-    turns: [{ text: 'One two', endWithout: 'both' }],
-    async run(scene) {
-      const outcome = await askProvider(scene).then(
-        ({ response }) => (response.complete ? 'complete' : 'incomplete'),
-        async () => 'incomplete',
-      )
-      expectSame('the answer', outcome, 'incomplete')
-    },
-  },
-  {
-    name: 'an error in a stream',
-    only: 'stream',
-    turns: [
+  ),
+  'a stream without an end': streamed([{ text: 'One two', endWithout: 'both' }], async (scene) => {
+    expectSame('the answer', await readOutcome(scene, () => 'incomplete'), 'incomplete')
+  }),
+  'an error in a stream': streamed(
+    [
       {
         text: 'One two three four',
         chunkSize: 4,
         errorInStream: { after: 1, error: { type: 'overloaded_error', message: 'Overloaded' } },
       },
     ],
-    async run(scene) {
-      const outcome = await askProvider(scene).then(
-        ({ response }) => (response.complete ? 'complete' : 'incomplete'),
-        (error: unknown) => toModelFailure(error).kind,
-      )
+    async (scene) => {
+      const outcome = await readOutcome(scene, (error) => toModelFailure(error).kind)
       const isTriedAgain = outcome === 'transient' || outcome === 'incomplete'
       expectTrue(isTriedAgain, `it should be retried, but is ${outcome}`)
     },
-  },
-  {
-    name: 'an unreadable stream',
-    only: 'stream',
-    turns: [{ raw: { headers: { 'content-type': 'text/event-stream' }, body: 'data: {"broken\n\n' } }],
-    async run(scene) {
+  ),
+  'an unreadable stream': streamed(
+    [{ raw: { headers: { 'content-type': 'text/event-stream' }, body: 'data: {"broken\n\n' } }],
+    async (scene) => {
       const outcome = await askProvider(scene).then(
         ({ response }) => (response.complete ? `an answer, ${formatValue(response.text)}` : 'no answer'),
         () => 'no answer',
       )
       expectSame('the outcome', outcome, 'no answer')
     },
-  },
-  {
-    name: 'an abort during the response',
-    turns: [{ text: 'One two three four', chunkSize: 4, hang: 2 }],
-    async run(scene) {
+  ),
+  'an abort during the response': check(
+    [{ text: 'One two three four', chunkSize: 4, hang: 2 }],
+    async (scene) => {
       const controller = new AbortController()
       const reason = new Error('Enough.')
       const answer = askProvider(scene, {}, controller.signal, (text) => {
@@ -420,34 +336,37 @@ export const failureChecks: readonly ProviderCheckSpec[] = [
       await expectRejection(answer, reason)
       await waitUntil(scene, () => scene.server.requests[0]?.aborted === true)
     },
-  },
-  {
-    name: 'an abort before the response',
-    turns: [{ hang: true }],
-    async run(scene) {
-      const controller = new AbortController()
-      const reason = new Error('Enough.')
-      const answer = askProvider(scene, {}, controller.signal)
-      answer.catch(() => undefined)
-      await waitUntil(scene, () => scene.server.requests.length > 0)
-      controller.abort(reason)
-      await expectRejection(answer, reason)
-      await waitUntil(scene, () => scene.server.requests[0]?.aborted === true)
-    },
-  },
-  {
-    name: 'an abort before the request',
-    turns: [createUnwantedTurn()],
-    async run(scene) {
-      const reason = new Error('Enough.')
-      await expectRejection(askProvider(scene, {}, AbortSignal.abort(reason)), reason)
-      expectAttempts(scene, 0)
-    },
-  },
-]
+  ),
+  'an abort before the response': check([{ hang: true }], async (scene) => {
+    const controller = new AbortController()
+    const reason = new Error('Enough.')
+    const answer = askProvider(scene, {}, controller.signal)
+    answer.catch(() => undefined)
+    await waitUntil(scene, () => scene.server.requests.length > 0)
+    controller.abort(reason)
+    await expectRejection(answer, reason)
+    await waitUntil(scene, () => scene.server.requests[0]?.aborted === true)
+  }),
+  'an abort before the request': check([unwanted], async (scene) => {
+    const reason = new Error('Enough.')
+    await expectRejection(askProvider(scene, {}, AbortSignal.abort(reason)), reason)
+    expectAttempts(scene, 0)
+  }),
+}
 
-function createUnwantedTurn() {
-  return { text: 'There must not be a second request.' }
+function createOutage(status: number): ProviderCheckSpec {
+  return check([{ status }, unwanted], async (scene) => {
+    const failure = await getFailure(scene)
+    expectSame('the failure', { kind: failure.kind, status: failure.status }, { kind: 'transient', status })
+    expectAttempts(scene, 1)
+  })
+}
+
+function readOutcome(scene: ProviderScene, nameFailure: (error: unknown) => string): Promise<string> {
+  return askProvider(scene).then(
+    ({ response }) => (response.complete ? 'complete' : 'incomplete'),
+    nameFailure,
+  )
 }
 
 function expectAttempts({ server }: ProviderScene, times: number): void {

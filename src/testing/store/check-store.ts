@@ -3,15 +3,16 @@ import { StatewrightError } from '../../core/base/errors.js'
 import { createId } from '../../core/base/platform.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import { checkSkippedNames, findCheckProblem } from '../check-assertions.js'
-import { anyOrderChecks, crowdChecks } from './crowd-checks.js'
-import { inboxChecks, timerChecks } from './inbox-checks.js'
-import { leaseChecks } from './lease-checks.js'
-import { listChecks, ownerChecks } from './list-checks.js'
+import { anyOrderChecks, crowdChecks, sharedChecks } from './crowd-checks.js'
+import { findUnreadChecks, inboxChecks, listUnreadChecks, timerChecks } from './inbox-checks.js'
+import { leaseChecks, renewAllChecks } from './lease-checks.js'
+import { listChecks, markChecks, ownerChecks, purgeChecks, titleChecks } from './list-checks.js'
 import { logChecks } from './log-checks.js'
 import {
   type Ability,
   leaseRequest,
-  type StoreCheckSpec,
+  type StoreChecks,
+  type StoreScene,
   type CheckTime,
   createGivenTime,
   createOwnTime,
@@ -64,16 +65,34 @@ export interface CheckStoreOptions {
   seed?: number | undefined
 }
 
-export const storeChecks: readonly StoreCheckSpec[] = [
-  ...logChecks,
-  ...leaseChecks,
-  ...listChecks,
-  ...ownerChecks,
-  ...inboxChecks,
-  ...timerChecks,
-  ...crowdChecks,
-  ...anyOrderChecks,
+/** A check and, in `needs`, the optional ability without which it is skipped. */
+interface StoreCheckSpec {
+  name: string
+  needs: Ability | undefined
+  run: StoreChecks[string]
+}
+
+const tables: readonly [checks: StoreChecks, needs?: Ability][] = [
+  [logChecks],
+  [leaseChecks],
+  [renewAllChecks, 'renewAll'],
+  [listChecks],
+  [purgeChecks, 'purge'],
+  [titleChecks, 'setTitle'],
+  [markChecks, 'setMark'],
+  [ownerChecks],
+  [inboxChecks, 'inbox'],
+  [findUnreadChecks, 'findUnread'],
+  [listUnreadChecks, 'listUnread'],
+  [timerChecks, 'timers'],
+  [crowdChecks],
+  [sharedChecks, 'shared'],
+  [anyOrderChecks],
 ]
+
+export const storeChecks: readonly StoreCheckSpec[] = tables.flatMap(([checks, needs]) =>
+  Object.entries(checks).map(([name, run]) => ({ name, needs, run })),
+)
 
 /**
  * Checks a `SessionStore` against the requirements of sessions: records, leases, the list, deletion, the inbox, timers,
@@ -94,7 +113,8 @@ export async function checkStore(
   expectArgument('checkStore(open)', open, functionRule('a function that opens the store'))
   expectArgument('checkStore(open, options)', options, optionsRule)
   const { skip = {} } = options
-  checkSkippedNames(Object.keys(skip), storeChecks)
+  const names = storeChecks.map(({ name }) => name)
+  checkSkippedNames(Object.keys(skip), names)
   const checker = new StoreChecker(open, options)
   const report: StoreReport = { clock: await checker.detectClock(), checks: [], broken: [] }
   for (const check of storeChecks) {
@@ -142,7 +162,9 @@ export class StoreChecker {
     const problem = await this.#useStores(time, async (open) => {
       const store = await open()
       skipped = check.needs === undefined ? null : explainMissing(check.needs, store, shared)
-      if (skipped === null) await check.run({ store, open, time, seed })
+      if (skipped !== null) return
+      const { inbox, timers } = store as SessionStore & Pick<StoreScene, 'inbox' | 'timers'>
+      await check.run({ store, inbox, timers, open, time, seed })
     })
     if (problem !== null) return { name, outcome: 'broken', problem }
     return { name, outcome: skipped === null ? 'kept' : 'skipped', problem: skipped }

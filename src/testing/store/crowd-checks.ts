@@ -1,11 +1,13 @@
+import { isObject } from '../../core/base/values.js'
 import { expectSame, type RandomChoices, createRandomChoices } from '../check-assertions.js'
 import {
   leaseRequest,
-  type StoreCheckSpec,
+  type StoreChecks,
   getCode,
   createRecord,
   createRecords,
   expectBusy,
+  expectLost,
   expectRefusal,
   listSeqs,
   type CheckTime,
@@ -13,138 +15,113 @@ import {
 } from './store-scene.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
-import type { Lease, LogRecord, SessionStore } from '../../core/sessions/store/store.js'
+import type { Lease, SessionStore } from '../../core/sessions/store/store.js'
 
-export const crowdChecks: readonly StoreCheckSpec[] = [
-  {
-    name: 'two hundred concurrent sessions keep all records in order',
-    async run({ store }) {
-      const ids = Array.from({ length: 200 }, (_, index) => `session-${index}`)
-      await Promise.all(
-        ids.map(async (id) => {
-          const lease = await store.acquire(id, leaseRequest)
-          for (let seq = 1; seq <= 10; seq += 2) {
-            await Promise.resolve()
-            await store.append(lease, [createRecord(seq, `"${id}"`), createRecord(seq + 1, `"${id}"`)])
-          }
-        }),
-      )
-      await Promise.all(
-        ids.map(async (id) => {
-          const wanted = createRecords(1, 10).map((each) => ({ ...each, data: `"${id}"` }))
-          expectSame(`the log of ${id}`, await store.read(id), wanted)
-        }),
-      )
-      expectSame('the number of listed sessions', (await store.list()).length, 200)
-    },
+export const crowdChecks: StoreChecks = {
+  'two hundred concurrent sessions keep all records in order': async ({ store }) => {
+    const ids = Array.from({ length: 200 }, (_, index) => `session-${index}`)
+    await Promise.all(
+      ids.map(async (id) => {
+        const lease = await store.acquire(id, leaseRequest)
+        for (let seq = 1; seq <= 10; seq += 2) {
+          await Promise.resolve()
+          await store.append(lease, [createRecord(seq, `"${id}"`), createRecord(seq + 1, `"${id}"`)])
+        }
+      }),
+    )
+    await Promise.all(
+      ids.map(async (id) => {
+        const wanted = createRecords(1, 10).map((each) => ({ ...each, data: `"${id}"` }))
+        expectSame(`the log of ${id}`, await store.read(id), wanted)
+      }),
+    )
+    expectSame('the number of listed sessions', (await store.list()).length, 200)
   },
-  {
-    name: 'one of twenty concurrent writers acquires a session',
-    async run({ store }) {
-      const outcomes = await Promise.allSettled(
-        Array.from({ length: 20 }, async (_, index) =>
-          store.acquire('s', { holder: `${index}`, ttlMs: 60_000 }),
-        ),
-      )
-      const refusals = outcomes.flatMap((one) => (one.status === 'rejected' ? [getCode(one.reason)] : []))
-      expectSame('the number of writers that acquired it', outcomes.length - refusals.length, 1)
-      expectSame("the other writers' errors", [...new Set(refusals)], ['session_busy'])
-    },
+  'one of twenty concurrent writers acquires a session': async ({ store }) => {
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 20 }, async (_, index) =>
+        store.acquire('s', { holder: `${index}`, ttlMs: 60_000 }),
+      ),
+    )
+    const refusals = outcomes.flatMap((one) => (one.status === 'rejected' ? [getCode(one.reason)] : []))
+    expectSame('the number of writers that acquired it', outcomes.length - refusals.length, 1)
+    expectSame("the other writers' errors", [...new Set(refusals)], ['session_busy'])
   },
-  {
-    name: 'overlapping appends of one writer are stored completely or refused',
-    async run({ store }) {
-      const lease = await store.acquire('s', leaseRequest)
-      await Promise.allSettled(
-        Array.from({ length: 10 }, async (_, index) =>
-          store.append(lease, [createRecord(1, `${index}`), createRecord(2, `${index}`)]),
-        ),
-      )
-      const log = await store.read('s')
-      expectSame('the records', listSeqs(log), [1, 2])
-      expectSame('the second record of the same append', log[1]?.data, log[0]?.data)
-    },
+  'overlapping appends of one writer are stored completely or refused': async ({ store }) => {
+    const lease = await store.acquire('s', leaseRequest)
+    await Promise.allSettled(
+      Array.from({ length: 10 }, async (_, index) =>
+        store.append(lease, [createRecord(1, `${index}`), createRecord(2, `${index}`)]),
+      ),
+    )
+    const log = await store.read('s')
+    expectSame('the records', listSeqs(log), [1, 2])
+    expectSame('the second record of the same append', log[1]?.data, log[0]?.data)
   },
-  {
-    name: 'another connection reads the records and is refused while the first one writes',
-    needs: 'shared',
-    async run({ store, open, time }) {
-      const other = await open()
-      const lease = await store.acquire('s', { holder: 'run 4f2a', ttlMs: time.ms(100) })
-      await store.append(lease, [createRecord(1)])
-      expectSame('the log as another connection reads it', await other.read('s'), [createRecord(1)])
-      await expectBusy('acquire by another connection', 'run 4f2a', () => other.acquire('s', leaseRequest))
-      await expectRefusal('a delete by another connection', 'session_busy', () => other.delete('s'))
+}
 
-      await time.pass(100)
-      const newLease = await other.acquire('s', leaseRequest)
-      await expectRefusal('an append with a lease that another connection has taken over', 'lease_lost', () =>
-        store.append(lease, [createRecord(2)]),
-      )
-      await expectRefusal('renewing a lease that another connection has taken over', 'lease_lost', () =>
-        store.renew(lease, 1000),
-      )
-      await other.append(newLease, [createRecord(2)])
-      expectSame('the log', await store.read('s'), createRecords(1, 2))
-    },
-  },
-  {
-    name: 'a new place can be opened by several stores at once',
-    needs: 'shared',
-    async run({ store, open }) {
-      await Promise.all(
-        Array.from({ length: 8 }, async (_, index) => {
-          const one = await open()
-          await one.append(await one.acquire(`s${index}`, leaseRequest), [createRecord(1)])
-        }),
-      )
-      expectSame('the number of sessions written by eight stores', (await store.list()).length, 8)
-    },
-  },
-  {
-    name: 'a closed store throws store_unavailable, and close is idempotent',
-    needs: 'shared',
-    async run({ store, open }) {
-      const other = await open()
-      const lease = await other.acquire('s', leaseRequest)
-      await other.close()
-      await other.close()
-      await expectRefusal('an append to a closed store', 'store_unavailable', () =>
-        other.append(lease, [createRecord(1)]),
-      )
-      await expectRefusal('reading a closed store', 'store_unavailable', () => other.read('s'))
-      await expectRefusal('listing the sessions of a closed store', 'store_unavailable', () => other.list())
-      expectSame('the log', await store.read('s'), [])
-    },
-  },
-]
+/** For stores with `shared`. */
+export const sharedChecks: StoreChecks = {
+  'another connection reads the records and is refused while the first one writes': async ({
+    store,
+    open,
+    time,
+  }) => {
+    const other = await open()
+    const lease = await store.acquire('s', { holder: 'run 4f2a', ttlMs: time.ms(100) })
+    await store.append(lease, [createRecord(1)])
+    expectSame('the log as another connection reads it', await other.read('s'), [createRecord(1)])
+    await expectBusy('acquire by another connection', 'run 4f2a', () => other.acquire('s', leaseRequest))
+    await expectRefusal('a delete by another connection', 'session_busy', () => other.delete('s'))
 
-type Operation =
-  | { type: 'acquire'; writer: number; ttl: number }
-  | { type: 'renew'; writer: number; ttl: number }
-  | { type: 'release'; writer: number }
-  | { type: 'append'; writer: number; gap: number; types: ('event' | 'snapshot')[] }
-  | { type: 'read'; from: number | 'snapshot'; to: number }
-  | { type: 'delete' }
-  | { type: 'wait'; ms: number }
+    await time.pass(100)
+    const newLease = await other.acquire('s', leaseRequest)
+    await expectLost('an append with a lease that another connection has taken over', () =>
+      store.append(lease, [createRecord(2)]),
+    )
+    await expectLost('renewing a lease that another connection has taken over', () =>
+      store.renew(lease, 1000),
+    )
+    await other.append(newLease, [createRecord(2)])
+    expectSame('the log', await store.read('s'), createRecords(1, 2))
+  },
+  'a new place can be opened by several stores at once': async ({ store, open }) => {
+    await Promise.all(
+      Array.from({ length: 8 }, async (_, index) => {
+        const one = await open()
+        await one.append(await one.acquire(`s${index}`, leaseRequest), [createRecord(1)])
+      }),
+    )
+    expectSame('the number of sessions written by eight stores', (await store.list()).length, 8)
+  },
+  'a closed store throws store_unavailable, and close is idempotent': async ({ store, open }) => {
+    const other = await open()
+    const lease = await other.acquire('s', leaseRequest)
+    await other.close()
+    await other.close()
+    await expectRefusal('an append to a closed store', 'store_unavailable', () =>
+      other.append(lease, [createRecord(1)]),
+    )
+    await expectRefusal('reading a closed store', 'store_unavailable', () => other.read('s'))
+    await expectRefusal('listing the sessions of a closed store', 'store_unavailable', () => other.list())
+    expectSame('the log', await store.read('s'), [])
+  },
+}
 
 /** Sequences get longer each round, so that the first failure is short. */
 const rounds = 60
 
 /** Checks that random operations behave as in the memory store. */
-export const anyOrderChecks: readonly StoreCheckSpec[] = [
-  {
-    name: 'random operations behave as in the memory store',
-    async run({ store, time, seed }) {
-      const by = createRandomChoices(seed)
-      for (let round = 0; round < rounds; round += 1) {
-        const length = 1 + Math.ceil((round * 40) / rounds)
-        const operations = Array.from({ length }, () => createOperation(by, time))
-        await compareStores(operations, store, time, `round-${round}`, seed)
-      }
-    },
+export const anyOrderChecks: StoreChecks = {
+  'random operations behave as in the memory store': async ({ store, time, seed }) => {
+    const by = createRandomChoices(seed)
+    for (let round = 0; round < rounds; round += 1) {
+      const length = 1 + Math.ceil((round * 40) / rounds)
+      const operations = Array.from({ length }, () => createOperation(by, time))
+      await compareStores(operations, store, time, `round-${round}`, seed)
+    }
   },
-]
+}
 
 /**
  * Runs the same operations on both stores. With a store's own clock, leases are either long or already expired, so that
@@ -158,132 +135,116 @@ async function compareStores(
   seed: number,
 ): Promise<void> {
   const reference = time.isGiven ? time : createGivenTime()
-  const model = new StoreSide(memoryStore({ now: reference.now }), id, reference, time.isGiven)
-  const side = new StoreSide(store, id, time, time.isGiven)
-  for (const [index, operation] of operations.entries()) {
-    const wanted = await model.getOutcome(operation)
-    const found = await side.getOutcome(operation)
-    if (operation.type === 'wait') await time.pass(operation.ms)
-    const before = operations.slice(Math.max(0, index - 9), index).map(describeOperation)
+  const model: Side = { store: memoryStore({ now: reference.now }), id, time: reference, leases: new Map() }
+  const side: Side = { store, id, time, leases: new Map() }
+  const words = operations.map((operation) => operation.words)
+  for (const [index, { run, waitMs }] of operations.entries()) {
+    const wanted = await getOutcome(run, model, time.isGiven)
+    const found = await getOutcome(run, side, time.isGiven)
+    if (waitMs !== undefined) await time.pass(waitMs)
+    const before = words.slice(Math.max(0, index - 9), index)
     const after = before.length === 0 ? '' : ` after ${before.join(', ')}`
-    expectSame(`the result of ${describeOperation(operation)}${after} (seed ${seed})`, found, wanted)
+    expectSame(`the result of ${words[index]}${after} (seed ${seed})`, found, wanted)
   }
   expectSame(
-    `the log of ${operations.map(describeOperation).join(', ')} (seed ${seed})`,
+    `the log of ${words.join(', ')} (seed ${seed})`,
     await store.read(id),
-    await model.readLog(),
+    await model.store.read(id),
   )
 }
 
-/** A store with the leases of its writers. */
-class StoreSide {
-  readonly #store: SessionStore
-  readonly #id: string
-  readonly #time: CheckTime
-  /** Whether to compare expiry times. They differ if there are two clocks. */
-  readonly #isExact: boolean
-  readonly #leases = new Map<number, Lease>()
+/** A session in one store, with the leases of its writers. */
+interface Side {
+  store: SessionStore
+  id: string
+  time: CheckTime
+  leases: Map<number, Lease>
+}
 
-  constructor(store: SessionStore, id: string, time: CheckTime, isExact: boolean) {
-    this.#store = store
-    this.#id = id
-    this.#time = time
-    this.#isExact = isExact
-  }
+interface Operation {
+  words: string
+  waitMs?: number
+  run: (side: Side) => unknown
+}
 
-  async readLog(): Promise<LogRecord[]> {
-    return this.#store.read(this.#id)
-  }
-
-  /** The returned value without tokens, or an error code. */
-  async getOutcome(operation: Operation): Promise<unknown> {
-    try {
-      return await this.#performStep(operation)
-    } catch (error) {
-      if (error instanceof StoreError) return error.code
-      throw error
-    }
-  }
-
-  async #performStep(step: Operation): Promise<unknown> {
-    if (step.type === 'wait') return 'waited'
-    if (step.type === 'delete') return this.#store.delete(this.#id)
-    if (step.type === 'read') return this.#store.read(this.#id, { from: step.from, to: step.to })
-    if (step.type === 'acquire') {
-      const leaseOptions = { holder: `writer ${step.writer}`, ttlMs: step.ttl }
-      const lease = await this.#store.acquire(this.#id, leaseOptions)
-      this.#leases.set(step.writer, lease)
-      await this.#waitForExpiry(step.ttl)
-      return this.#formatExpiry(lease)
-    }
-    const lease = this.#leases.get(step.writer)
-    if (!lease) return 'no lease'
-    if (step.type === 'renew') {
-      const renewed = await this.#store.renew(lease, step.ttl)
-      await this.#waitForExpiry(step.ttl)
-      return this.#formatExpiry(renewed)
-    }
-    if (step.type === 'release') {
-      await this.#store.release(lease)
-      return 'released'
-    }
-    const next = ((await this.readLog()).at(-1)?.seq ?? 0) + 1 + step.gap
-    const added = step.types.map((type, index) => createRecord(next + index, `${step.writer}`, type))
-    await this.#store.append(lease, added)
-    return 'appended'
-  }
-
-  /** With a store's own clock, waits until a lease of 0 ms has expired. */
-  async #waitForExpiry(ttl: number): Promise<void> {
-    if (ttl === 0 && !this.#time.isGiven) await this.#time.pass(0)
-  }
-
-  #formatExpiry({ expiresAt }: Lease): unknown {
-    return this.#isExact ? expiresAt : 'a lease'
+/** The returned value, or an error code. Expiry times differ if there are two clocks. */
+async function getOutcome(run: Operation['run'], side: Side, isExact: boolean): Promise<unknown> {
+  try {
+    const outcome = await run(side)
+    if (!isObject(outcome)) return outcome
+    return isExact ? outcome['expiresAt'] : 'a lease'
+  } catch (error) {
+    if (error instanceof StoreError) return error.code
+    throw error
   }
 }
+
+const kinds = ['acquire', 'renew', 'release', 'append', 'append', 'append', 'read', 'delete', 'wait'] as const
 
 function createOperation({ whole, one }: RandomChoices, { isGiven }: CheckTime): Operation {
   const writer = whole(2)
-  const ttl = isGiven ? whole(20) : one([0, 60_000, 60_000])
-  const kinds = [
-    'acquire',
-    'renew',
-    'release',
-    'append',
-    'append',
-    'append',
-    'read',
-    'delete',
-    'wait',
-  ] as const
+  const ttlMs = isGiven ? whole(20) : one([0, 60_000, 60_000])
   const type = one(kinds)
-  if (type === 'acquire') return { type, writer, ttl }
-  if (type === 'renew') return { type, writer, ttl }
-  if (type === 'release') return { type, writer }
-  if (type === 'delete') return { type }
-  if (type === 'wait') return { type, ms: isGiven ? whole(15) : 0 }
-  if (type === 'read') return { type, from: one([1, 'snapshot', whole(12)]), to: whole(12) }
-  const types = Array.from({ length: whole(3) }, () => one(['event', 'event', 'snapshot'] as const))
-  return { type, writer, gap: one([0, 0, 0, 0, 1, -1]), types }
-}
-
-function describeOperation(operation: Operation): string {
-  switch (operation.type) {
+  /** With a store's own clock, waits until a lease of 0 ms has expired. */
+  const untilExpired = async ({ time }: Side, lease: Lease): Promise<Lease> => {
+    if (ttlMs === 0 && !time.isGiven) await time.pass(0)
+    return lease
+  }
+  const withLease = (use: (side: Side, lease: Lease) => Promise<unknown>) => (side: Side) => {
+    const lease = side.leases.get(writer)
+    return lease ? use(side, lease) : 'no lease'
+  }
+  switch (type) {
     case 'acquire':
+      return {
+        words: `acquire by ${writer} for ${ttlMs} ms`,
+        run: async (side) => {
+          const lease = await side.store.acquire(side.id, { holder: `writer ${writer}`, ttlMs })
+          side.leases.set(writer, lease)
+          return untilExpired(side, lease)
+        },
+      }
     case 'renew':
-      return `${operation.type} by ${operation.writer} for ${operation.ttl} ms`
-    case 'append': {
-      const gap = operation.gap === 0 ? '' : operation.gap > 0 ? ' with a gap' : ' overlapping the head'
-      return `append of ${operation.types.length}${gap} by ${operation.writer}`
-    }
+      return {
+        words: `renew by ${writer} for ${ttlMs} ms`,
+        run: withLease(async (side, lease) => untilExpired(side, await side.store.renew(lease, ttlMs))),
+      }
     case 'release':
-      return `release by ${operation.writer}`
-    case 'read':
-      return `read from ${operation.from} to ${operation.to}`
-    case 'wait':
-      return `${operation.ms} ms`
-    default:
-      return operation.type
+      return {
+        words: `release by ${writer}`,
+        run: withLease(async ({ store }, lease) => {
+          await store.release(lease)
+          return 'released'
+        }),
+      }
+    case 'delete':
+      return { words: type, run: ({ store, id }) => store.delete(id) }
+    case 'wait': {
+      const waitMs = isGiven ? whole(15) : 0
+      return { words: `${waitMs} ms`, waitMs, run: () => 'waited' }
+    }
+    case 'read': {
+      const range = { from: one([1, 'snapshot' as const, whole(12)]), to: whole(12) }
+      return {
+        words: `read from ${range.from} to ${range.to}`,
+        run: ({ store, id }) => store.read(id, range),
+      }
+    }
+    default: {
+      const types = Array.from({ length: whole(3) }, () => one(['event', 'event', 'snapshot'] as const))
+      const gap = one([0, 0, 0, 0, 1, -1])
+      const where = gap === 0 ? '' : gap > 0 ? ' with a gap' : ' overlapping the head'
+      return {
+        words: `append of ${types.length}${where} by ${writer}`,
+        run: withLease(async ({ store, id }, lease) => {
+          const next = ((await store.read(id)).at(-1)?.seq ?? 0) + 1 + gap
+          await store.append(
+            lease,
+            types.map((kind, index) => createRecord(next + index, `${writer}`, kind)),
+          )
+          return 'appended'
+        }),
+      }
+    }
   }
 }

@@ -1,9 +1,7 @@
-import type { SessionInbox } from '../../core/sessions/store/inbox.js'
-import type { SessionStore } from '../../core/sessions/store/store.js'
-import { CheckFailure, expectTrue, expectSame, formatValue } from '../check-assertions.js'
+import { expectTrue, expectSame, formatValue } from '../check-assertions.js'
 import {
   leaseRequest,
-  type StoreCheckSpec,
+  type StoreChecks,
   createRecord,
   createRecords,
   expectRefusal,
@@ -15,161 +13,141 @@ import {
 } from './store-scene.js'
 import type { SessionTimers, StoredTimer } from '../../core/sessions/store/timers.js'
 
-function getInbox({ inbox }: SessionStore): SessionInbox {
-  if (!inbox) throw new CheckFailure('the store should have an inbox, as it had before')
-  return inbox
+/** For stores with `inbox`. */
+export const inboxChecks: StoreChecks = {
+  'the inbox keeps numbered messages in order until they are removed and never reuses a number': async ({
+    store,
+    inbox,
+    time,
+  }) => {
+    await writeSession(store, 's')
+    await writeSession(store, 'other')
+    expectSame('a new inbox', await inbox.read('s'), [])
+    const texts = ['{"type":"PAUSE"}', '{"text":"Grüße \\u0000 \u{1F600} \' \\" \\\\"}', '{}']
+    const times: number[] = []
+    for (const [index, text] of texts.entries()) {
+      await time.pass(5)
+      times.push(time.now())
+      expectSame('the result of put', await inbox.put('s', text), { message: index + 1, holder: null })
+    }
+    expectSame('the first number of another session', (await inbox.put('other', '{}')).message, 1)
+    const found = await inbox.read('s')
+    const plain = found.map(({ message, text }) => ({ message, text }))
+    expectSame(
+      'the messages',
+      plain,
+      texts.map((text, index) => ({ message: index + 1, text })),
+    )
+    for (const [index, { at }] of found.entries())
+      time.same(`the time of message ${index + 1}`, at, times[index] ?? Number.NaN)
+    await inbox.remove('s', [1, 3])
+    await inbox.remove('s', [1, 9])
+    expectSame('the remaining messages after 1 and 3 are removed', listNumbers(await inbox.read('s')), [2])
+    await inbox.remove('s', [2])
+    expectSame('an inbox after all its messages have been removed', await inbox.read('s'), [])
+    expectSame(
+      'the number of the message that follows three removed messages',
+      (await inbox.put('s', '{}')).message,
+      4,
+    )
+    expectSame('the number of messages of another session', (await inbox.read('other')).length, 1)
+  },
+  "put returns the lease owner, and the owner's next write returns the last message number": async ({
+    store,
+    inbox,
+    time,
+  }) => {
+    const lease = await store.acquire('s', { holder: 'run 4f2a', ttlMs: 60_000 })
+    expectSame("a new lease's inbox", lease.inbox ?? 0, 0)
+    expectSame('the result of append without messages', await store.append(lease, createRecords(1, 2)), {
+      inbox: 0,
+    })
+    const { holder } = await inbox.put('s', '{}')
+    expectTrue(
+      holder?.includes('run 4f2a') === true,
+      `put should name the lease owner, 'run 4f2a', but returned ${formatValue(holder)}`,
+    )
+    expectSame('the result of append with one message', await store.append(lease, [createRecord(3)]), {
+      inbox: 1,
+    })
+    expectSame("the next append's result", await store.append(lease, [createRecord(4)], createSummary('s')), {
+      inbox: 1,
+    })
+    await inbox.put('s', '{}')
+    expectSame('the result of writing only a summary', await store.append(lease, [], createSummary('s')), {
+      inbox: 2,
+    })
+    await inbox.remove('s', [1, 2])
+    expectSame(
+      'the result of append after everything has been removed',
+      await store.append(lease, [createRecord(5)]),
+      {
+        inbox: 0,
+      },
+    )
+    await inbox.put('s', '{}')
+    expectSame('the result of release', await store.release(lease), { inbox: 3 })
+    expectSame("a released session's owner", (await inbox.put('s', '{}')).holder, null)
+    const next = await store.acquire('s', { holder: 'run 5', ttlMs: time.ms(100) })
+    expectSame("the next lease's inbox", next.inbox, 4)
+    await time.pass(100)
+    expectSame('the owner of a session with an expired lease', (await inbox.put('s', '{}')).holder, null)
+  },
+  'only sessions with records have an inbox, and it is deleted with them': async ({ store, inbox }) => {
+    await expectRefusal('a message for an unknown session', 'unknown_session', () =>
+      inbox.put('nobody', '{}'),
+    )
+    const lease = await store.acquire('s', leaseRequest)
+    await expectRefusal('a message for a session that was only acquired', 'unknown_session', () =>
+      inbox.put('s', '{}'),
+    )
+    await store.append(lease, [createRecord(1)])
+    await inbox.put('s', '{}')
+    await store.release(lease)
+    await store.delete('s')
+    expectSame('the inbox of a deleted session', await inbox.read('s'), [])
+    await writeSession(store, 's')
+    expectSame('the inbox of a recreated session', await inbox.read('s'), [])
+    expectSame('the first number of a recreated session', (await inbox.put('s', '{}')).message, 1)
+    for (const strange of strangeIds) {
+      expectSame(`the inbox of ${formatValue(strange)}`, await inbox.read(strange), [])
+      await expectRefusal(`a message for ${formatValue(strange)}`, 'unknown_session', () =>
+        inbox.put(strange, '{}'),
+      )
+    }
+  },
+  'concurrent messages get unique numbers': async ({ store, inbox }) => {
+    await writeSession(store, 's')
+    const put = await Promise.all(Array.from({ length: 40 }, async (_, n) => inbox.put('s', `${n}`)))
+    const numbers = Array.from({ length: 40 }, (_, n) => n + 1)
+    const given = listNumbers(put).sort((a, b) => a - b)
+    expectSame('the numbers of forty concurrent messages', given, numbers)
+    const found = await inbox.read('s')
+    expectSame('the numbers in the inbox', listNumbers(found), numbers)
+    for (const [n, { message }] of put.entries())
+      expectSame(`the text of message ${message}`, found[message - 1]?.text, `${n}`)
+  },
 }
 
-export const inboxChecks: readonly StoreCheckSpec[] = [
-  {
-    name: 'the inbox keeps numbered messages in order until they are removed and never reuses a number',
-    needs: 'inbox',
-    async run({ store, time }) {
-      const inbox = getInbox(store)
-      await writeSession(store, 's')
-      await writeSession(store, 'other')
-      expectSame('a new inbox', await inbox.read('s'), [])
-      const texts = ['{"type":"PAUSE"}', '{"text":"Grüße \\u0000 \u{1F600} \' \\" \\\\"}', '{}']
-      const times: number[] = []
-      for (const [index, text] of texts.entries()) {
-        await time.pass(5)
-        times.push(time.now())
-        expectSame('the result of put', await inbox.put('s', text), { message: index + 1, holder: null })
-      }
-      expectSame('the first number of another session', (await inbox.put('other', '{}')).message, 1)
-      const found = await inbox.read('s')
-      const plain = found.map(({ message, text }) => ({ message, text }))
-      expectSame(
-        'the messages',
-        plain,
-        texts.map((text, index) => ({ message: index + 1, text })),
-      )
-      for (const [index, { at }] of found.entries())
-        time.same(`the time of message ${index + 1}`, at, times[index] ?? Number.NaN)
-      await inbox.remove('s', [1, 3])
-      await inbox.remove('s', [1, 9])
-      expectSame('the remaining messages after 1 and 3 are removed', listNumbers(await inbox.read('s')), [2])
-      await inbox.remove('s', [2])
-      expectSame('an inbox after all its messages have been removed', await inbox.read('s'), [])
-      expectSame(
-        'the number of the message that follows three removed messages',
-        (await inbox.put('s', '{}')).message,
-        4,
-      )
-      expectSame('the number of messages of another session', (await inbox.read('other')).length, 1)
-    },
+/** For stores with `findUnread`. */
+export const findUnreadChecks: StoreChecks = {
+  'findUnread returns the sessions with messages': async ({ store, inbox }) => {
+    for (const id of ['a', 'b', 'c']) await writeSession(store, id)
+    await inbox.put('a', '{}')
+    await inbox.put('a', '{}')
+    await inbox.put('c', '{}')
+    const waiting = await inbox.findUnread?.(['a', 'b', 'nobody', '\u0000'])
+    expectSame('the sessions with messages among a, b and two unknown ids', waiting, [
+      { sessionId: 'a', inbox: 2 },
+    ])
+    expectSame('the sessions with messages in an empty list', await inbox.findUnread?.([]), [])
   },
-  {
-    name: "put returns the lease owner, and the owner's next write returns the last message number",
-    needs: 'inbox',
-    async run({ store, time }) {
-      const inbox = getInbox(store)
-      const lease = await store.acquire('s', { holder: 'run 4f2a', ttlMs: 60_000 })
-      expectSame("a new lease's inbox", lease.inbox ?? 0, 0)
-      expectSame('the result of append without messages', await store.append(lease, createRecords(1, 2)), {
-        inbox: 0,
-      })
-      const { holder } = await inbox.put('s', '{}')
-      expectTrue(
-        holder?.includes('run 4f2a') === true,
-        `put should name the lease owner, 'run 4f2a', but returned ${formatValue(holder)}`,
-      )
-      expectSame('the result of append with one message', await store.append(lease, [createRecord(3)]), {
-        inbox: 1,
-      })
-      expectSame(
-        "the next append's result",
-        await store.append(lease, [createRecord(4)], createSummary('s')),
-        {
-          inbox: 1,
-        },
-      )
-      await inbox.put('s', '{}')
-      expectSame('the result of writing only a summary', await store.append(lease, [], createSummary('s')), {
-        inbox: 2,
-      })
-      await inbox.remove('s', [1, 2])
-      expectSame(
-        'the result of append after everything has been removed',
-        await store.append(lease, [createRecord(5)]),
-        {
-          inbox: 0,
-        },
-      )
-      await inbox.put('s', '{}')
-      expectSame('the result of release', await store.release(lease), { inbox: 3 })
-      expectSame("a released session's owner", (await inbox.put('s', '{}')).holder, null)
-      const next = await store.acquire('s', { holder: 'run 5', ttlMs: time.ms(100) })
-      expectSame("the next lease's inbox", next.inbox, 4)
-      await time.pass(100)
-      expectSame('the owner of a session with an expired lease', (await inbox.put('s', '{}')).holder, null)
-    },
-  },
-  {
-    name: 'only sessions with records have an inbox, and it is deleted with them',
-    needs: 'inbox',
-    async run({ store }) {
-      const inbox = getInbox(store)
-      await expectRefusal('a message for an unknown session', 'unknown_session', () =>
-        inbox.put('nobody', '{}'),
-      )
-      const lease = await store.acquire('s', leaseRequest)
-      await expectRefusal('a message for a session that was only acquired', 'unknown_session', () =>
-        inbox.put('s', '{}'),
-      )
-      await store.append(lease, [createRecord(1)])
-      await inbox.put('s', '{}')
-      await store.release(lease)
-      await store.delete('s')
-      expectSame('the inbox of a deleted session', await inbox.read('s'), [])
-      await writeSession(store, 's')
-      expectSame('the inbox of a recreated session', await inbox.read('s'), [])
-      expectSame('the first number of a recreated session', (await inbox.put('s', '{}')).message, 1)
-      for (const strange of strangeIds) {
-        expectSame(`the inbox of ${formatValue(strange)}`, await inbox.read(strange), [])
-        await expectRefusal(`a message for ${formatValue(strange)}`, 'unknown_session', () =>
-          inbox.put(strange, '{}'),
-        )
-      }
-    },
-  },
-  {
-    name: 'concurrent messages get unique numbers',
-    needs: 'inbox',
-    async run({ store }) {
-      const inbox = getInbox(store)
-      await writeSession(store, 's')
-      const put = await Promise.all(Array.from({ length: 40 }, async (_, n) => inbox.put('s', `${n}`)))
-      const numbers = Array.from({ length: 40 }, (_, n) => n + 1)
-      const given = listNumbers(put).sort((a, b) => a - b)
-      expectSame('the numbers of forty concurrent messages', given, numbers)
-      const found = await inbox.read('s')
-      expectSame('the numbers in the inbox', listNumbers(found), numbers)
-      for (const [n, { message }] of put.entries())
-        expectSame(`the text of message ${message}`, found[message - 1]?.text, `${n}`)
-    },
-  },
-  {
-    name: 'findUnread returns the sessions with messages',
-    needs: 'findUnread',
-    async run({ store }) {
-      const inbox = getInbox(store)
-      for (const id of ['a', 'b', 'c']) await writeSession(store, id)
-      await inbox.put('a', '{}')
-      await inbox.put('a', '{}')
-      await inbox.put('c', '{}')
-      const waiting = await inbox.findUnread?.(['a', 'b', 'nobody', '\u0000'])
-      expectSame('the sessions with messages among a, b and two unknown ids', waiting, [
-        { sessionId: 'a', inbox: 2 },
-      ])
-      expectSame('the sessions with messages in an empty list', await inbox.findUnread?.([]), [])
-    },
-  },
-  {
-    name: 'the inbox returns the messages after a given number, and listUnread returns every session with messages',
-    needs: 'listUnread',
-    async run({ store }) {
-      const inbox = getInbox(store)
+}
+
+/** For stores with `listUnread`. */
+export const listUnreadChecks: StoreChecks = {
+  'the inbox returns the messages after a given number, and listUnread returns every session with messages':
+    async ({ store, inbox }) => {
       for (const id of ['a', 'b', 'c']) await writeSession(store, id)
       for (const id of ['a', 'a', 'c', 'a']) await inbox.put(id, '{}')
       expectSame('the list of messages after message 1', listNumbers(await inbox.read('a', 1)), [2, 3])
@@ -188,105 +166,74 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
         { sessionId: 'c', inbox: 1 },
       ])
     },
-  },
-]
-
-function getTimers({ timers }: SessionStore): SessionTimers {
-  if (!timers) throw new CheckFailure('the store should have timers, as it had before')
-  return timers
 }
 
 const createTimer = (id: string, at: number, data = '{}'): StoredTimer => ({ id, at, data })
 
-export const timerChecks: readonly StoreCheckSpec[] = [
-  {
-    name: 'timers are read back unchanged and replaced by id',
-    needs: 'timers',
-    async run({ store, time }) {
-      const timers = getTimers(store)
-      expectSame('a missing timer', await timers.get('a'), null)
-      const strange = '{"text":"Grüße \u{1F600} \' \\" \\\\"}'
-      await timers.set([createTimer('a', time.now(), strange), createTimer('b', time.now() + 60_000)])
-      expectSame('a timer', (await timers.get('a'))?.data, strange)
-      await timers.set([createTimer('a', 1_700_000_000_123, '{"v":2}')])
-      expectSame('a replaced timer', await timers.get('a'), createTimer('a', 1_700_000_000_123, '{"v":2}'))
-      await timers.set([])
-    },
+/** For stores with `timers`. */
+export const timerChecks: StoreChecks = {
+  'timers are read back unchanged and replaced by id': async ({ timers, time }) => {
+    expectSame('a missing timer', await timers.get('a'), null)
+    const strange = '{"text":"Grüße \u{1F600} \' \\" \\\\"}'
+    await timers.set([createTimer('a', time.now(), strange), createTimer('b', time.now() + 60_000)])
+    expectSame('a timer', (await timers.get('a'))?.data, strange)
+    await timers.set([createTimer('a', 1_700_000_000_123, '{"v":2}')])
+    expectSame('a replaced timer', await timers.get('a'), createTimer('a', 1_700_000_000_123, '{"v":2}'))
+    await timers.set([])
   },
-  {
-    name: "due timers follow the store's clock and are listed in order, page by page",
-    needs: 'timers',
-    async run({ store, time }) {
-      const timers = getTimers(store)
-      const start = time.now()
-      const far = start + 10_000_000
-      await timers.set([
-        createTimer('later', far),
-        createTimer('c', start - 1000),
-        createTimer('b', start - 1000),
-        createTimer('a', start - 500),
-      ])
-      const due = await timers.listDue({ limit: 10 })
-      time.same("the store's time", due.now, time.now())
-      expectSame('the due timers', listIds(due.timers), ['b', 'c', 'a'])
-      const first = await timers.listDue({ limit: 2 })
-      expectSame('a page of two', listIds(first.timers), ['b', 'c'])
-      const rest = await timers.listDue({ limit: 2, after: first.timers.at(-1) })
-      expectSame('the next page', listIds(rest.timers), ['a'])
-      await timers.set([createTimer('soon', (await timers.listDue({ limit: 1 })).now + time.ms(100))])
-      const listDue = async () => listIds((await timers.listDue({ limit: 10 })).timers)
-      expectSame('the due timers before their time', await listDue(), ['b', 'c', 'a'])
-      await time.pass(100)
-      expectSame('the due timers at their time', await listDue(), ['b', 'c', 'a', 'soon'])
-    },
+  "due timers follow the store's clock and are listed in order, page by page": async ({ timers, time }) => {
+    const start = time.now()
+    const far = start + 10_000_000
+    await timers.set([
+      createTimer('later', far),
+      createTimer('c', start - 1000),
+      createTimer('b', start - 1000),
+      createTimer('a', start - 500),
+    ])
+    const due = await timers.listDue({ limit: 10 })
+    time.same("the store's time", due.now, time.now())
+    expectSame('the due timers', listIds(due.timers), ['b', 'c', 'a'])
+    const first = await timers.listDue({ limit: 2 })
+    expectSame('a page of two', listIds(first.timers), ['b', 'c'])
+    const rest = await timers.listDue({ limit: 2, after: first.timers.at(-1) })
+    expectSame('the next page', listIds(rest.timers), ['a'])
+    await timers.set([createTimer('soon', (await timers.listDue({ limit: 1 })).now + time.ms(100))])
+    const listDue = async () => listIds((await timers.listDue({ limit: 10 })).timers)
+    expectSame('the due timers before their time', await listDue(), ['b', 'c', 'a'])
+    await time.pass(100)
+    expectSame('the due timers at their time', await listDue(), ['b', 'c', 'a', 'soon'])
   },
-  {
-    name: 'timers are listed by id prefix, page by page',
-    needs: 'timers',
-    async run({ store }) {
-      const timers = getTimers(store)
-      await timers.set(['x:b', 'x:a', 'x%c', 'y:a', 'x:_'].map((id) => createTimer(id, 1)))
-      expectSame('the list', listIds(await timers.list({ prefix: 'x:', limit: 10 })), ['x:_', 'x:a', 'x:b'])
-      expectSame('a page', listIds(await timers.list({ prefix: 'x:', limit: 2 })), ['x:_', 'x:a'])
-      expectSame('the next page', listIds(await timers.list({ prefix: 'x:', limit: 2, after: 'x:a' })), [
-        'x:b',
-      ])
-    },
+  'timers are listed by id prefix, page by page': async ({ timers }) => {
+    await timers.set(['x:b', 'x:a', 'x%c', 'y:a', 'x:_'].map((id) => createTimer(id, 1)))
+    expectSame('the list', listIds(await timers.list({ prefix: 'x:', limit: 10 })), ['x:_', 'x:a', 'x:b'])
+    expectSame('a page', listIds(await timers.list({ prefix: 'x:', limit: 2 })), ['x:_', 'x:a'])
+    expectSame('the next page', listIds(await timers.list({ prefix: 'x:', limit: 2, after: 'x:a' })), ['x:b'])
   },
-  {
-    name: 'a timer moves only from its current time',
-    needs: 'timers',
-    async run({ store }) {
-      const timers = getTimers(store)
-      await timers.set([createTimer('a', 1000)])
-      expectSame('a move from another time', await timers.move({ id: 'a', from: 999, to: 2000 }), false)
-      expectSame(
-        'moving a timer that does not exist',
-        await timers.move({ id: 'none', from: 1000, to: 2000 }),
-        false,
-      )
-      expectSame('a move', await timers.move({ id: 'a', from: 1000, to: 2000 }), true)
-      expectSame("the timer's time after the move", (await timers.get('a'))?.at, 2000)
-      expectSame('a removal from another time', await timers.move({ id: 'a', from: 1000, to: null }), false)
-      expectSame('a removal', await timers.move({ id: 'a', from: 2000, to: null }), true)
-      expectSame('a removed timer', await timers.get('a'), null)
-    },
+  'a timer moves only from its current time': async ({ timers }) => {
+    await timers.set([createTimer('a', 1000)])
+    expectSame('a move from another time', await timers.move({ id: 'a', from: 999, to: 2000 }), false)
+    expectSame(
+      'moving a timer that does not exist',
+      await timers.move({ id: 'none', from: 1000, to: 2000 }),
+      false,
+    )
+    expectSame('a move', await timers.move({ id: 'a', from: 1000, to: 2000 }), true)
+    expectSame("the timer's time after the move", (await timers.get('a'))?.at, 2000)
+    expectSame('a removal from another time', await timers.move({ id: 'a', from: 1000, to: null }), false)
+    expectSame('a removal', await timers.move({ id: 'a', from: 2000, to: null }), true)
+    expectSame('a removed timer', await timers.get('a'), null)
   },
-  {
-    name: 'one of twenty concurrent moves of a timer succeeds',
-    needs: 'timers',
-    async run({ store, open }) {
-      await getTimers(store).set([createTimer('a', 1000)])
-      // If stores do not share sessions, the other store has no such timer.
-      const others = [store, await open()].map(getTimers)
-      const moved = await Promise.all(
-        Array.from({ length: 20 }, async (_, i) =>
-          (others[i % 2] as SessionTimers).move({ id: 'a', from: 1000, to: 2000 + i }),
-        ),
-      )
-      expectSame('the number of successful moves', moved.filter(Boolean).length, 1)
-      const timer = await getTimers(store).get('a')
-      expectSame("the timer's time after the move", timer?.at, 2000 + moved.indexOf(true))
-    },
+  'one of twenty concurrent moves of a timer succeeds': async ({ timers, open }) => {
+    await timers.set([createTimer('a', 1000)])
+    // If stores do not share sessions, the other store has no such timer.
+    const others = [timers, (await open()).timers as SessionTimers]
+    const moved = await Promise.all(
+      Array.from({ length: 20 }, async (_, i) =>
+        (others[i % 2] as SessionTimers).move({ id: 'a', from: 1000, to: 2000 + i }),
+      ),
+    )
+    expectSame('the number of successful moves', moved.filter(Boolean).length, 1)
+    const timer = await timers.get('a')
+    expectSame("the timer's time after the move", timer?.at, 2000 + moved.indexOf(true))
   },
-]
+}

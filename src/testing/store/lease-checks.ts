@@ -1,10 +1,11 @@
 import { expectTrue, expectSame, formatValue } from '../check-assertions.js'
 import {
   leaseRequest,
-  type StoreCheckSpec,
+  type StoreChecks,
   createRecord,
   createRecords,
   expectBusy,
+  expectLost,
   expectRefusal,
 } from './store-scene.js'
 
@@ -13,190 +14,154 @@ const createShortLease = (hundredths: number, ms: (hundredths: number) => number
   ttlMs: ms(hundredths),
 })
 
-export const leaseChecks: readonly StoreCheckSpec[] = [
-  {
-    name: 'renewAll renews several leases and omits lost ones',
-    needs: 'renewAll',
-    async run({ store, time }) {
-      const leases = []
-      for (const id of ['c', 'a', 'b']) leases.push(await store.acquire(id, createShortLease(100, time.ms)))
-      const [c, a, b] = leases
-      if (!a || !b || !c) return
-      await store.release(b)
-      await time.pass(60)
-      const until = time.now() + time.ms(100)
-      const renewed = (await store.renewAll?.(leases, time.ms(100))) ?? []
-      const wanted = [c, a].map((lease, n) => ({ ...lease, expiresAt: renewed[n]?.expiresAt }))
-      expectSame('the result of renewAll for three leases, the last of them released', renewed, wanted)
-      for (const { sessionId, expiresAt } of renewed)
-        time.same(`the expiry of ${sessionId}'s lease`, expiresAt, until)
-      await time.pass(60)
-      await store.append(c, [createRecord(1)])
-      await expectRefusal('acquiring a renewed session', 'session_busy', () =>
-        store.acquire('a', leaseRequest),
-      )
-      expectSame('the result of renewAll without leases', await store.renewAll?.([], time.ms(100)), [])
-    },
+export const leaseChecks: StoreChecks = {
+  'a session has one lease owner, whose name is reported to others': async ({ store }) => {
+    await store.acquire('s', { holder: 'run 4f2a', ttlMs: 60_000 })
+    const error = await expectBusy('a second acquire', 'run 4f2a', () => store.acquire('s', leaseRequest))
+    expectSame('the subject of session_busy', error.subject, 's')
+    await store.acquire('another', leaseRequest)
   },
-  {
-    name: 'a session has one lease owner, whose name is reported to others',
-    async run({ store }) {
-      await store.acquire('s', { holder: 'run 4f2a', ttlMs: 60_000 })
-      const error = await expectBusy('a second acquire', 'run 4f2a', () => store.acquire('s', leaseRequest))
-      expectSame('the subject of session_busy', error.subject, 's')
-      await store.acquire('another', leaseRequest)
-    },
+  'a released session can be acquired, and release is idempotent': async ({ store }) => {
+    const first = await store.acquire('s', leaseRequest)
+    await store.release(first)
+    await store.release(first)
+    const second = await store.acquire('s', leaseRequest)
+    expectTrue(second.token !== first.token, 'each lease needs a unique token')
+    await store.release(first)
+    await expectRefusal('acquiring a leased session after an older lease was released', 'session_busy', () =>
+      store.acquire('s', leaseRequest),
+    )
   },
-  {
-    name: 'a released session can be acquired, and release is idempotent',
-    async run({ store }) {
-      const first = await store.acquire('s', leaseRequest)
-      await store.release(first)
-      await store.release(first)
-      const second = await store.acquire('s', leaseRequest)
-      expectTrue(second.token !== first.token, 'each lease needs a unique token')
-      await store.release(first)
-      await expectRefusal(
-        'acquiring a leased session after an older lease was released',
-        'session_busy',
-        () => store.acquire('s', leaseRequest),
-      )
-    },
+  'a lease has an expiry time, after which others can acquire the session': async ({ store, time }) => {
+    const until = time.now() + time.ms(100)
+    const first = await store.acquire('s', createShortLease(100, time.ms))
+    time.same('expiresAt', first.expiresAt, until)
+    await time.passAlmost(100)
+    await expectRefusal('acquire before another lease has expired', 'session_busy', () =>
+      store.acquire('s', leaseRequest),
+    )
+    await time.pass(time.isGiven ? 1 : 100)
+    await store.acquire('s', { holder: 'second', ttlMs: 0 })
+    await time.pass(0)
+    await store.acquire('s', { holder: 'third', ttlMs: 1 })
   },
-  {
-    name: 'a lease has an expiry time, after which others can acquire the session',
-    async run({ store, time }) {
-      const until = time.now() + time.ms(100)
-      const first = await store.acquire('s', createShortLease(100, time.ms))
-      time.same('expiresAt', first.expiresAt, until)
-      await time.passAlmost(100)
-      await expectRefusal('acquire before another lease has expired', 'session_busy', () =>
-        store.acquire('s', leaseRequest),
-      )
-      await time.pass(time.isGiven ? 1 : 100)
-      await store.acquire('s', { holder: 'second', ttlMs: 0 })
-      await time.pass(0)
-      await store.acquire('s', { holder: 'third', ttlMs: 1 })
-    },
+  'an expired lease cannot write, but can be renewed until another process acquires the session': async ({
+    store,
+    time,
+  }) => {
+    const lease = await store.acquire('s', createShortLease(100, time.ms))
+    await store.append(lease, [createRecord(1)])
+    await time.pass(100)
+    await expectLost('an append with an expired lease', () => store.append(lease, [createRecord(2)]))
+    const until = time.now() + time.ms(100)
+    const renewed = await store.renew(lease, time.ms(100))
+    expectSame('the renewed lease', renewed, { ...lease, expiresAt: renewed.expiresAt })
+    time.same('expiresAt', renewed.expiresAt, until)
+    await store.append(lease, [createRecord(2)])
+    await time.passAlmost(100)
+    await store.append(renewed, [createRecord(3)])
+    expectSame('the log', await store.read('s'), createRecords(1, 3))
   },
-  {
-    name: 'an expired lease cannot write, but can be renewed until another process acquires the session',
-    async run({ store, time }) {
-      const lease = await store.acquire('s', createShortLease(100, time.ms))
-      await store.append(lease, [createRecord(1)])
-      await time.pass(100)
-      await expectRefusal('an append with an expired lease', 'lease_lost', () =>
-        store.append(lease, [createRecord(2)]),
-      )
-      const until = time.now() + time.ms(100)
-      const renewed = await store.renew(lease, time.ms(100))
-      expectSame('the renewed lease', renewed, { ...lease, expiresAt: renewed.expiresAt })
-      time.same('expiresAt', renewed.expiresAt, until)
+  'a lease taken over by another process can neither write, be renewed nor release the session': async ({
+    store,
+    time,
+  }) => {
+    const stale = await store.acquire('s', createShortLease(1, time.ms, 'stale'))
+    await time.pass(1)
+    const lease = await store.acquire('s', leaseRequest)
+    await expectLost('an append with a lease taken over by another process', () =>
+      store.append(stale, [createRecord(1)]),
+    )
+    await expectLost('renewing a lease that another process has taken over', () => store.renew(stale, 1000))
+    await store.release(stale)
+    await expectRefusal(
+      'acquiring a leased session after an expired lease was released',
+      'session_busy',
+      () => store.acquire('s', leaseRequest),
+    )
+    await store.append(lease, [createRecord(1)])
+    expectSame('the log', await store.read('s'), [createRecord(1)])
+  },
+  'a released lease cannot be used': async ({ store }) => {
+    const lease = await store.acquire('s', leaseRequest)
+    await store.append(lease, [createRecord(1)])
+    await store.release(lease)
+    await expectLost('an append with a released lease', () => store.append(lease, [createRecord(2)]))
+    await expectLost('renewing a released lease', () => store.renew(lease, 1000))
+  },
+  'an append can release its lease and reports it; a refused append keeps the lease': async ({ store }) => {
+    const lease = await store.acquire('s', leaseRequest)
+    await expectRefusal(
+      'an append that does not follow the head and releases the lease',
+      'out_of_order',
+      () => store.append(lease, [createRecord(2)], undefined, { release: true }),
+    )
+    const receipt = await store.append(lease, [createRecord(1)], undefined, { release: true })
+    const holder = (await store.get('s'))?.holder
+    if (!receipt?.released) {
+      expectTrue(holder != null, 'append released the session without returning `released`')
       await store.append(lease, [createRecord(2)])
-      await time.passAlmost(100)
-      await store.append(renewed, [createRecord(3)])
-      expectSame('the log', await store.read('s'), createRecords(1, 3))
-    },
+      return
+    }
+    expectSame('the owner of a session released by an append', holder, null)
+    await expectLost('an append after the release', () => store.append(lease, [createRecord(2)]))
+    const next = await store.acquire('s', leaseRequest)
+    await store.release(lease)
+    await store.append(next, [createRecord(2)])
+    expectSame('the log', await store.read('s'), createRecords(1, 2))
   },
-  {
-    name: 'a lease taken over by another process can neither write, be renewed nor release the session',
-    async run({ store, time }) {
-      const stale = await store.acquire('s', createShortLease(1, time.ms, 'stale'))
-      await time.pass(1)
-      const lease = await store.acquire('s', leaseRequest)
-      await expectRefusal('an append with a lease taken over by another process', 'lease_lost', () =>
-        store.append(stale, [createRecord(1)]),
+  'a lease is valid for one session only': async ({ store }) => {
+    const lease = await store.acquire('a', leaseRequest)
+    await store.acquire('b', leaseRequest)
+    for (const [sessionId, whose] of [
+      ['b', 'a session leased by another writer'],
+      ['c', 'a session without a lease'],
+    ] as const) {
+      await expectLost(`an append to ${whose}`, () =>
+        store.append({ ...lease, sessionId }, [createRecord(1)]),
       )
-      await expectRefusal('renewing a lease that another process has taken over', 'lease_lost', () =>
-        store.renew(stale, 1000),
+    }
+  },
+  'a lease duration must be a finite number of at least 0': async ({ store }) => {
+    const lease = await store.acquire('held', leaseRequest)
+    for (const ttlMs of [Number.NaN, -1, Infinity]) {
+      await expectRefusal(`acquire for ${ttlMs} ms`, 'invalid_lease', () =>
+        store.acquire('s', { holder: 'x', ttlMs }),
       )
-      await store.release(stale)
-      await expectRefusal(
-        'acquiring a leased session after an expired lease was released',
-        'session_busy',
-        () => store.acquire('s', leaseRequest),
+      await expectRefusal(`renew for ${ttlMs} ms`, 'invalid_lease', () => store.renew(lease, ttlMs))
+    }
+    await store.acquire('s', leaseRequest)
+    await store.append(lease, [createRecord(1)])
+  },
+  'session ids are validated': async ({ store }) => {
+    for (const id of ['', '../x', 'a b', '.hidden', 'x'.repeat(201)]) {
+      await expectRefusal(`a session with the id ${formatValue(id)}`, 'invalid_session', () =>
+        store.acquire(id, leaseRequest),
       )
-      await store.append(lease, [createRecord(1)])
-      expectSame('the log', await store.read('s'), [createRecord(1)])
-    },
+    }
+    const { sessionId } = await store.acquire('Team:a_b@x.y-1', leaseRequest)
+    expectSame("the lease's session", sessionId, 'Team:a_b@x.y-1')
   },
-  {
-    name: 'a released lease cannot be used',
-    async run({ store }) {
-      const lease = await store.acquire('s', leaseRequest)
-      await store.append(lease, [createRecord(1)])
-      await store.release(lease)
-      await expectRefusal('an append with a released lease', 'lease_lost', () =>
-        store.append(lease, [createRecord(2)]),
-      )
-      await expectRefusal('renewing a released lease', 'lease_lost', () => store.renew(lease, 1000))
-    },
+}
+
+/** For stores with `renewAll`. */
+export const renewAllChecks: StoreChecks = {
+  'renewAll renews several leases and omits lost ones': async ({ store, time }) => {
+    const leases = []
+    for (const id of ['c', 'a', 'b']) leases.push(await store.acquire(id, createShortLease(100, time.ms)))
+    const [c, a, b] = leases
+    if (!a || !b || !c) return
+    await store.release(b)
+    await time.pass(60)
+    const until = time.now() + time.ms(100)
+    const renewed = (await store.renewAll?.(leases, time.ms(100))) ?? []
+    const wanted = [c, a].map((lease, n) => ({ ...lease, expiresAt: renewed[n]?.expiresAt }))
+    expectSame('the result of renewAll for three leases, the last of them released', renewed, wanted)
+    for (const { sessionId, expiresAt } of renewed)
+      time.same(`the expiry of ${sessionId}'s lease`, expiresAt, until)
+    await time.pass(60)
+    await store.append(c, [createRecord(1)])
+    await expectRefusal('acquiring a renewed session', 'session_busy', () => store.acquire('a', leaseRequest))
+    expectSame('the result of renewAll without leases', await store.renewAll?.([], time.ms(100)), [])
   },
-  {
-    name: 'an append can release its lease and reports it; a refused append keeps the lease',
-    async run({ store }) {
-      const lease = await store.acquire('s', leaseRequest)
-      await expectRefusal(
-        'an append that does not follow the head and releases the lease',
-        'out_of_order',
-        () => store.append(lease, [createRecord(2)], undefined, { release: true }),
-      )
-      const receipt = await store.append(lease, [createRecord(1)], undefined, { release: true })
-      const holder = (await store.get('s'))?.holder
-      if (!receipt?.released) {
-        expectTrue(holder != null, 'append released the session without returning `released`')
-        await store.append(lease, [createRecord(2)])
-        return
-      }
-      expectSame('the owner of a session released by an append', holder, null)
-      await expectRefusal('an append after the release', 'lease_lost', () =>
-        store.append(lease, [createRecord(2)]),
-      )
-      const next = await store.acquire('s', leaseRequest)
-      await store.release(lease)
-      await store.append(next, [createRecord(2)])
-      expectSame('the log', await store.read('s'), createRecords(1, 2))
-    },
-  },
-  {
-    name: 'a lease is valid for one session only',
-    async run({ store }) {
-      const lease = await store.acquire('a', leaseRequest)
-      await store.acquire('b', leaseRequest)
-      for (const [sessionId, whose] of [
-        ['b', 'a session leased by another writer'],
-        ['c', 'a session without a lease'],
-      ] as const) {
-        await expectRefusal(`an append to ${whose}`, 'lease_lost', () =>
-          store.append({ ...lease, sessionId }, [createRecord(1)]),
-        )
-      }
-    },
-  },
-  {
-    name: 'a lease duration must be a finite number of at least 0',
-    async run({ store }) {
-      const lease = await store.acquire('held', leaseRequest)
-      for (const ttlMs of [Number.NaN, -1, Infinity]) {
-        await expectRefusal(`acquire for ${ttlMs} ms`, 'invalid_lease', () =>
-          store.acquire('s', { holder: 'x', ttlMs }),
-        )
-        await expectRefusal(`renew for ${ttlMs} ms`, 'invalid_lease', () => store.renew(lease, ttlMs))
-      }
-      await store.acquire('s', leaseRequest)
-      await store.append(lease, [createRecord(1)])
-    },
-  },
-  {
-    name: 'session ids are validated',
-    async run({ store }) {
-      for (const id of ['', '../x', 'a b', '.hidden', 'x'.repeat(201)]) {
-        await expectRefusal(`a session with the id ${formatValue(id)}`, 'invalid_session', () =>
-          store.acquire(id, leaseRequest),
-        )
-      }
-      const { sessionId } = await store.acquire('Team:a_b@x.y-1', leaseRequest)
-      expectSame("the lease's session", sessionId, 'Team:a_b@x.y-1')
-    },
-  },
-]
+}

@@ -2,142 +2,118 @@ import type { SessionStore } from '../../core/sessions/store/store.js'
 import { expectSame, createRandomChoices } from '../check-assertions.js'
 import {
   leaseRequest,
-  type StoreCheckSpec,
+  type StoreChecks,
   createRecord,
   createRecords,
   expectRefusal,
   listSeqs,
 } from './store-scene.js'
 
-export const logChecks: readonly StoreCheckSpec[] = [
-  {
-    name: 'the log returns the records in order across several appends',
-    async run({ store }) {
-      const lease = await store.acquire('s', leaseRequest)
-      const written = [
-        createRecord(1, '{"type":"start"}', 'opened'),
-        createRecord(2, '{}', 'start'),
-        createRecord(3),
-      ]
-      await store.append(lease, written.slice(0, 2))
-      await store.append(lease, written.slice(2))
-      expectSame('the log', await store.read('s'), written)
-    },
+export const logChecks: StoreChecks = {
+  'the log returns the records in order across several appends': async ({ store }) => {
+    const lease = await store.acquire('s', leaseRequest)
+    const written = [
+      createRecord(1, '{"type":"start"}', 'opened'),
+      createRecord(2, '{}', 'start'),
+      createRecord(3),
+    ]
+    await store.append(lease, written.slice(0, 2))
+    await store.append(lease, written.slice(2))
+    expectSame('the log', await store.read('s'), written)
   },
-  {
-    name: 'the log keeps any JSON text unchanged',
-    async run({ store, seed }) {
-      const lease = await store.acquire('s', leaseRequest)
-      const { text, whole } = createRandomChoices(seed)
-      const hard = ['\u0000', '\ud800', '😀', "'; DROP TABLE records; --", '{1,"NULL"}\\']
-      let seq = 0
-      for (let round = 0; round < 30; round += 1) {
-        const texts = round === 0 ? hard : Array.from({ length: 1 + whole(4) }, () => text(200))
-        const from = seq + 1
-        const added = texts.map((value) => createRecord(++seq, JSON.stringify({ value })))
-        await store.append(lease, added)
-        expectSame(`the records ${from} to ${seq}`, await store.read('s', { from }), added)
-      }
-    },
+  'the log keeps any JSON text unchanged': async ({ store, seed }) => {
+    const lease = await store.acquire('s', leaseRequest)
+    const { text, whole } = createRandomChoices(seed)
+    const hard = ['\u0000', '\ud800', '😀', "'; DROP TABLE records; --", '{1,"NULL"}\\']
+    let seq = 0
+    for (let round = 0; round < 30; round += 1) {
+      const texts = round === 0 ? hard : Array.from({ length: 1 + whole(4) }, () => text(200))
+      const from = seq + 1
+      const added = texts.map((value) => createRecord(++seq, JSON.stringify({ value })))
+      await store.append(lease, added)
+      expectSame(`the records ${from} to ${seq}`, await store.read('s', { from }), added)
+    }
   },
-  {
-    name: 'the log keeps a record of one megabyte',
-    async run({ store }) {
-      const lease = await store.acquire('s', leaseRequest)
-      const large = createRecord(1, JSON.stringify('é'.repeat(1_000_000)), 'snapshot')
-      await store.append(lease, [large, createRecord(2)])
-      const log = await store.read('s')
-      expectSame(
-        'the length of each record',
-        log.map(({ data }) => data.length),
-        [large.data.length, createRecord(2).data.length],
-      )
-      expectSame('the log', log, [large, createRecord(2)])
-    },
+  'the log keeps a record of one megabyte': async ({ store }) => {
+    const lease = await store.acquire('s', leaseRequest)
+    const large = createRecord(1, JSON.stringify('é'.repeat(1_000_000)), 'snapshot')
+    await store.append(lease, [large, createRecord(2)])
+    const log = await store.read('s')
+    expectSame(
+      'the length of each record',
+      log.map(({ data }) => data.length),
+      [large.data.length, createRecord(2).data.length],
+    )
+    expectSame('the log', log, [large, createRecord(2)])
   },
-  {
-    name: 'the log of a session that does not exist is empty',
-    async run({ store }) {
-      expectSame('the log', await store.read('nobody'), [])
-      expectSame('the log from its snapshot', await store.read('nobody', { from: 'snapshot' }), [])
-    },
+  'the log of a session that does not exist is empty': async ({ store }) => {
+    expectSame('the log', await store.read('nobody'), [])
+    expectSame('the log from its snapshot', await store.read('nobody', { from: 'snapshot' }), [])
   },
-  {
-    name: 'the log is read in ranges, and an invalid range is empty',
-    async run({ store }) {
-      await store.append(await store.acquire('s', leaseRequest), createRecords(1, 9))
-      const ranges: [range: Parameters<SessionStore['read']>[1], seqs: number[]][] = [
-        [{ from: 7 }, [7, 8, 9]],
-        [{ to: 2 }, [1, 2]],
-        [{ from: 4, to: 5 }, [4, 5]],
-        [{ from: -3, to: Infinity }, [1, 2, 3, 4, 5, 6, 7, 8, 9]],
-        [{ from: 1.5, to: 3.5 }, [2, 3]],
-        [{ from: 5, to: 4 }, []],
-        [{ from: 10 }, []],
-        [{ from: Number.NaN }, []],
-        [{ to: Number.NaN }, []],
-        [{ to: 0 }, []],
-        [{ from: 'snapshot', to: -1 }, []],
-      ]
-      for (const [range, wanted] of ranges) {
-        const words = Object.entries(range ?? {}).map(([key, value]) => `${key}: ${value}`)
-        const found = await store.read('s', range)
-        expectSame(`the range { ${words.join(', ')} }`, listSeqs(found), wanted)
-      }
-    },
+  'the log is read in ranges, and an invalid range is empty': async ({ store }) => {
+    await store.append(await store.acquire('s', leaseRequest), createRecords(1, 9))
+    const ranges: [range: Parameters<SessionStore['read']>[1], seqs: number[]][] = [
+      [{ from: 7 }, [7, 8, 9]],
+      [{ to: 2 }, [1, 2]],
+      [{ from: 4, to: 5 }, [4, 5]],
+      [{ from: -3, to: Infinity }, [1, 2, 3, 4, 5, 6, 7, 8, 9]],
+      [{ from: 1.5, to: 3.5 }, [2, 3]],
+      [{ from: 5, to: 4 }, []],
+      [{ from: 10 }, []],
+      [{ from: Number.NaN }, []],
+      [{ to: Number.NaN }, []],
+      [{ to: 0 }, []],
+      [{ from: 'snapshot', to: -1 }, []],
+    ]
+    for (const [range, wanted] of ranges) {
+      const words = Object.entries(range ?? {}).map(([key, value]) => `${key}: ${value}`)
+      const found = await store.read('s', range)
+      expectSame(`the range { ${words.join(', ')} }`, listSeqs(found), wanted)
+    }
   },
-  {
-    name: 'the log is read from the last snapshot in the range, or from the start',
-    async run({ store }) {
-      const lease = await store.acquire('s', leaseRequest)
-      await store.append(lease, createRecords(1, 9))
-      const reaches = async (to: number | undefined, wanted: number[]) => {
-        const found = await store.read('s', { from: 'snapshot', ...(to !== undefined && { to }) })
-        expectSame(`the range from the snapshot to ${to ?? 'the head'}`, listSeqs(found), wanted)
-      }
-      await reaches(3, [1, 2, 3])
-      await store.append(lease, [
-        createRecord(10, '{}', 'snapshot'),
-        createRecord(11),
-        createRecord(12, '{}', 'snapshot'),
-        createRecord(13),
-      ])
-      await reaches(undefined, [12, 13])
-      await reaches(12, [12])
-      await reaches(11, [10, 11])
-      await reaches(2, [1, 2])
-    },
+  'the log is read from the last snapshot in the range, or from the start': async ({ store }) => {
+    const lease = await store.acquire('s', leaseRequest)
+    await store.append(lease, createRecords(1, 9))
+    const reaches = async (to: number | undefined, wanted: number[]) => {
+      const found = await store.read('s', { from: 'snapshot', ...(to !== undefined && { to }) })
+      expectSame(`the range from the snapshot to ${to ?? 'the head'}`, listSeqs(found), wanted)
+    }
+    await reaches(3, [1, 2, 3])
+    await store.append(lease, [
+      createRecord(10, '{}', 'snapshot'),
+      createRecord(11),
+      createRecord(12, '{}', 'snapshot'),
+      createRecord(13),
+    ])
+    await reaches(undefined, [12, 13])
+    await reaches(12, [12])
+    await reaches(11, [10, 11])
+    await reaches(2, [1, 2])
   },
-  {
-    name: "an append must follow the log's head and is atomic",
-    async run({ store }) {
-      const lease = await store.acquire('s', leaseRequest)
-      await store.append(lease, createRecords(1, 2))
-      for (const wrong of [[2], [4], [0], [3, 5], [3, 3], [3, 4, 3]]) {
-        const what = `an append of ${wrong.join(', ')} to a log of two`
-        const added = wrong.map((seq) => createRecord(seq))
-        await expectRefusal(what, 'out_of_order', () => store.append(lease, added))
-        expectSame(`the log after ${what}`, await store.read('s'), createRecords(1, 2))
-      }
-      await store.append(lease, [createRecord(3)])
-      expectSame('the log', await store.read('s'), createRecords(1, 3))
-    },
+  "an append must follow the log's head and is atomic": async ({ store }) => {
+    const lease = await store.acquire('s', leaseRequest)
+    await store.append(lease, createRecords(1, 2))
+    for (const wrong of [[2], [4], [0], [3, 5], [3, 3], [3, 4, 3]]) {
+      const what = `an append of ${wrong.join(', ')} to a log of two`
+      const added = wrong.map((seq) => createRecord(seq))
+      await expectRefusal(what, 'out_of_order', () => store.append(lease, added))
+      expectSame(`the log after ${what}`, await store.read('s'), createRecords(1, 2))
+    }
+    await store.append(lease, [createRecord(3)])
+    expectSame('the log', await store.read('s'), createRecords(1, 3))
   },
-  {
-    name: 'the log refuses records it could not return unchanged',
-    async run({ store }) {
-      const lease = await store.acquire('s', leaseRequest)
-      for (const [what, bad] of [
-        ['data with a NUL', createRecord(1, 'a\u0000b')],
-        ['data with an unpaired surrogate', createRecord(1, 'a\ud800b')],
-        ['an `at` of half a millisecond', { ...createRecord(1), at: 0.5 }],
-        ['an `at` that is not a number', { ...createRecord(1), at: Number.NaN }],
-        ['no data', { ...createRecord(1), data: undefined as never }],
-        ['a check with a NUL', { ...createRecord(1), check: '\u0000' }],
-      ] as const) {
-        await expectRefusal(`a record with ${what}`, 'invalid_record', () => store.append(lease, [bad]))
-      }
-      expectSame('the log', await store.read('s'), [])
-    },
+  'the log refuses records it could not return unchanged': async ({ store }) => {
+    const lease = await store.acquire('s', leaseRequest)
+    for (const [what, bad] of [
+      ['data with a NUL', createRecord(1, 'a\u0000b')],
+      ['data with an unpaired surrogate', createRecord(1, 'a\ud800b')],
+      ['an `at` of half a millisecond', { ...createRecord(1), at: 0.5 }],
+      ['an `at` that is not a number', { ...createRecord(1), at: Number.NaN }],
+      ['no data', { ...createRecord(1), data: undefined as never }],
+      ['a check with a NUL', { ...createRecord(1), check: '\u0000' }],
+    ] as const) {
+      await expectRefusal(`a record with ${what}`, 'invalid_record', () => store.append(lease, [bad]))
+    }
+    expectSame('the log', await store.read('s'), [])
   },
-]
+}

@@ -1,23 +1,23 @@
 import { describeError, UsageError } from '../../core/base/errors.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
+import type { SessionInbox } from '../../core/sessions/store/inbox.js'
+import type { SessionTimers } from '../../core/sessions/store/timers.js'
 import type { LogRecord, SessionStore, SessionSummary } from '../../core/sessions/store/store.js'
 import { CheckFailure, formatValue, expectSame, expectTrue } from '../check-assertions.js'
 import { systemClock } from '../../core/base/clock.js'
 
 export interface StoreScene {
   store: SessionStore
+  /** The store's optional parts. Missing only in checks that do not need them. */
+  inbox: SessionInbox
+  timers: SessionTimers
   open: () => Promise<SessionStore>
   time: CheckTime
   seed: number
 }
 
-/** The name of a check is the requirement that it tests. */
-export interface StoreCheckSpec {
-  name: string
-  /** An optional ability. Without it, the check is skipped. */
-  needs?: Ability
-  run(scene: StoreScene): Promise<void>
-}
+/** Checks by the requirement that they test. */
+export type StoreChecks = Readonly<Record<string, (scene: StoreScene) => Promise<void>>>
 
 /** `shared` means that stores at one place have the same sessions. */
 export type Ability =
@@ -94,6 +94,8 @@ export async function expectRefusal(
     `${what} should be refused with a ${kind.name} ${code}, but was answered with ${formatValue(answer)}`,
   )
 }
+
+export const expectLost = (what: string, work: () => unknown) => expectRefusal(what, 'lease_lost', work)
 
 /** The error of a call on a session that this holder has leased. The error must name the holder. */
 export async function expectBusy(what: string, holder: string, work: () => unknown) {

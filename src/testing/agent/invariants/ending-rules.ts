@@ -3,7 +3,7 @@ import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { Reason } from '../../../../machines/agent/run-result.js'
 import { findBudgetReason } from '../../../../machines/agent/budget-totals.js'
 import { toRunResult } from '../../../../machines/agent/to-result.js'
-import { type AgentInvariant, type Change, createRule, hasStarted, listAnnounced } from './invariant-rule.js'
+import { createRules } from './invariant-rule.js'
 
 const budget: readonly Reason[] = ['token_budget', 'output_tokens', 'cost_limit', 'shared_budget']
 const halts: readonly Reason[] = [...guardNames, 'user_guard']
@@ -35,17 +35,17 @@ const reasons: Readonly<Record<string, readonly Reason[]>> = {
   'RUNNING.asking.concluding': ['max_steps', 'max_tool_calls', 'token_budget', 'cost_limit', ...halts],
 }
 
-export const endingRules: readonly AgentInvariant[] = [
-  createRule('the last event of a run is its only terminal event and states how it ended', (change) => {
-    const { announced, isFinal, after } = change
-    const ends = listAnnounced(change, 'run_ended')
+export const endingRules = createRules({
+  'the last event of a run is its only terminal event and states how it ended': (change) => {
+    const { after, isFinal, announced, listAnnounced } = change
+    const ends = listAnnounced('run_ended')
     if (ends.length !== (isFinal ? 1 : 0)) return `${ends.length} terminal events were announced`
     if (!isFinal) return null
     const last = announced.at(-1)
     const isRight = last?.type === 'run_ended' && last.state === after.state && last.reason === after.reason
     return !isRight && `the last event is ${JSON.stringify(last)}`
-  }),
-  createRule('a result has the fields that its state requires', ({ after, isFinal }) => {
+  },
+  'a result has the fields that its state requires': ({ after, isFinal }) => {
     const { state, reason, error, pending, outputProblem, resumable, ...more } = toRunResult(after)
     const isWaiting = state === 'WAITING_FOR_INPUT'
     if ((pending !== undefined) !== isWaiting) return 'pending does not match the state'
@@ -57,86 +57,69 @@ export const endingRules: readonly AgentInvariant[] = [
     if (resumable && outputProblem !== undefined) return 'outputProblem does not match the state'
     const needsError = isFinal && state !== 'COMPLETED' && state !== 'CANCELLED'
     return needsError && error === undefined && 'the error is missing'
-  }),
-  createRule('every final state except COMPLETED and CANCELLED has exactly one error event', (change) => {
-    const { after, isFinal, state } = change
-    const errors = listAnnounced(change, 'error')
+  },
+  'every final state except COMPLETED and CANCELLED has exactly one error event': (change) => {
+    const { after, state, isFinal, listAnnounced } = change
+    const errors = listAnnounced('error')
     const isError = isFinal && state !== 'COMPLETED' && state !== 'CANCELLED'
     if (errors.length !== (isError ? 1 : 0)) return `${errors.length} error events`
     return isFinal && (after.error !== null) !== isError && 'context.error does not match the event'
-  }),
-  createRule(
-    'a context that cannot be trimmed ends the run and states whether it was too long',
-    ({ event, after }) => {
-      if (event.type !== 'xstate.error.actor.fitting' || after.state !== 'ERROR') return null
-      const { kind } = event.error
-      const reason = kind === 'context_overflow' ? 'context_overflow' : 'internal'
-      return after.reason !== reason && `the failure was ${kind}, but the reason is ${after.reason}`
-    },
-  ),
-  createRule('a failed log write ends the run in ERROR from any state', ({ event, state, after }) => {
+  },
+  'a context that cannot be trimmed ends the run and states whether it was too long': ({ event, after }) => {
+    if (event.type !== 'xstate.error.actor.fitting' || after.state !== 'ERROR') return null
+    const { kind } = event.error
+    const reason = kind === 'context_overflow' ? 'context_overflow' : 'internal'
+    return after.reason !== reason && `the failure was ${kind}, but the reason is ${after.reason}`
+  },
+  'a failed log write ends the run in ERROR from any state': ({ event, after, state }) => {
     const isRight = state === 'ERROR' && after.reason === 'store_error' && after.error?.code === 'disk_full'
     return event.type === 'STORE_FAILED' && !isRight && `the event led to ${state} (${after.reason})`
-  }),
-  createRule('CANCEL leads to CANCELLED from any state', ({ event, state }) => {
-    return event.type === 'CANCEL' && state !== 'CANCELLED' && `the event led to ${state}`
-  }),
-  createRule('no actor starts when a run ends, or runs while the run is settled', (change) => {
+  },
+  'CANCEL leads to CANCELLED from any state': ({ event, state }) =>
+    event.type === 'CANCEL' && state !== 'CANCELLED' && `the event led to ${state}`,
+  'no actor starts when a run ends, or runs while the run is settled': (change) => {
     const { isFinal, isRest, started, running } = change
     const unexpected = started.filter(({ src }) => src !== 'deadline').map(({ id }) => id)
     if (isFinal && unexpected.length > 0) return `started: ${unexpected.join(', ')}`
     return isRest && !isFinal && running.length > 0 && `running: ${running.join(', ')}`
-  }),
-  createRule('a resting or concluding run has a matching reason; a running one has none', (change) => {
-    const { state, after } = change
+  },
+  'a resting or concluding run has a matching reason; a running one has none': ({ after, state }) => {
     const expected = reasons[state]
-    if (expected === undefined) {
-      // Every exit from these substates sets the reason again.
-      const isEnding = after.state === 'RUNNING' && after.reason !== null
-      return isEnding && !isAboutToEnd(change) && `${state} with reason ${after.reason}`
-    }
-    return !(after.reason && expected.includes(after.reason)) && `${state} with reason ${after.reason}`
-  }),
-  createRule('a run ended by a cap states which cap', ({ state, after }) => {
+    // Every exit from the other substates sets the reason again, and screening an answer sets it before the end.
+    const isFree = after.state !== 'RUNNING' || state === 'RUNNING.asking.screeningOutput'
+    const isRight = expected ? expected.includes(after.reason as Reason) : isFree || after.reason === null
+    return !isRight && `${state} with reason ${after.reason}`
+  },
+  'a run ended by a cap states which cap': ({ after, state }) => {
     if (state !== 'MAX_STEPS') return null
     const isReached =
       after.reason === 'max_steps'
         ? after.steps >= (after.config.limits.maxSteps ?? Infinity)
         : after.callCounts?.isOver === true
     return !isReached && `the reason is ${after.reason}`
-  }),
-  createRule(
-    'a run paused by a guard names the guard, and a run out of budget names the budget',
-    (change) => {
-      const { state, after } = change
-      if (state === 'PAUSED')
-        return after.verdict && after.reason !== after.verdict.guard && `${after.reason}`
-      const refused = after.error?.code === 'shared_budget' ? 'shared_budget' : 'token_budget'
-      const isConcluded = after.config.limits.onNearBudget === 'conclude' && change.before?.reason != null
-      const left = isConcluded ? change.before?.reason : refused
-      const spent = state === 'BUDGET_EXCEEDED' ? (findBudgetReason(after) ?? left) : after.reason
-      return after.reason !== spent && `the reason is ${after.reason}, but ${spent} is spent`
-    },
-  ),
-  createRule("a run completes only with an accepted answer, and with the answer's reason", (change) => {
-    const { state, after, event } = change
+  },
+  'a run paused by a guard names the guard, and a run out of budget names the budget': (change) => {
+    const { before, after, state } = change
+    if (state === 'PAUSED') return after.verdict && after.reason !== after.verdict.guard && `${after.reason}`
+    const refused = after.error?.code === 'shared_budget' ? 'shared_budget' : 'token_budget'
+    const isConcluded = after.config.limits.onNearBudget === 'conclude' && before?.reason != null
+    const left = isConcluded ? before?.reason : refused
+    const spent = state === 'BUDGET_EXCEEDED' ? (findBudgetReason(after) ?? left) : after.reason
+    return after.reason !== spent && `the reason is ${after.reason}, but ${spent} is spent`
+  },
+  "a run completes only with an accepted answer, and with the answer's reason": ({ event, after, state }) => {
     if (state !== 'COMPLETED') return null
     if (event.type.startsWith('xstate.error.')) return `the run completed on ${event.type}`
-    const fitting = {
-      answer: 'end_turn',
-      refusal: 'refusal',
-      filtered: 'content_filter',
-      truncated: 'max_tokens',
-    }
+    const fitting = { refusal: 'refusal', filtered: 'content_filter', truncated: 'max_tokens' }
     // Without the empty-answer guard, an empty answer counts as an answer.
-    const kind =
-      after.response === 'empty' && !after.config.guardrails.emptyAnswer ? 'answer' : after.response
-    const reason = fitting[kind as keyof typeof fitting]
+    const isEmpty = after.response === 'empty' && !after.config.guardrails.emptyAnswer
+    const isPlain = after.response === 'answer' || isEmpty
+    const reason = isPlain ? 'end_turn' : fitting[after.response as keyof typeof fitting]
     if (after.outputProblem !== null) return 'the answer does not match the output schema'
     return reason !== after.reason && `the answer was ${after.response}, but the reason is ${after.reason}`
-  }),
-  createRule('a tool result used as the answer is the output and was cleared by output shields', (change) => {
-    const { state, after, event } = change
+  },
+  'a tool result used as the answer is the output and was cleared by output shields': (change) => {
+    const { event, after, state } = change
     const result = findLastResult(after)
     // A model response is the answer itself, even if it is empty and adds nothing to the transcript.
     const isOfModel = /^xstate\.done\.actor\.(model|conclusion)$/.test(event.type)
@@ -147,74 +130,60 @@ export const endingRules: readonly AgentInvariant[] = [
     const expectedOutput =
       isScreened && 'output' in event ? (event.output as { content: string }).content : result
     return after.output !== expectedOutput && `the output is ${after.output}`
-  }),
-  createRule(
-    'guards and stopWhen see results before one becomes the answer',
-    ({ event, state, after: { features } }) => {
-      const isResult = event.type === 'TOOL_RESULT' || event.type === 'xstate.done.actor.resultShields'
-      const isAnswer = state === 'RUNNING.asking.screeningOutput' || state === 'COMPLETED'
-      return (
-        isResult &&
-        isAnswer &&
-        (features.userGuards || features.stopWhen === true) &&
-        'they did not see the results'
-      )
-    },
-  ),
-  createRule('a request is made only after the previous batch is settled', (change) => {
-    return hasStarted(change, 'requestModel') && change.after.calls.length > 0 && 'calls are open'
-  }),
-  createRule('a batch is settled before one of its results is reviewed as the answer', (change) => {
-    const { event, state, after } = change
+  },
+  'guards and stopWhen see results before one becomes the answer': ({ event, after, state }) => {
+    const isResult = event.type === 'TOOL_RESULT' || event.type === 'xstate.done.actor.resultShields'
+    const isAnswered = state === 'RUNNING.asking.screeningOutput' || state === 'COMPLETED'
+    const isDue = after.features.userGuards || after.features.stopWhen === true
+    return isResult && isAnswered && isDue && 'they did not see the results'
+  },
+  'a request is made only after the previous batch is settled': ({ after, hasStarted }) =>
+    hasStarted('requestModel') && after.calls.length > 0 && 'calls are open',
+  'a batch is settled before one of its results is reviewed as the answer': ({ event, after, state }) => {
     const isResult = /^(TOOL_RESULT|xstate\.done\.actor\.result(Shields|Guards))$/.test(event.type)
-    return (
-      isResult && state === 'RUNNING.asking.screeningOutput' && after.calls.length > 0 && 'calls are open'
-    )
-  }),
-  createRule('no request follows a result that is the answer', (change) => {
-    const { after, event } = change
+    const isReviewed = state === 'RUNNING.asking.screeningOutput'
+    return isResult && isReviewed && after.calls.length > 0 && 'calls are open'
+  },
+  'no request follows a result that is the answer': ({ event, after, hasStarted }) => {
     // A guard halted the run before it could end, and a user continued it.
     if (/^(RESUME|STEER|REPLY)$/.test(event.type)) return null
-    if (!hasStarted(change, 'requestModel') || findLastResult(after) === undefined) return null
+    if (!hasStarted('requestModel') || findLastResult(after) === undefined) return null
     return listLastResults(after).some(({ ends }) => ends) && 'one is'
-  }),
-  createRule('no run ends by itself while steering is pending', ({ state, after, event }) => {
+  },
+  'no run ends by itself while steering is pending': ({ event, after, state }) => {
     const isEnd = state === 'COMPLETED' || state === 'WAITING_FOR_INPUT.message'
     return isEnd && event.type.startsWith('xstate.') && after.steering.length > 0 && 'steering waits'
-  }),
-  createRule('a failed request ends the run with the reason of the failure', ({ event, state, after }) => {
+  },
+  'a failed request ends the run with the reason of the failure': ({ event, after, state }) => {
     if (event.type !== 'xstate.error.actor.model' || state !== 'ERROR') return null
     const fitting = { context_overflow: 'context_overflow', incomplete: 'incomplete_response' }
     const failed = fitting[event.error.kind as keyof typeof fitting] ?? 'provider_error'
     const reason = event.error.budget === undefined ? failed : 'shared_budget'
     return reason !== after.reason && `the failure was ${event.error.kind}, but the reason is ${after.reason}`
-  }),
-  createRule('the user sees the error of the failed actor', ({ event, state, after }) => {
+  },
+  'the user sees the error of the failed actor': ({ event, after, state }) => {
     const { error } = event as { error?: { code: string; message: string } }
     const isRefused =
       state === 'BUDGET_EXCEEDED' && (error?.code === 'token_budget' || error?.code === 'shared_budget')
     const isFailed = event.type.startsWith('xstate.error.') && state === 'ERROR' && !after.verdict
     if (!isRefused && !isFailed) return null
     return after.error?.message !== error?.message && `the user sees ${after.error?.message}`
-  }),
-  createRule("only an actor that must not fail causes the reason 'internal'", ({ event, after }) => {
+  },
+  "only an actor that must not fail causes the reason 'internal'": ({ event, after }) => {
     const internal =
       /^xstate\.error\.actor\.(inputShields|retrieval|plan|fitting|callShields|resultShields|callGuards|resultGuards|outputShields|backOff)$/
     return after.reason === 'internal' && !internal.test(event.type) && `by ${event.type}`
-  }),
-  createRule('state changes are announced without gaps', (change) => {
-    let at = change.before?.state ?? null
-    for (const { from, to } of listAnnounced(change, 'state_changed')) {
+  },
+  'state changes are announced without gaps': ({ before, after, announced, listAnnounced }) => {
+    let at = before?.state ?? null
+    for (const { from, to } of listAnnounced('state_changed')) {
       if (from !== at) return `a change from ${from} is announced, but the run was in ${at}`
       at = to
     }
-    if (change.before === undefined && change.announced[0]?.type !== 'run_started')
-      return 'run_started is missing'
-    return (
-      at !== change.after.state && `the last change leads to ${at}, but the run is in ${change.after.state}`
-    )
-  }),
-]
+    if (before === undefined && announced[0]?.type !== 'run_started') return 'run_started is missing'
+    return at !== after.state && `the last change leads to ${at}, but the run is in ${after.state}`
+  },
+})
 
 function listLastResults({ messages, tools }: AgentContext): { content: string; ends: boolean }[] {
   const at = messages.findLastIndex(({ role }) => role !== 'tool')
@@ -230,9 +199,4 @@ function listLastResults({ messages, tools }: AgentContext): { content: string; 
 function findLastResult(context: AgentContext): string | undefined {
   const results = listLastResults(context)
   return (results.find(({ ends }) => ends) ?? results.at(-1))?.content
-}
-
-/** Whether the run is about to end. This state sets the reason before the run ends. */
-function isAboutToEnd({ state }: Change): boolean {
-  return state === 'RUNNING.asking.screeningOutput'
 }

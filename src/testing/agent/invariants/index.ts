@@ -2,7 +2,7 @@ import { callRules } from './call-rules.js'
 import { endingRules } from './ending-rules.js'
 import { guardrailRules } from './guardrail-rules.js'
 import { limitRules, sleepRules } from './limit-rules.js'
-import { type AgentInvariant, createRule } from './invariant-rule.js'
+import { type AgentInvariant, createRules } from './invariant-rule.js'
 import { transcriptRules } from './transcript-rules.js'
 
 const totalRules: readonly AgentInvariant[] = [
@@ -10,14 +10,13 @@ const totalRules: readonly AgentInvariant[] = [
     name: 'no event crashes the machine',
     holds: ({ status, error }) => (status === 'error' ? `its status is error: ${String(error)}` : undefined),
   },
-  createRule(
-    'the context is plain JSON',
-    ({ after }) => !isPlainJson(after) && 'it contains a value that JSON cannot represent',
-  ),
-  createRule("the context names the chart's state", ({ after, state }) => {
-    return (
-      state.split('.')[0] !== after.state && `the chart is in ${state}, but the context names ${after.state}`
-    )
+  ...createRules({
+    'the context is plain JSON': ({ after }) =>
+      !isPlainJson(after) && 'it contains a value that JSON cannot represent',
+    "the context names the chart's state": ({ after, state }) => {
+      const isNamed = state.split('.')[0] === after.state
+      return !isNamed && `the chart is in ${state}, but the context names ${after.state}`
+    },
   }),
 ]
 

@@ -4,10 +4,9 @@ import type { EmittedEvent } from '../../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import { type AgentMachineEvent, getEventTime } from '../../../../machines/agent/machine-events.js'
 import type { BatchCall } from '../../../../machines/agent/batch-calls.js'
+import { getOrCreate } from '../../../core/base/values.js'
 import { describeValue } from '../../../core/chart/state-labels.js'
 import type { Arrival, Invariant } from '../../check-invariants.js'
-
-type Snapshot = SnapshotFrom<typeof agentMachine>
 
 export interface Change {
   event: AgentMachineEvent
@@ -20,81 +19,84 @@ export interface Change {
   isFinal: boolean
   isRest: boolean
   announced: readonly EmittedEvent[]
-  started: readonly StartedActor[]
+  started: readonly { id: string; src: string }[]
   running: readonly string[]
   transitions: readonly string[]
-}
-
-export interface StartedActor {
-  id: string
-  src: string
-  input: unknown
+  /** Whether the event had an effect. */
+  isTaken: boolean
+  listAnnounced: <Type extends EmittedEvent['type']>(type: Type) => Extract<EmittedEvent, { type: Type }>[]
+  hasStarted: (src: string) => boolean
+  /** Whether the run has just left the safe point of the loop to send a request. */
+  hasBegunStep: () => boolean
+  /** Whether a transition to this state was taken. */
+  hasTaken: (target: string) => boolean
+  /** The call before the event, and after it. */
+  findBefore: (callId: string) => BatchCall | undefined
+  findAfter: (callId: string) => BatchCall | undefined
 }
 
 export type AgentInvariant = Invariant<typeof agentMachine>
 
-/** A rule of the agent machine. `problem` returns a sentence if the change violates it. */
-export function createRule(
-  name: string,
-  problem: (change: Change) => string | false | null | undefined,
-): AgentInvariant {
-  return { name, holds: (snapshot, arrival) => problem(getChange(snapshot, arrival)) || undefined }
+type Rule = (change: Change) => string | false | null | undefined
+
+/** The rules of the agent machine, by name. A rule returns a sentence if the change violates it. */
+export function createRules(rules: Readonly<Record<string, Rule>>): AgentInvariant[] {
+  return Object.entries(rules).map(([name, findProblem]) => ({
+    name,
+    holds: (snapshot, arrival) =>
+      findProblem(getOrCreate(changes, arrival, () => readChange(snapshot, arrival))) || undefined,
+  }))
 }
 
 const changes = new WeakMap<object, Change>()
 
-function getChange(snapshot: Snapshot, arrival: Arrival<typeof agentMachine>): Change {
-  const known = changes.get(arrival)
-  if (known) return known
-  const { context, value, status, children } = snapshot
-  const event = arrival.event as AgentMachineEvent
-  const change: Change = {
-    event,
-    now: getEventTime(event),
-    before: arrival.previous?.context,
+const stepPattern =
+  /^RUNNING\.preparing\.checkingLimits: .*→ RUNNING\.(asking\.requesting|preparing\.fittingContext)$/
+
+function readChange(
+  { context, value, status, children }: SnapshotFrom<typeof agentMachine>,
+  { event, previous, actions, transitions }: Arrival<typeof agentMachine>,
+): Change {
+  const listParams = <Params>(type: string) =>
+    actions.filter((action) => action.type === type).map(({ params }) => params as Params)
+  const announced = listParams<{ event: EmittedEvent }>('xstate.emit').map((params) => params.event)
+  const started = listParams<Change['started'][number]>('xstate.spawnChild')
+  return {
+    event: event as AgentMachineEvent,
+    now: getEventTime(event as AgentMachineEvent),
+    before: previous?.context,
     after: context,
     state: describeValue(value),
     isFinal: status === 'done',
     isRest: status === 'done' || context.state === 'PAUSED' || context.state === 'WAITING_FOR_INPUT',
-    announced: arrival.actions
-      .filter(({ type }) => type === 'xstate.emit')
-      .map(({ params }) => (params as { event: EmittedEvent }).event),
-    started: arrival.actions
-      .filter(({ type }) => type === 'xstate.spawnChild')
-      .map(({ params }) => params as StartedActor),
+    announced,
+    started,
     running: Object.keys(children),
-    transitions: arrival.transitions,
+    transitions,
+    isTaken: transitions.length > 0,
+    listAnnounced: (type) => announced.filter((one) => one.type === type) as never,
+    hasStarted: (src) => started.some((actor) => actor.src === src),
+    hasBegunStep: () => transitions.some((id) => stepPattern.test(id)),
+    hasTaken: (target) => transitions.some((id) => id.endsWith(`→ ${target}`)),
+    findBefore: (callId) => previous?.context.calls.find(({ id }) => id === callId),
+    findAfter: (callId) => context.calls.find(({ id }) => id === callId),
   }
-  changes.set(arrival, change)
-  return change
 }
 
-export function listAnnounced<Type extends EmittedEvent['type']>(
-  { announced }: Change,
-  type: Type,
-): Extract<EmittedEvent, { type: Type }>[] {
-  return announced.filter((one): one is Extract<EmittedEvent, { type: Type }> => one.type === type)
+type EventOf<Type extends AgentMachineEvent['type']> = Extract<AgentMachineEvent, { type: Type }>
+
+export function isAnswer(
+  event: AgentMachineEvent,
+): event is EventOf<'xstate.done.actor.model' | 'xstate.done.actor.conclusion'> {
+  return event.type === 'xstate.done.actor.model' || event.type === 'xstate.done.actor.conclusion'
 }
 
-export function hasStarted({ started }: Change, src: string): boolean {
-  return started.some((actor) => actor.src === src)
-}
-
-/** Whether the run has just left the safe point of the loop to send a request. */
-export function hasBegunStep({ transitions }: Change): boolean {
-  return transitions.some((id) =>
-    /^RUNNING\.preparing\.checkingLimits: .*→ RUNNING\.(asking\.requesting|preparing\.fittingContext)$/.test(
-      id,
-    ),
-  )
+export function isFailedRequest(
+  event: AgentMachineEvent,
+): event is EventOf<'xstate.error.actor.model' | 'xstate.error.actor.conclusion'> {
+  return event.type === 'xstate.error.actor.model' || event.type === 'xstate.error.actor.conclusion'
 }
 
 export function listOpenCalls(calls: readonly BatchCall[] = []): string[] {
   return calls.filter(({ result }) => result === undefined).map(({ id }) => id)
-}
-
-export function listAskedCalls({ event }: Change): string[] {
-  return event.type === 'xstate.done.actor.model' || event.type === 'xstate.done.actor.conclusion'
-    ? event.output.response.toolCalls.map(({ id }) => id)
-    : []
 }
