@@ -2,8 +2,8 @@ import { formatCount } from '../../core/format/format-words.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { expectTrue } from '../check-assertions.js'
 import type { SampledTool } from './agent-facts.js'
-import type { AgentScene } from './agent-scene.js'
-import type { Turn } from './scripted-model.js'
+import type { AgentScene, Behavior } from './agent-scene.js'
+import type { Script, Turn } from './scripted-model.js'
 
 /** The classes of the conformance suite that apply to any agent. */
 export const agentCheckClasses = [
@@ -24,12 +24,13 @@ export type AgentCheckClass = (typeof agentCheckClasses)[number]
 export type AgentNeed = 'tool' | 'askingTool' | 'words' | 'variety'
 
 export interface AgentCheckSpec {
-  class: AgentCheckClass
-  name: string
   title: string
   needs?: readonly AgentNeed[]
   run(scene: AgentScene): Promise<string | undefined>
 }
+
+/** The checks of a class by name. */
+export type AgentChecks = Readonly<Record<string, AgentCheckSpec>>
 
 /** Thrown when a check does not apply to the agent. */
 export class NotAsked extends Error {}
@@ -66,17 +67,17 @@ export function expectRequests(
 
 export function toolOf({ facts }: AgentScene): SampledTool {
   if (facts.tool) return facts.tool
-  throw new NotAsked(noTool('runs without approval', facts.unsampled))
+  throw noToolError('runs without approval', facts)
 }
 
 export function askingToolOf({ facts }: AgentScene): SampledTool {
   if (facts.askingTool) return facts.askingTool
-  throw new NotAsked(noTool('needs approval', facts.unsampled))
+  throw noToolError('needs approval', facts)
 }
 
-function noTool(what: string, unsampled: readonly string[]): string {
+function noToolError(what: string, { unsampled }: AgentScene['facts']): NotAsked {
   const hint = unsampled.length > 0 ? `; pass inputs for ${unsampled.join(', ')}` : ''
-  return `the agent has no tool that ${what}${hint}`
+  return new NotAsked(`the agent has no tool that ${what}${hint}`)
 }
 
 export const say = (text = 'Done.'): Turn => ({ text })
@@ -90,3 +91,18 @@ export const turns =
   (...list: Turn[]) =>
   (at: number): Turn =>
     list[at - 1] ?? say()
+
+export const callOnce = (scene: AgentScene): Script => turns(callOf(toolOf(scene)))
+
+/** Cancels from within a call, which then behaves as given. */
+export function cancelInCall(
+  scene: AgentScene,
+  then: Behavior,
+  controller = new AbortController(),
+): Promise<RunResult> {
+  scene.behave = (execution, signal) => {
+    controller.abort()
+    return then(execution, signal)
+  }
+  return scene.play(callOnce(scene), {}, { signal: controller.signal })
+}

@@ -89,6 +89,16 @@ export class AgentScene {
     return process
   }
 
+  /** Opens a process, and runs the input there. */
+  play(script: Script, faults?: SceneFaults, options?: SayOptions): Promise<RunResult> {
+    return this.open(script, faults).say(this.input, options)
+  }
+
+  /** The process that was opened last. */
+  get process(): AgentProcess {
+    return this.#processes.at(-1) as AgentProcess
+  }
+
   /**
    * Checks the requests with a strict provider, checks the log with the reference model, and checks that all planned
    * faults have occurred.

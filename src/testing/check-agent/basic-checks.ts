@@ -2,38 +2,32 @@ import { formatCount } from '../../core/format/format-words.js'
 import { expectTrue } from '../check-assertions.js'
 import {
   type AgentCheckSpec,
+  type AgentChecks,
+  type AgentNeed,
+  askingToolOf,
   callOf,
+  callOnce,
+  cancelInCall,
+  describeEnd,
   describeRun,
   endOf,
   expectNormal,
+  isNormal,
   say,
   toolOf,
   turns,
-  describeEnd,
-  isNormal,
-  type AgentNeed,
-  askingToolOf,
 } from './agent-check.js'
-import {
-  textsOf,
-  type AgentProcess,
-  type AgentScene,
-  hang,
-  type SayOptions,
-  type SceneFaults,
-} from './agent-scene.js'
+import { type AgentScene, hang, textsOf } from './agent-scene.js'
 import type { ModelFault } from '../chaos/chaos-parts.js'
-import type { Turn, Script } from './scripted-model.js'
+import type { Turn } from './scripted-model.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 
 /** Checks whether the agent works with the scripted model at all. The other checks depend on this. */
-export const basicChecks: readonly AgentCheckSpec[] = [
-  {
-    class: 'basics',
-    name: 'answer',
+export const basicChecks: AgentChecks = {
+  answer: {
     title: 'The model answers immediately, and the run ends with the answer',
     async run(scene) {
-      const result = await scene.open(turns(say('Hello.'))).say(scene.input)
+      const result = await scene.play(turns(say('Hello.')))
       expectNormal(result)
       expectTrue(
         scene.requests.length > 0,
@@ -42,56 +36,39 @@ export const basicChecks: readonly AgentCheckSpec[] = [
       return describeRun(scene, result)
     },
   },
-  {
-    class: 'basics',
-    name: 'call',
+  call: {
     title: 'The model calls a tool; the call is executed once and the model receives its result',
     needs: ['tool'],
     async run(scene) {
-      const tool = toolOf(scene)
-      const result = await scene.open(turns(callOf(tool))).say(scene.input)
+      const { name } = toolOf(scene)
+      const result = await scene.play(callOnce(scene))
       expectNormal(result)
-      expectTrue(
-        scene.executions.length === 1,
-        `${tool.name} was executed ${formatCount(scene.executions.length, 'time')}`,
-      )
+      const { length } = scene.executions
+      expectTrue(length === 1, `${name} was executed ${formatCount(length, 'time')}`)
       const results = textsOf(scene.requests.at(-1)?.messages ?? [], 'tool')
       expectTrue(results.length === 1, `the model received ${formatCount(results.length, 'result')}`)
-      return `${tool.name}, ${endOf(result)}`
+      return `${name}, ${endOf(result)}`
     },
   },
-]
+}
 
-const neverRuns = (
-  name: string,
-  title: string,
-  finishReason: string | undefined,
-  fault?: ModelFault,
-): AgentCheckSpec => ({
-  class: 'truncation',
-  name,
+const neverRuns = (title: string, how: Pick<Turn, 'finishReason'>, fault?: ModelFault): AgentCheckSpec => ({
   title,
   needs: ['tool'],
   async run(scene) {
-    const first: Turn = { ...callOf(toolOf(scene)), ...(finishReason !== undefined && { finishReason }) }
-    const process = scene.open(turns(first, say('I write less.')), {
-      ...(fault && { model: [{ at: 1, fault }] }),
-    })
-    const result = await process.say(scene.input)
+    const script = turns({ ...callOf(toolOf(scene)), ...how }, say('I write less.'))
+    const result = await scene.play(script, fault && { model: [{ at: 1, fault }] })
     const ran = scene.executions.map(({ input }) => JSON.stringify(input))
     expectTrue(ran.length === 0, `the call was executed with ${ran.join(', ')} (${describeEnd(result)})`)
     return describeRun(scene, result)
   },
 })
 
-const text = (name: string, title: string, finishReason: string): AgentCheckSpec => ({
-  class: 'truncation',
-  name,
+const text = (title: string, finishReason: string): AgentCheckSpec => ({
   title,
   needs: ['words'],
   async run(scene) {
-    const process = scene.open(turns({ text: 'The first half', finishReason }, say(' and the second.')))
-    const result = await process.say(scene.input)
+    const result = await scene.play(turns({ text: 'The first half', finishReason }, say(' and the second.')))
     const isWhole = (result.output ?? '').includes('second')
     expectTrue(
       !isNormal(result) || isWhole,
@@ -102,59 +79,36 @@ const text = (name: string, title: string, finishReason: string): AgentCheckSpec
 })
 
 /** Checks that incomplete output has no effect. */
-export const truncationChecks: readonly AgentCheckSpec[] = [
-  neverRuns('cut-call', 'A call whose arguments are truncated is not executed', undefined, 'truncated'),
-  neverRuns(
-    'whole-looking-call',
-    'A call in a truncated answer is not executed, even if it looks complete',
-    'length',
-  ),
-  neverRuns(
-    'filtered-call',
-    'A call in an answer stopped by a content filter is not executed',
-    'content_filter',
-  ),
-  neverRuns('broken-stream', 'A call is not executed when the stream breaks after it', undefined, 'cut'),
-  neverRuns(
-    'unfinished-stream',
+export const truncationChecks: AgentChecks = {
+  'cut-call': neverRuns('A call whose arguments are truncated is not executed', {}, 'truncated'),
+  'whole-looking-call': neverRuns('A call in a truncated answer is not executed, even if it looks complete', {
+    finishReason: 'length',
+  }),
+  'filtered-call': neverRuns('A call in an answer stopped by a content filter is not executed', {
+    finishReason: 'content_filter',
+  }),
+  'broken-stream': neverRuns('A call is not executed when the stream breaks after it', {}, 'cut'),
+  'unfinished-stream': neverRuns(
     'A call is not executed when the stream closes without an end marker',
-    undefined,
+    {},
     'unfinished',
   ),
-  text('cut-text', 'Text cut off by the length limit is continued or reported', 'length'),
-  text('filtered-text', 'Text stopped by a content filter is reported', 'content_filter'),
-]
-
-interface Stopped {
-  process: AgentProcess
-  result: RunResult
-}
-
-async function play(
-  scene: AgentScene,
-  script: Script,
-  faults: SceneFaults = {},
-  options: SayOptions = {},
-): Promise<Stopped> {
-  const process = scene.open(script, faults)
-  return { process, result: await process.say(scene.input, options) }
+  'cut-text': text('Text cut off by the length limit is continued or reported', 'length'),
+  'filtered-text': text('Text stopped by a content filter is reported', 'content_filter'),
 }
 
 /** Stops a run, then sends `Again.`. The scene rejects each request that a strict provider would reject. */
 const after = (
-  name: string,
   title: string,
-  stop: (scene: AgentScene) => Promise<Stopped>,
+  stop: (scene: AgentScene) => Promise<RunResult>,
   needs: readonly AgentNeed[] = ['tool'],
 ): AgentCheckSpec => ({
-  class: 'history',
-  name,
   title,
   needs,
   async run(scene) {
-    const { process, result } = await stop(scene)
+    const result = await stop(scene)
     const before = scene.requests.length
-    const again = await process.say('Again.')
+    const again = await scene.process.say('Again.')
     const request = scene.requests[before]
     expectTrue(request !== undefined, `no further request: ${describeEnd(again)}`)
     const texts = textsOf(request.messages, 'user')
@@ -163,65 +117,48 @@ const after = (
   },
 })
 
-async function cancelInCall(scene: AgentScene): Promise<Stopped> {
+async function cancelInAnswer(scene: AgentScene): Promise<RunResult> {
   const controller = new AbortController()
-  scene.behave = (execution, signal) => {
-    controller.abort()
-    return hang(execution, signal)
+  const script = (at: number): Turn => {
+    if (at === 1) controller.abort()
+    return say('Half of an answer.')
   }
-  return play(scene, turns(callOf(toolOf(scene))), {}, { signal: controller.signal })
+  return scene.play(script, {}, { signal: controller.signal })
+}
+
+async function refuseCall(scene: AgentScene): Promise<RunResult> {
+  const process = scene.open(turns(callOf(askingToolOf(scene))))
+  const run = process.start(scene.input)
+  const waiting = await process.rest(run)
+  for (const { callId } of waiting.pending ?? []) run.reject(callId, 'Not today.')
+  return process.rest(run)
 }
 
 /** Checks that a strict provider accepts the next request after every way to stop. */
-export const historyChecks: readonly AgentCheckSpec[] = [
-  after('end', 'After a normal end', (scene) => play(scene, turns(callOf(toolOf(scene))))),
-  after('limit', 'After a step limit', (scene) => {
+export const historyChecks: AgentChecks = {
+  end: after('After a normal end', (scene) => scene.play(callOnce(scene))),
+  limit: after('After a step limit', (scene) => {
     const tool = toolOf(scene)
-    return play(scene, turns(callOf(tool), callOf(tool, 1)), {}, { limits: { maxSteps: 2 } })
+    return scene.play(turns(callOf(tool), callOf(tool, 1)), {}, { limits: { maxSteps: 2 } })
   }),
-  after('cancel-in-call', 'After a cancel while a call runs', cancelInCall),
-  after(
-    'cancel-in-answer',
-    'After a cancel while an answer streams',
-    (scene) => {
-      const controller = new AbortController()
-      const script: Script = (at) => {
-        if (at === 1) controller.abort()
-        return say('Half of an answer.')
-      }
-      return play(scene, script, {}, { signal: controller.signal })
-    },
-    [],
+  'cancel-in-call': after('After a cancel while a call runs', (scene) => cancelInCall(scene, hang)),
+  'cancel-in-answer': after('After a cancel while an answer streams', cancelInAnswer, []),
+  deadline: after('After a deadline while a call runs', (scene) =>
+    scene.play(callOnce(scene), { tool: [{ at: 1, fault: 'hangs' }] }, { limits: { timeoutMs: 60_000 } }),
   ),
-  after('deadline', 'After a deadline while a call runs', (scene) => {
-    const faults: SceneFaults = { tool: [{ at: 1, fault: 'hangs' }] }
-    return play(scene, turns(callOf(toolOf(scene))), faults, { limits: { timeoutMs: 60_000 } })
-  }),
-  after('tool-throws', 'After a tool that throws', (scene) =>
-    play(scene, turns(callOf(toolOf(scene))), { tool: [{ at: 1, fault: 'throws' }] }),
+  'tool-throws': after('After a tool that throws', (scene) =>
+    scene.play(callOnce(scene), { tool: [{ at: 1, fault: 'throws' }] }),
   ),
-  after('provider-refuses', 'After the provider rejects the request that follows a call', (scene) =>
-    play(scene, turns(callOf(toolOf(scene))), { model: [{ at: 2, fault: 'refused' }] }),
+  'provider-refuses': after('After the provider rejects the request that follows a call', (scene) =>
+    scene.play(callOnce(scene), { model: [{ at: 2, fault: 'refused' }] }),
   ),
-  after('broken-arguments', 'After arguments that are not JSON', (scene) =>
-    play(scene, turns({ calls: [{ name: toolOf(scene).name, text: '{"path":' }] })),
+  'broken-arguments': after('After arguments that are not JSON', (scene) =>
+    scene.play(turns({ calls: [{ name: toolOf(scene).name, text: '{"path":' }] })),
   ),
-  after(
-    'unknown-tool',
+  'unknown-tool': after(
     'After a call to a nonexistent tool',
-    (scene) => play(scene, turns({ calls: [{ name: 'no_such_tool' }] })),
+    (scene) => scene.play(turns({ calls: [{ name: 'no_such_tool' }] })),
     [],
   ),
-  after(
-    'refused-call',
-    'After a person rejects a call',
-    async (scene) => {
-      const process = scene.open(turns(callOf(askingToolOf(scene))))
-      const run = process.start(scene.input)
-      const waiting = await process.rest(run)
-      for (const { callId } of waiting.pending ?? []) run.reject(callId, 'Not today.')
-      return { process, result: await process.rest(run) }
-    },
-    ['askingTool'],
-  ),
-]
+  'refused-call': after('After a person rejects a call', refuseCall, ['askingTool']),
+}

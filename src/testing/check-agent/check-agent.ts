@@ -12,6 +12,7 @@ import { getInternals } from '../rebind-agent.js'
 import {
   type AgentCheckClass,
   agentCheckClasses,
+  type AgentChecks,
   type AgentCheckSpec,
   askingToolOf,
   NotAsked,
@@ -81,20 +82,22 @@ export interface AgentReport {
   broken: string[]
 }
 
-const agentChecks: readonly AgentCheckSpec[] = [
-  ...basicChecks,
-  ...truncationChecks,
-  ...historyChecks,
-  ...cancelChecks,
-  ...limitChecks,
-  ...loopChecks,
-  ...concurrencyChecks,
-  ...approvalChecks,
-  ...faultChecks,
-  ...resumeChecks,
-]
+const agentChecks: Record<AgentCheckClass, AgentChecks> = {
+  basics: basicChecks,
+  truncation: truncationChecks,
+  history: historyChecks,
+  cancel: cancelChecks,
+  limits: limitChecks,
+  loops: loopChecks,
+  concurrency: concurrencyChecks,
+  approvals: approvalChecks,
+  faults: faultChecks,
+  resume: resumeChecks,
+}
 
-const nameOf = ({ class: of, name }: Pick<AgentCheckSpec, 'class' | 'name'>): string => `${of}/${name}`
+const specs = agentCheckClasses.flatMap((of) =>
+  Object.entries(agentChecks[of]).map(([name, spec]) => ({ class: of, name: `${of}/${name}`, spec })),
+)
 
 /**
  * Checks an agent in the same way as the conformance suite checks agent loops: truncated answers, the history after
@@ -149,19 +152,17 @@ export async function checkAgent<Context = unknown>(
   }
   const report: AgentReport = { seed, checks: [], broken: [] }
   let stopped: string | undefined
-  for (const spec of agentChecks) {
-    const name = nameOf(spec)
-    const isBasic = spec.class === 'basics'
-    if (only && !isBasic && !only.includes(name) && !only.includes(spec.class)) continue
-    const why = skip[name] ?? skip[spec.class] ?? stopped
+  for (const { class: of, name, spec } of specs) {
+    const isBasic = of === 'basics'
+    if (only && !isBasic && !only.includes(name) && !only.includes(of)) continue
+    const why = skip[name] ?? skip[of] ?? stopped
     // oxlint-disable-next-line no-await-in-loop -- one check at a time, so that none delays another
     const outcome = why === undefined ? await runCheck(spec, sceneOptions, withinMs) : skipped(why)
-    if (isBasic && (outcome.outcome === 'broken' || outcome.outcome === 'unproven'))
-      stopped = `${name} is broken`
     const repeat = `checkAgent(make, { only: ['${name}'], seed: ${seed} })`
-    report.checks.push({ class: spec.class, name, tried: spec.title, ...outcome, repeat })
-    if (outcome.outcome === 'broken' || outcome.outcome === 'unproven')
-      report.broken.push(`${name}: ${outcome.problem?.replace(/\.$/, '')}. Repeat it: ${repeat}`)
+    report.checks.push({ class: of, name, tried: spec.title, ...outcome, repeat })
+    if (outcome.outcome !== 'broken' && outcome.outcome !== 'unproven') continue
+    if (isBasic) stopped = `${name} is broken`
+    report.broken.push(`${name}: ${outcome.problem?.replace(/\.$/, '')}. Repeat it: ${repeat}`)
   }
   return report
 }
@@ -202,15 +203,11 @@ function checkNeeds({ needs = [] }: AgentCheckSpec, scene: AgentScene): void {
 
 function checkNames({ only = [], skip = {} }: CheckAgentOptions): void {
   for (const [key, list] of Object.entries({ only, skip: Object.keys(skip) })) {
-    const unknown = list.find(
-      (name) => !agentChecks.some((spec) => nameOf(spec) === name || spec.class === name),
-    )
-    if (unknown !== undefined)
-      throw new StatewrightError(
-        'bad_option',
-        `checkAgent: ${key} names the unknown check '${unknown}'. The classes are ${agentCheckClasses.join(', ')}; a report lists the names.`,
-        key,
-      )
+    const unknown = list.find((name) => !specs.some((spec) => spec.name === name || spec.class === name))
+    if (unknown === undefined) continue
+    const classes = agentCheckClasses.join(', ')
+    const text = `checkAgent: ${key} names the unknown check '${unknown}'. The classes are ${classes}; a report lists the names.`
+    throw new StatewrightError('bad_option', text, key)
   }
 }
 

@@ -3,7 +3,8 @@ import type { ModelFault, StoreFault, ToolFault } from '../chaos/chaos-parts.js'
 import { expectTrue } from '../check-assertions.js'
 import {
   type AgentCheckSpec,
-  callOf,
+  type AgentChecks,
+  callOnce,
   describeEnd,
   describeRun,
   endOf,
@@ -15,18 +16,16 @@ import {
   turns,
   isNormal,
 } from './agent-check.js'
-import { textsOf, type AgentProcess, type AgentScene, type Execution, sessionId } from './agent-scene.js'
+import { textsOf, type AgentScene, sessionId } from './agent-scene.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { Script } from './scripted-model.js'
 
 const passes = (fault: ModelFault, title: string): AgentCheckSpec => ({
-  class: 'faults',
-  name: fault.replaceAll('_', '-'),
   title,
   async run(scene) {
-    const process = scene.open(turns(say('Lost.'), say('Hello.')), { model: [{ at: 1, fault }] })
-    const { retry } = process.agent.config
-    const result = await process.say(scene.input)
+    const script = turns(say('Lost.'), say('Hello.'))
+    const result = await scene.play(script, { model: [{ at: 1, fault }] })
+    const { retry } = scene.process.agent.config
     const mayRetry = (fault === 'rate_limited' ? retry.rateLimitAttempts : retry.maxAttempts) > 1
     if (mayRetry) expectNormal(result)
     else expectTold(result)
@@ -35,12 +34,9 @@ const passes = (fault: ModelFault, title: string): AgentCheckSpec => ({
 })
 
 const reports = (fault: ModelFault, title: string, most: number): AgentCheckSpec => ({
-  class: 'faults',
-  name: fault,
   title,
   async run(scene) {
-    const process = scene.open(turns(), { model: { seed: scene.seed, rate: 1, faults: [fault] } })
-    const result = await process.say(scene.input)
+    const result = await scene.play(turns(), { model: { seed: scene.seed, rate: 1, faults: [fault] } })
     expectTold(result)
     expectRequests(scene, most, result)
     return describeRun(scene, result)
@@ -48,14 +44,10 @@ const reports = (fault: ModelFault, title: string, most: number): AgentCheckSpec
 })
 
 const tool = (fault: ToolFault, title: string): AgentCheckSpec => ({
-  class: 'faults',
-  name: `tool-${fault.replaceAll('_', '-')}`,
   title,
   needs: ['tool'],
   async run(scene) {
-    const process = scene.open(turns(callOf(toolOf(scene))), { tool: [{ at: 1, fault }] })
-    const result = await process.say(scene.input)
-    expectNormal(result)
+    expectNormal(await scene.play(callOnce(scene), { tool: [{ at: 1, fault }] }))
     const results = textsOf(scene.requests.at(-1)?.messages ?? [], 'tool')
     expectTrue(results.length === 1, `the model received ${formatCount(results.length, 'result')}`)
     return `the model receives '${results[0]?.slice(0, 60)}'`
@@ -63,32 +55,29 @@ const tool = (fault: ToolFault, title: string): AgentCheckSpec => ({
 })
 
 const store = (fault: StoreFault, title: string): AgentCheckSpec => ({
-  class: 'faults',
-  name: `store-${fault.replaceAll('_', '-')}`,
   title,
   needs: ['tool'],
   async run(scene) {
-    const process = scene.open(turns(callOf(toolOf(scene))), { store: [{ at: 2, fault }] })
-    const result = await process.say(scene.input)
+    const result = await scene.play(callOnce(scene), { store: [{ at: 2, fault }] })
     expectTold(result)
     return `${formatCount(scene.executions.length, 'call')} executed, ${endOf(result)}`
   },
 })
 
-export const faultChecks: readonly AgentCheckSpec[] = [
-  passes('overloaded', 'A single 503 response is retried'),
-  passes('rate_limited', 'A single 429 response is retried'),
-  passes('cut', 'A stream that breaks once is retried'),
-  reports('refused', 'A status 400 is reported and not retried', 1),
-  reports('empty', 'Answers without content are reported', 20),
-  reports('stalled', 'A model that stalls forever is abandoned and reported', 20),
-  tool('throws', 'A tool throws; the model receives the error and the run continues'),
-  tool('undefined', 'A tool returns undefined; the run continues'),
-  tool('circular', 'A tool returns a value that JSON cannot hold; the run continues'),
-  tool('deaf', 'A tool never ends; it times out and the run continues'),
-  store('refused', 'A store that rejects a write is reported'),
-  store('lost_reply', 'A store whose reply is lost is reported'),
-]
+export const faultChecks: AgentChecks = {
+  overloaded: passes('overloaded', 'A single 503 response is retried'),
+  'rate-limited': passes('rate_limited', 'A single 429 response is retried'),
+  cut: passes('cut', 'A stream that breaks once is retried'),
+  refused: reports('refused', 'A status 400 is reported and not retried', 1),
+  empty: reports('empty', 'Answers without content are reported', 20),
+  stalled: reports('stalled', 'A model that stalls forever is abandoned and reported', 20),
+  'tool-throws': tool('throws', 'A tool throws; the model receives the error and the run continues'),
+  'tool-undefined': tool('undefined', 'A tool returns undefined; the run continues'),
+  'tool-circular': tool('circular', 'A tool returns a value that JSON cannot hold; the run continues'),
+  'tool-deaf': tool('deaf', 'A tool never ends; it times out and the run continues'),
+  'store-refused': store('refused', 'A store that rejects a write is reported'),
+  'store-lost-reply': store('lost_reply', 'A store whose reply is lost is reported'),
+}
 
 /**
  * Two steps of calls and an answer. The script depends only on the messages, so that another process can continue it.
@@ -108,15 +97,9 @@ function createScript(scene: AgentScene): Script {
   }
 }
 
-function findRepeated(executions: readonly Execution[]): string | undefined {
-  const keys = executions.map(({ key }) => key)
-  return keys.find((key, at) => keys.indexOf(key) !== at)
-}
-
 async function finish(scene: AgentScene, script: Script): Promise<RunResult> {
-  const next: AgentProcess = scene.open(script)
-  const isKnown = (await scene.store.get(sessionId)) !== null
-  if (!isKnown) return next.say(scene.input)
+  const next = scene.open(script)
+  if ((await scene.store.get(sessionId)) === null) return next.say(scene.input)
   const run = await next.resume()
   const result = await next.rest(run)
   // An interrupted call may wait for a person to confirm whether it took effect.
@@ -135,27 +118,22 @@ async function dieAt(scene: AgentScene, at: number, fault: StoreFault): Promise<
   const [chaos] = process.chaos
   if (chaos?.landed.length === 0) {
     process.chaos.pop()
-    expectTrue(
-      ended !== null && isNormal(ended),
-      `without a fault it ended ${ended ? describeEnd(ended) : 'not'}`,
-    )
+    const isFine = ended !== null && isNormal(ended)
+    expectTrue(isFine, `without a fault it ended ${ended ? describeEnd(ended) : 'not'}`)
     return false
   }
   const place = `the process died at write ${at} (${fault})`
   const result = await finish(scene, script)
   expectTrue(isNormal(result), `${place}: the next process ended ${describeEnd(result)}`)
-  const repeated = findRepeated(scene.executions)
-  if (!toolOf(scene).mayRepeat)
-    expectTrue(
-      repeated === undefined,
-      `${place}: ${toolOf(scene).name} was executed twice for one call (${repeated})`,
-    )
+  const { name, mayRepeat } = toolOf(scene)
+  const keys = scene.executions.map(({ key }) => key)
+  const repeated = keys.find((key, i) => keys.indexOf(key) !== i)
+  const isOnce = mayRepeat || repeated === undefined
+  expectTrue(isOnce, `${place}: ${name} was executed twice for one call (${repeated})`)
   return true
 }
 
-const resume = (fault: StoreFault, name: string, title: string): AgentCheckSpec => ({
-  class: 'resume',
-  name,
+const resume = (fault: StoreFault, title: string): AgentCheckSpec => ({
   title,
   needs: ['tool'],
   async run(scene) {
@@ -178,15 +156,13 @@ const resume = (fault: StoreFault, name: string, title: string): AgentCheckSpec 
   },
 })
 
-export const resumeChecks: readonly AgentCheckSpec[] = [
-  resume(
+export const resumeChecks: AgentChecks = {
+  'before-each-write': resume(
     'dies',
-    'before-each-write',
     'The process dies before each of its writes; another process finishes the run and no call runs twice',
   ),
-  resume(
+  'after-each-write': resume(
     'dies_after',
-    'after-each-write',
     'The process dies after each of its writes; another process finishes the run and no call runs twice',
   ),
-]
+}

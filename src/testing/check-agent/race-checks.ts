@@ -4,6 +4,7 @@ import { describeError, StatewrightError } from '../../core/base/errors.js'
 import { expectTrue } from '../check-assertions.js'
 import {
   type AgentCheckSpec,
+  type AgentChecks,
   callOf,
   describeEnd,
   expectNormal,
@@ -22,9 +23,7 @@ import type { SessionStore } from '../../core/sessions/store/store.js'
 const manyRuns = 50
 
 /** Sends two messages at the same time, to one process or to two. */
-const atOnce = (name: string, title: string, areTwo: boolean): AgentCheckSpec => ({
-  class: 'concurrency',
-  name,
+const atOnce = (title: string, areTwo: boolean): AgentCheckSpec => ({
   title,
   async run(scene) {
     const first = scene.open(turns())
@@ -34,10 +33,8 @@ const atOnce = (name: string, title: string, areTwo: boolean): AgentCheckSpec =>
       trySaying(second, 'The second message.'),
     ])
     const answered = tries.filter(({ isAnswered }) => isAnswered)
-    expectTrue(
-      answered.length > 0,
-      `neither message was answered (${tries.map(({ end }) => end).join('; ')})`,
-    )
+    const ends = tries.map(({ end }) => end).join('; ')
+    expectTrue(answered.length > 0, `neither message was answered (${ends})`)
     const before = scene.requests.length
     expectNormal(await first.say(scene.input))
     const received = textsOf(scene.requests[before]?.messages ?? [], 'user').join('\n')
@@ -86,17 +83,15 @@ async function runMany(scene: AgentScene): Promise<string> {
   return formatCount(scene.requests.length, 'request')
 }
 
-export const concurrencyChecks: readonly AgentCheckSpec[] = [
-  atOnce('two-runs', 'Two simultaneous messages in one session are each answered or refused', false),
-  atOnce('two-processes', 'Two processes send a message to one session at the same time', true),
-  {
-    class: 'concurrency',
-    name: 'many-runs',
+export const concurrencyChecks: AgentChecks = {
+  'two-runs': atOnce('Two simultaneous messages in one session are each answered or refused', false),
+  'two-processes': atOnce('Two processes send a message to one session at the same time', true),
+  'many-runs': {
     title: `${manyRuns} concurrent runs each receive the results of their own calls`,
     needs: ['tool', 'variety'],
     run: runMany,
   },
-]
+}
 
 interface Waiting {
   process: AgentProcess
@@ -124,21 +119,23 @@ function refusalOf(answer: () => void): string | null {
   }
 }
 
-async function takeOver(scene: AgentScene, { process }: Waiting): Promise<{ next: AgentProcess; run: Run }> {
-  process.die()
-  const next = scene.open(turns())
-  const run = await next.resume()
-  await next.rest(run)
-  return { next, run }
+/** Continues the session in another process, and answers there once the run waits. */
+async function answerAgain(
+  scene: AgentScene,
+  answer: (run: Run) => void,
+  store?: SessionStore,
+): Promise<RunResult> {
+  const process = scene.open(turns(), {}, store)
+  const run = await process.resume()
+  await process.rest(run)
+  answer(run)
+  return process.rest(run)
 }
 
 const approvals = (
-  name: string,
   title: string,
   run: (scene: AgentScene, waiting: Waiting) => Promise<string>,
 ): AgentCheckSpec => ({
-  class: 'approvals',
-  name,
   title,
   needs: ['askingTool'],
   run: async (scene) => run(scene, await untilAsked(scene)),
@@ -163,9 +160,8 @@ function withOtherArguments(store: SessionStore, call: PendingCall): SessionStor
   }
 }
 
-export const approvalChecks: readonly AgentCheckSpec[] = [
-  approvals(
-    'approved-twice',
+export const approvalChecks: AgentChecks = {
+  'approved-twice': approvals(
     'A call approved twice at once is executed once',
     async (scene, { process, run, call }) => {
       refusalOf(() => run.approve(call))
@@ -174,8 +170,7 @@ export const approvalChecks: readonly AgentCheckSpec[] = [
       return `${expectRuns(scene, 1, result)}; the second answer: ${second ?? 'accepted'}`
     },
   ),
-  approvals(
-    'refused',
+  refused: approvals(
     'A rejected call is not executed, and the model receives the reason',
     async (scene, { process, run, call }) => {
       run.reject(call, 'Not before Monday.')
@@ -185,83 +180,61 @@ export const approvalChecks: readonly AgentCheckSpec[] = [
       return seen
     },
   ),
-  approvals(
-    'refused-then-approved',
+  'refused-then-approved': approvals(
     'A call rejected and approved at once is not executed',
-    async (scene, waiting) => {
-      const { process, run, call } = waiting
+    async (scene, { process, run, call }) => {
       run.reject(call, 'No.')
       refusalOf(() => run.approve(call))
       return expectRuns(scene, 0, await process.rest(run))
     },
   ),
-  approvals(
-    'late',
-    'A call approved after a cancel is not executed',
-    async (scene, { process, run, call }) => {
-      run.cancel('Enough.')
-      const result = await process.rest(run)
-      refusalOf(() => run.approve(call))
-      await nextTask(10)
+  late: approvals('A call approved after a cancel is not executed', async (scene, { process, run, call }) => {
+    run.cancel('Enough.')
+    const result = await process.rest(run)
+    refusalOf(() => run.approve(call))
+    await nextTask(10)
+    return expectRuns(scene, 0, result)
+  }),
+  'after-death': approvals(
+    'A call approved after the process died is executed once',
+    async (scene, { process, call }) => {
+      process.die()
+      const result = await answerAgain(scene, (run) => run.approve(call))
+      return expectRuns(scene, 1, result)
+    },
+  ),
+  'refused-after-death': approvals(
+    'A call rejected after the process died is not executed',
+    async (scene, { process, call }) => {
+      process.die()
+      const result = await answerAgain(scene, (run) => run.reject(call, 'No.'))
       return expectRuns(scene, 0, result)
     },
   ),
-  approvals(
-    'after-death',
-    'A call approved after the process died is executed once',
-    async (scene, waiting) => {
-      const { next, run } = await takeOver(scene, waiting)
-      run.approve(waiting.call)
-      return expectRuns(scene, 1, await next.rest(run))
-    },
-  ),
-  approvals(
-    'refused-after-death',
-    'A call rejected after the process died is not executed',
-    async (scene, waiting) => {
-      const { next, run } = await takeOver(scene, waiting)
-      run.reject(waiting.call, 'No.')
-      return expectRuns(scene, 0, await next.rest(run))
-    },
-  ),
-  approvals(
-    'two-processes',
+  'two-processes': approvals(
     'A call approved by two processes at once is executed once',
-    async (scene, waiting) => {
-      waiting.process.die()
-      const ends = await Promise.allSettled(
-        [1, 2].map(async () => {
-          const process = scene.open(turns())
-          const run = await process.resume()
-          await process.rest(run)
-          run.approve(waiting.call)
-          return process.rest(run)
-        }),
-      )
+    async (scene, { process, call }) => {
+      process.die()
+      const ends = await Promise.allSettled([1, 2].map(() => answerAgain(scene, (run) => run.approve(call))))
       const [result] = ends.flatMap((end) => (end.status === 'fulfilled' ? [end.value] : []))
       expectTrue(result !== undefined, 'neither process could continue the session')
       return expectRuns(scene, 1, result)
     },
   ),
-  approvals(
-    'altered',
+  altered: approvals(
     'A call with altered arguments in the stored state is not executed',
-    async (scene, waiting) => {
-      waiting.process.die()
-      const next = scene.open(turns(), {}, withOtherArguments(scene.store, waiting.call))
-      const end = await next.resume().then(
-        async (run) => {
-          await next.rest(run)
-          refusalOf(() => run.approve(waiting.call))
-          return describeEnd(await next.rest(run))
-        },
+    async (scene, { process, call }) => {
+      process.die()
+      const altered = withOtherArguments(scene.store, call)
+      const end = await answerAgain(scene, (run) => void refusalOf(() => run.approve(call)), altered).then(
+        describeEnd,
         (error: unknown) => (error instanceof StatewrightError ? error.code : String(error)),
       )
       const approved = JSON.stringify(askingToolOf(scene).input(0))
-      const altered = scene.executions.filter(({ input }) => JSON.stringify(input) !== approved)
-      expectTrue(altered.length === 0, `executed with ${JSON.stringify(altered[0]?.input)} (${end})`)
+      const wrong = scene.executions.find(({ input }) => JSON.stringify(input) !== approved)
+      expectTrue(wrong === undefined, `executed with ${JSON.stringify(wrong?.input)} (${end})`)
       expectTrue((await scene.store.read(sessionId)).length > 0, 'there was no stored state')
       return end
     },
   ),
-]
+}

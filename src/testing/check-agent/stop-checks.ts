@@ -2,7 +2,10 @@ import { formatCount } from '../../core/format/format-words.js'
 import { expectTrue } from '../check-assertions.js'
 import {
   type AgentCheckSpec,
+  type AgentChecks,
+  type AgentNeed,
   callOf,
+  cancelInCall,
   describeEnd,
   describeRun,
   expectRequests,
@@ -13,63 +16,77 @@ import {
   expectTold,
   say,
 } from './agent-check.js'
-import { type AgentProcess, type AgentScene, type Behavior, hang, nextTask, textsOf } from './agent-scene.js'
+import { type AgentScene, type Behavior, hang, nextTask, type SayOptions, textsOf } from './agent-scene.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { type Script, tokensOfTurn } from './scripted-model.js'
 
 const cancel = (
-  name: string,
   title: string,
-  needsTool: boolean,
   run: (scene: AgentScene, controller: AbortController) => Promise<RunResult>,
+  needs: readonly AgentNeed[] = [],
 ): AgentCheckSpec => ({
-  class: 'cancel',
-  name,
   title,
-  needs: needsTool ? ['tool'] : [],
+  needs,
   async run(scene) {
-    const controller = new AbortController()
-    const result = await run(scene, controller)
+    const result = await run(scene, new AbortController())
     const [requests, calls] = [scene.requests.length, scene.executions.length]
     await nextTask(10)
-    expectTrue(
-      scene.requests.length === requests,
-      `a request was made after the end (${describeEnd(result)})`,
-    )
-    expectTrue(scene.executions.length === calls, `a call started after the end (${describeEnd(result)})`)
-    expectTrue(result.state === 'CANCELLED', `it ended ${describeEnd(result)}`)
+    const end = describeEnd(result)
+    expectTrue(scene.requests.length === requests, `a request was made after the end (${end})`)
+    expectTrue(scene.executions.length === calls, `a call started after the end (${end})`)
+    expectTrue(result.state === 'CANCELLED', `it ended ${end}`)
     return describeRun(scene, result)
   },
 })
 
 /** Cancels from within a call. No further request may follow. */
-const inCall = (name: string, title: string, then: Behavior): AgentCheckSpec =>
-  cancel(name, title, true, async (scene, controller) => {
-    scene.behave = (execution, signal) => {
-      controller.abort()
-      return then(execution, signal)
-    }
-    const script: Script = turns(callOf(toolOf(scene)))
-    const result = await scene.open(script).say(scene.input, { signal: controller.signal })
-    expectTrue(
-      scene.executions.length === 1,
-      `${formatCount(scene.executions.length, 'call was', 'calls were')} executed`,
-    )
-    expectRequests(scene, 1, result, 1)
-    return result
+const inCall = (title: string, then: Behavior): AgentCheckSpec =>
+  cancel(
+    title,
+    async (scene, controller) => {
+      const result = await cancelInCall(scene, then, controller)
+      const { length } = scene.executions
+      expectTrue(length === 1, `${formatCount(length, 'call was', 'calls were')} executed`)
+      expectRequests(scene, 1, result, 1)
+      return result
+    },
+    ['tool'],
+  )
+
+async function cancelEarly(scene: AgentScene, controller: AbortController): Promise<RunResult> {
+  controller.abort()
+  const result = await scene.play(turns(), {}, { signal: controller.signal })
+  expectRequests(scene, 0, result)
+  return result
+}
+
+async function cancelInAnswer(scene: AgentScene, controller: AbortController): Promise<RunResult> {
+  const process = scene.open(turns(), { model: [{ at: 1, fault: 'stalled' }] })
+  const run = process.start(scene.input, { signal: controller.signal })
+  await process.untilFault()
+  controller.abort()
+  return run.result
+}
+
+async function cancelInRetry(scene: AgentScene, controller: AbortController): Promise<RunResult> {
+  const process = scene.open(turns(), { model: [{ at: 1, fault: 'overloaded' }] })
+  if (process.agent.config.retry.maxAttempts <= 1) throw new NotAsked('the agent does not retry')
+  const run = process.start(scene.input, { signal: controller.signal })
+  // Cancels immediately, because some agents retry after a millisecond or less.
+  run.events$.subscribe({
+    next: ({ type }) => {
+      if (type === 'retry') controller.abort()
+    },
+    error: () => undefined,
   })
+  const result = await run.result
+  expectRequests(scene, 1, result, 1)
+  return result
+}
 
 async function keepResult(scene: AgentScene, controller: AbortController): Promise<RunResult> {
-  const tool = toolOf(scene)
-  const { name } = tool
-  const process: AgentProcess = scene.open(
-    turns({
-      calls: [
-        { name, input: tool.input(0), id: 'paid' },
-        { name, input: tool.input(1), id: 'lost' },
-      ],
-    }),
-  )
+  const { name, input } = toolOf(scene)
+  const calls = ['paid', 'lost'].map((id, n) => ({ name, input: input(n), id }))
   scene.behave = async (execution, signal) => {
     if (scene.executions.length === 1) return 'Paid for.'
     // By now, the first call has its result.
@@ -77,67 +94,27 @@ async function keepResult(scene: AgentScene, controller: AbortController): Promi
     controller.abort()
     return hang(execution, signal)
   }
-  const result = await process.say(scene.input, { signal: controller.signal })
+  const result = await scene.play(turns({ calls }), {}, { signal: controller.signal })
   expectTrue(scene.executions.length === 2, `${scene.executions.length} of 2 calls were executed`)
   const before = scene.requests.length
-  await process.say('Again.')
+  await scene.process.say('Again.')
   const results = textsOf(scene.requests[before]?.messages ?? [], 'tool')
-  expectTrue(
-    results.some((text) => text.includes('Paid for.')),
-    `the next request has the results ${JSON.stringify(results)}`,
-  )
+  const isKept = results.some((text) => text.includes('Paid for.'))
+  expectTrue(isKept, `the next request has the results ${JSON.stringify(results)}`)
   return result
 }
 
-export const cancelChecks: readonly AgentCheckSpec[] = [
-  cancel(
-    'before',
-    'With a signal that is already aborted, no request is made',
-    false,
-    async (scene, controller) => {
-      controller.abort()
-      const result = await scene.open(turns()).say(scene.input, { signal: controller.signal })
-      expectRequests(scene, 0, result)
-      return result
-    },
-  ),
-  cancel(
-    'in-answer',
-    'While the model is stalled partway through an answer',
-    false,
-    async (scene, controller) => {
-      const process = scene.open(turns(), { model: [{ at: 1, fault: 'stalled' }] })
-      const run = process.start(scene.input, { signal: controller.signal })
-      await process.untilFault()
-      controller.abort()
-      return run.result
-    },
-  ),
-  inCall('in-call', 'During a call that respects the signal', hang),
-  inCall('in-deaf-call', 'During a call that never ends', () => new Promise(() => undefined)),
-  inCall('swallowed', 'During a call that ignores the abort and returns', () => 'The text.'),
-  cancel('in-retry', 'While a retry waits', false, async (scene, controller) => {
-    const process = scene.open(turns(), { model: [{ at: 1, fault: 'overloaded' }] })
-    if (process.agent.config.retry.maxAttempts <= 1) throw new NotAsked('the agent does not retry')
-    const run = process.start(scene.input, { signal: controller.signal })
-    // Cancels immediately, because some agents retry after a millisecond or less.
-    run.events$.subscribe({
-      next: ({ type }) => {
-        if (type === 'retry') controller.abort()
-      },
-      error: () => undefined,
-    })
-    const result = await run.result
-    expectRequests(scene, 1, result, 1)
-    return result
-  }),
-  cancel(
-    'result-kept',
-    'If one of two calls has finished, its result is in the next request',
-    true,
-    keepResult,
-  ),
-]
+export const cancelChecks: AgentChecks = {
+  before: cancel('With a signal that is already aborted, no request is made', cancelEarly),
+  'in-answer': cancel('While the model is stalled partway through an answer', cancelInAnswer),
+  'in-call': inCall('During a call that respects the signal', hang),
+  'in-deaf-call': inCall('During a call that never ends', () => new Promise(() => undefined)),
+  swallowed: inCall('During a call that ignores the abort and returns', () => 'The text.'),
+  'in-retry': cancel('While a retry waits', cancelInRetry),
+  'result-kept': cancel('If one of two calls has finished, its result is in the next request', keepResult, [
+    'tool',
+  ]),
+}
 
 /** After this many requests, the script answers. A run that reaches this number was not stopped by anything. */
 const cap = 300
@@ -147,124 +124,94 @@ const capped =
   (at, request) =>
     at > cap ? say("The script's cap.") : script(at, request)
 
-const restless = (scene: AgentScene): Script =>
-  capped((at) => ({ ...callOf(toolOf(scene), at), text: `Working on ${at}.` }))
+/** Runs a model that calls a tool in every step. */
+const workOn = (scene: AgentScene, limits: SayOptions['limits'] = {}): Promise<RunResult> => {
+  const script = capped((at) => ({ ...callOf(toolOf(scene), at), text: `Working on ${at}.` }))
+  return scene.play(script, {}, { limits })
+}
 
-const limits = (rest: Omit<AgentCheckSpec, 'class' | 'needs'>): AgentCheckSpec => ({
-  class: 'limits',
-  needs: ['tool'],
-  ...rest,
-})
+/** Expects that the run has stopped by itself, which it reports. */
+function expectStopped(scene: AgentScene, result: RunResult, advice = ''): string {
+  const requests = formatCount(scene.requests.length, 'request')
+  expectTrue(scene.requests.length < cap, `${requests}: nothing stopped it${advice} (${describeEnd(result)})`)
+  expectTold(result, ` after ${requests}`)
+  return describeRun(scene, result)
+}
+
+const limit = (title: string, run: AgentCheckSpec['run']): AgentCheckSpec => ({ title, needs: ['tool'], run })
+
+/** Expects that the run makes no more requests than its limits allow, and reports the limit. */
+const bounded = (title: string, limits: SayOptions['limits'], hasConclusion: boolean): AgentCheckSpec =>
+  limit(title, async (scene) => {
+    const result = await workOn(scene, limits)
+    const isConcluding = hasConclusion && scene.process.agent.config.limits.onLimit === 'conclude'
+    expectRequests(scene, isConcluding ? 4 : 3, result)
+    expectTold(result)
+    return describeRun(scene, result)
+  })
 
 const tokensOfStep = tokensOfTurn.input + tokensOfTurn.output
 
-export const limitChecks: readonly AgentCheckSpec[] = [
-  limits({
-    name: 'steps',
-    title: 'A limit of 3 steps allows 3 requests and is reported',
-    async run(scene) {
-      const process = scene.open(restless(scene))
-      // With `onLimit: 'conclude'`, one more request is allowed.
-      const most = process.agent.config.limits.onLimit === 'conclude' ? 4 : 3
-      const result = await process.say(scene.input, { limits: { maxSteps: 3 } })
-      expectRequests(scene, most, result)
-      expectTold(result)
-      return describeRun(scene, result)
-    },
+export const limitChecks: AgentChecks = {
+  steps: bounded('A limit of 3 steps allows 3 requests and is reported', { maxSteps: 3 }, true),
+  'own-limit': limit("The agent's limits stop a model that calls tools forever", async (scene) =>
+    expectStopped(scene, await workOn(scene), '. Set limits.maxSteps'),
+  ),
+  'token-budget': bounded(
+    'A budget of 2.5 steps allows 3 requests and is reported',
+    { tokenBudget: tokensOfStep * 2.5 },
+    false,
+  ),
+  'paid-usage': limit('Usage before a limit is counted', async (scene) => {
+    const result = await workOn(scene, { maxSteps: 2 })
+    const used = result.usage.totalTokens
+    const due = tokensOfStep * scene.requests.length
+    expectTrue(used === due, `${used} tokens are counted, but ${due} were used (${describeEnd(result)})`)
+    return `${used} tokens, ${endOf(result)}`
   }),
-  limits({
-    name: 'own-limit',
-    title: "The agent's limits stop a model that calls tools forever",
-    async run(scene) {
-      const result = await scene.open(restless(scene)).say(scene.input)
-      const { length } = scene.requests
-      expectTrue(
-        length < cap,
-        `${formatCount(length, 'request')}: nothing stopped it. Set limits.maxSteps (${describeEnd(result)})`,
-      )
-      expectTold(result, ` after ${formatCount(length, 'request')}`)
-      return describeRun(scene, result)
-    },
-  }),
-  limits({
-    name: 'token-budget',
-    title: 'A budget of 2.5 steps allows 3 requests and is reported',
-    async run(scene) {
-      const process = scene.open(restless(scene))
-      const result = await process.say(scene.input, { limits: { tokenBudget: tokensOfStep * 2.5 } })
-      expectRequests(scene, 3, result)
-      expectTold(result)
-      return describeRun(scene, result)
-    },
-  }),
-  limits({
-    name: 'paid-usage',
-    title: 'Usage before a limit is counted',
-    async run(scene) {
-      const result = await scene.open(restless(scene)).say(scene.input, { limits: { maxSteps: 2 } })
-      const used = result.usage.totalTokens
-      const due = tokensOfStep * scene.requests.length
-      expectTrue(used === due, `${used} tokens are counted, but ${due} were used (${describeEnd(result)})`)
-      return `${used} tokens, ${endOf(result)}`
-    },
-  }),
-]
+}
 
 const loops = (
-  name: string,
   title: string,
   script: (scene: AgentScene) => Script,
   behave: Behavior,
-  needs: AgentCheckSpec['needs'] = ['tool'],
+  needs: readonly AgentNeed[] = ['tool'],
 ): AgentCheckSpec => ({
-  class: 'loops',
-  name,
   title,
   needs,
   async run(scene) {
     scene.behave = behave
-    const result = await scene.open(capped(script(scene))).say(scene.input)
-    const { length } = scene.requests
-    expectTrue(length < cap, `${formatCount(length, 'request')}: nothing stopped it (${describeEnd(result)})`)
-    expectTold(result, ` after ${formatCount(length, 'request')}`)
-    return `stopped after ${describeRun(scene, result)}`
+    return `stopped after ${expectStopped(scene, await scene.play(capped(script(scene))))}`
   },
 })
 
-export const loopChecks: readonly AgentCheckSpec[] = [
-  loops(
-    'same-call',
+const fail: Behavior = () => {
+  throw new Error('No such file.')
+}
+
+export const loopChecks: AgentChecks = {
+  'same-call': loops(
     'The same call with the same result',
     (scene) => () => callOf(toolOf(scene)),
     () => 'Nothing new.',
   ),
-  loops(
-    'two-calls',
+  'two-calls': loops(
     'Two calls in turn',
     (scene) => (at) => callOf(toolOf(scene), at % 2),
     ({ input }) => `The result of ${JSON.stringify(input)}.`,
     ['tool', 'variety'],
   ),
-  loops(
-    'failing',
-    'A call that fails every time',
-    (scene) => () => callOf(toolOf(scene)),
-    () => {
-      throw new Error('No such file.')
-    },
-  ),
-  loops(
-    'new-arguments',
+  failing: loops('A call that fails every time', (scene) => () => callOf(toolOf(scene)), fail),
+  'new-arguments': loops(
     'A different call every time, with the same result',
     (scene) => (at) => callOf(toolOf(scene), at),
     () => 'Nothing found.',
     ['tool', 'variety'],
   ),
-  loops(
-    'no-such-tool',
+  'no-such-tool': loops(
     'A tool that does not exist',
     () => () => ({ calls: [{ name: 'no_such_tool' }] }),
     () => '',
     [],
   ),
-]
+}
