@@ -1,6 +1,5 @@
 import { isObject } from '../core/base/values.js'
 
-/** JSON with the keys of each object in order. */
 export function toCanonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, inner: unknown) =>
     isObject(inner)

@@ -40,7 +40,6 @@ export function checkSkippedNames(names: readonly string[], known: readonly stri
   throw new StatewrightError('bad_option', text, 'skip')
 }
 
-/** Random choices, reproducible by seed. */
 export interface RandomChoices {
   /** A whole number from 0 to `most`, inclusive. */
   whole: (most: number) => number
@@ -51,7 +50,6 @@ export interface RandomChoices {
 
 export function createRandomChoices(seed: number): RandomChoices {
   let state = seed >>> 0
-  /** A number from 0 (inclusive) to 1 (exclusive). */
   const next = (): number => {
     state = (state + 0x9e3779b9) >>> 0
     let mixed = Math.imul(state ^ (state >>> 16), 0x21f0aaad)

@@ -90,12 +90,10 @@ function readEnd(records: readonly LogRecord[], sessionId: string): LogEntry | n
 }
 
 export interface LogFault {
-  /** Sequence number of the record. Null if the log cannot be read. */
   seq: number | null
   /** The rule's name, or `corrupt_log`, `newer_log`, `unknown_state`. */
   rule: string
   message: string
-  /** The rule as a sentence. Null if the log cannot be read. */
   law: string | null
 }
 
@@ -109,7 +107,6 @@ const pageSize = 500
 /** Checks the logs of all sessions in a store one by one, including the logs of sub-agents. Read-only. */
 export async function* checkSessionLogs(store: SessionStore): AsyncGenerator<CheckedLog> {
   for await (const entry of listSessions(store, { children: true }, pageSize)) {
-    // The reference model describes agents, not durable machines.
     if (isMachineSession(entry)) continue
     const { id } = entry
     const records = await store.read(id)

@@ -70,10 +70,7 @@ export function generatePaths<TMachine extends AnyStateMachine>(
   return { paths, coverage: measureCoverage(observed, exploration, paths, pairs ? reachable : undefined) }
 }
 
-/**
- * Replays a walk from its start. An explored state represents all states with the same key. If the actual states take
- * other transitions, the key is too coarse.
- */
+/** Replays a walk. If it takes other transitions than states with the same keys did, the key is too coarse. */
 function retracePath(observed: ObservedMachine, { start: { start }, edges }: Walk): MachinePath {
   const first = observed.start(start.input.value)
   let from: Vertex = { ...start.vertex, snapshot: first.snapshot }
@@ -130,7 +127,6 @@ function coverItems(graph: WalkGraph): { walks: Walk[]; items: Set<Item> } {
   return { walks: removeRedundant(walks), items: new Set(first.keys()) }
 }
 
-/** Sorts dead ends last among equally deep items. */
 function getDeadEndRank({ at }: FirstMeeting): number {
   return 'to' in at && at.to.edges().length === 0 ? 1 : 0
 }
@@ -144,7 +140,6 @@ interface FirstMeeting {
   at: WalkEdge | WalkGraph['starts'][number]
 }
 
-/** The first occurrence of each item, breadth first from all start states. */
 function surveyGraph(graph: WalkGraph): { first: Map<Item, FirstMeeting>; shortest: (item: Item) => Walk } {
   const first = new Map<Item, FirstMeeting>()
   const via = new Map<WalkNode, WalkEdge | WalkGraph['starts'][number]>()

@@ -173,10 +173,7 @@ function toSafeText(value: unknown): string {
   }
 }
 
-/**
- * The default `serializeState`. It includes state value, status, context, history and running actors, which determine a
- * snapshot's future.
- */
+/** The default `serializeState`: everything that determines a snapshot's future. */
 export function createStateKey(): (snapshot: AnyMachineSnapshot) => string {
   const write = createWriter()
   return ({ value, status, context, historyValue, children }) => {
@@ -253,10 +250,7 @@ function circularError(): PathError {
   )
 }
 
-/**
- * Every declared event once, without a payload. Wildcards and events that the machine raises itself (`after`, `always`)
- * are omitted.
- */
+/** Every declared event once, without a payload, except wildcards and events that the machine raises itself. */
 export function createBareEvents(machine: AnyStateMachine): Record<string, AnyEventObject> {
   const types = new Set(listTransitions(machine).map(({ declared }) => declared.event))
   const events: Record<string, AnyEventObject> = {}

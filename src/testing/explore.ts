@@ -120,7 +120,6 @@ export interface Start {
 
 export interface Exploration {
   starts: Start[]
-  /** The states in breadth-first order. */
   vertices: Vertex[]
   /** Number of leading vertices with all their edges. Smaller than the total only if the limit was reached. */
   expanded: number
@@ -130,7 +129,6 @@ export interface Exploration {
   offered: ReadonlyMap<string, ReadonlySet<string>>
 }
 
-/** One step of the exploration. A start state has no `edge`. */
 export interface Visit {
   vertex: Vertex
   snapshot: AnyMachineSnapshot
@@ -257,7 +255,6 @@ export function exploreMachine(
   return exploration
 }
 
-/** Whether an event can happen. Actors report only while they run. */
 export function canHappen(snapshot: AnyMachineSnapshot, event: AnyEventObject): boolean {
   const actor = /^xstate\.(?:done|error)\.actor\.(.+)$/.exec(event.type)?.[1]
   return actor === undefined || actor in snapshot.children

@@ -10,14 +10,12 @@ import type { ToolSpec } from '../core/models/provider.js'
 import type { Team, Tool, ToolSearch } from '../core/tools/tool.js'
 import type { ToolSet } from '../core/tools/tool-set.js'
 
-/** @throws {EvaluationError} `not_an_agent` */
 export function getInternals(agent: AnyAgent): AgentInternals {
   const internals = internalsByAgent.get((agent as AnyAgent | null) ?? ({} as AnyAgent))
   if (internals) return internals
   throw new EvaluationError('not_an_agent', 'evaluate requires an agent created by createAgent().', 'agent')
 }
 
-/** The same agent with another store and, optionally, other parts. */
 export function rebindAgent(
   parts: AgentParts,
   store: SessionStore,
@@ -36,7 +34,6 @@ export abstract class WrappedTools implements ToolSet {
     this.#tools = tools
   }
 
-  /** Called once per tool. */
   protected abstract wrap(tool: Tool): Tool
 
   get(name: string): Tool | undefined {
@@ -73,7 +70,6 @@ export abstract class WrappedTools implements ToolSet {
     return this.#tools.isHosted
   }
 
-  /** Tools of handoff targets are wrapped too. */
   get team(): Team | undefined {
     const { team } = this.#tools
     const wrap = (tools: ToolSet): ToolSet =>

@@ -6,7 +6,6 @@ import {
   done,
   failed,
   featureOutcomes,
-  stampEvent,
   type Events,
   late,
   nextWindow,
@@ -27,11 +26,11 @@ import type { AnyEventObject } from 'xstate'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import { isUnderWay } from '../../../machines/agent/call-state.js'
 import type { Elicitation, PendingCall } from '../../../machines/agent/run-result.js'
-import type { PolicyVerdict } from '../../../machines/agent/approvals.js'
 import type { Screening, ShieldAction } from '../../../machines/agent/screening.js'
 import { listUnclearedCalls, listUnclearedInput } from '../../../machines/agent/mask-uncleared.js'
 
-/** The model's answers, per featured agent. */
+type Calls = AgentContext['calls']
+
 export const featureModels = Object.fromEntries(
   Object.entries(featureOutcomes).map(([name, outcomes]) => [name, createAnswerEvents('model', outcomes)]),
 ) as Record<keyof typeof featureOutcomes, Events>
@@ -65,15 +64,9 @@ export function listRefusingEvents(context: AgentContext, actor: 'model' | 'conc
   }
 }
 
-export const modelActorEvents = {
-  model: createModelEvents('model'),
-  conclusion: createModelEvents('conclusion'),
-}
+export const modelActorEvents = createModelEvents()
 /** The events for agents with output shields, which do not keep partial text. */
-const screenedActorEvents = {
-  model: createModelEvents('model', dropPartialText),
-  conclusion: createModelEvents('conclusion', dropPartialText),
-}
+const screenedActorEvents = createModelEvents({ partialText: '' })
 const objectEvents = {
   ...createAnswerEvents('model', objectOutcomes),
   ...createAnswerEvents('conclusion', objectOutcomes),
@@ -85,24 +78,21 @@ function createAnswerEvents(actor: 'model' | 'conclusion', outcomes: Record<stri
   )
 }
 
-function createModelEvents(
-  actor: 'model' | 'conclusion',
-  change: (error: ModelActorError) => ModelActorError = (error) => error,
-): { inTime: Events; late: Events } {
-  const failures = Object.entries(modelFailures).map(([name, error]) => [
-    `${actor}: ${name}`,
-    failed(actor, change(error)),
-  ])
-  return {
-    inTime: { ...createAnswerEvents(actor, modelOutcomes), ...(Object.fromEntries(failures) as Events) },
-    late: { [`${actor}: text after the deadline`]: done(actor, modelOutcomes.text, late) },
+function createModelEvents(change: Partial<ModelActorError> = {}) {
+  const list = (actor: 'model' | 'conclusion'): { inTime: Events; late: Events } => {
+    const failures = Object.entries(modelFailures).map(([name, error]) => [
+      `${actor}: ${name}`,
+      failed(actor, { ...error, ...change }),
+    ])
+    return {
+      inTime: { ...createAnswerEvents(actor, modelOutcomes), ...(Object.fromEntries(failures) as Events) },
+      late: { [`${actor}: text after the deadline`]: done(actor, modelOutcomes.text, late) },
+    }
   }
+  return { model: list('model'), conclusion: list('conclusion') }
 }
 
-/**
- * Lists the outcomes of a request. With `budget.preflight`, requests are always refused. Without it, they are never
- * refused.
- */
+/** With `budget.preflight`, requests are always refused. Without it, they are never refused. */
 export function listModelEvents({ config: { budget }, features }: AgentContext, hurried: boolean): Events {
   if (budget.preflight) return refusedRequest
   if (features.structuredOutput) return objectEvents
@@ -116,71 +106,73 @@ const refusedRequest: Events = {
   'model: shared budget unavailable': failed('model', createBudgetFailure('shared_budget_unavailable')),
 }
 
-function dropPartialText(error: ModelActorError): ModelActorError {
-  return { ...error, partialText: '' }
+function findAsked(context: AgentContext, needs: PendingCall['needs']): PendingCall | undefined {
+  return listAnswerableCalls(context).find((call) => call.needs === needs)
 }
 
+const editedArguments = '{"n":2}'
+
 export function listAnswerEvents(context: AgentContext): Events {
-  const openThatNeeds = (needs: string): string =>
-    listAnswerableCalls(context).find((call) => call.needs === needs)?.callId ?? 'nobody'
-  const callId = openThatNeeds('approval')
-  const clientCallId = openThatNeeds('client')
-  if (context.state === 'WAITING_FOR_TOOL') return listEarlyAnswers(callId, clientCallId, context.features)
+  const callId = findAsked(context, 'approval')?.callId ?? 'nobody'
+  const clientCallId = findAsked(context, 'client')?.callId ?? 'nobody'
+  const { callShields, inputShields, resultShields } = context.features
   // The log marks content that is pending review.
-  const unheard = { ...(hasReasonShields(context.features) && { withheld: true as const }) }
+  const unscreened = { ...(callShields && { withheld: true }) }
+  // The reason for a rejection is user input and becomes the call's result, so both kinds of shields screen it.
+  const unheard = { ...((inputShields || resultShields) && { withheld: true }) }
+  const approve = { type: 'APPROVE', callId }
+  const edit = { ...approve, arguments: editedArguments, ...unscreened }
+  const reject = { type: 'REJECT', callId, why: 'No.', ...unheard }
+  const output = { type: 'TOOL_OUTPUT', callId: clientCallId, content: 'Picked.' }
+  // Answers that arrive while other calls run. Without a pending call, they match none.
+  if (context.state === 'WAITING_FOR_TOOL')
+    return {
+      'approve during other calls': approve,
+      'reject during other calls': reject,
+      'submit output during other calls': output,
+      ...(callShields && { 'approve an edit during other calls': edit }),
+    }
   return {
-    approve: stampEvent({ type: 'APPROVE', callId }),
-    'approve an edit': stampEvent({
-      type: 'APPROVE',
-      callId,
-      arguments: '{"n":2}',
-      ...(context.features.callShields && { withheld: true }),
-    }),
-    'approve a client call': stampEvent({ type: 'APPROVE', callId: clientCallId }),
-    reject: stampEvent({ type: 'REJECT', callId, why: 'No.', ...unheard }),
-    'reject a client call': stampEvent({ type: 'REJECT', callId: clientCallId, why: 'No.' }),
-    'submit output': stampEvent({ type: 'TOOL_OUTPUT', callId: clientCallId, content: 'Picked.' }),
-    'submit output for an approval': stampEvent({ type: 'TOOL_OUTPUT', callId, content: 'Picked.' }),
-    reply: stampEvent({ type: 'REPLY', messages: [{ content: 'And now?' }] }),
+    approve,
+    'approve an edit': edit,
+    'approve a client call': { type: 'APPROVE', callId: clientCallId },
+    reject,
+    'reject a client call': { type: 'REJECT', callId: clientCallId, why: 'No.' },
+    'submit output': output,
+    'submit output for an approval': { ...output, callId },
+    reply: { type: 'REPLY', messages: [{ content: 'And now?' }] },
   }
 }
 
-/** Answers from people who may approve, from people who may not, and from the requester. */
 export function listVotes(context: AgentContext): Events {
-  const callId =
-    listAnswerableCalls(context).find((call) => call.needs === 'approval' && call.approvers)?.callId ??
-    'nobody'
-  if (callId === 'nobody') return {}
-  const people = { bob: ['finance'], cyd: ['finance'], ann: ['finance'], eve: ['sales'] }
-  const votes = Object.entries(people).map(([id, roles]) => [
-    `approve as ${id}`,
-    stampEvent({ type: 'APPROVE', callId, by: { id, roles } }),
-  ])
-  const bob = { by: { id: 'bob', roles: people.bob } }
+  const asked = listAnswerableCalls(context).find((call) => call.needs === 'approval' && call.approvers)
+  if (!asked) return {}
+  const { callId } = asked
+  const roles = { bob: ['finance'], cyd: ['finance'], ann: ['finance'], eve: ['sales'] }
+  const by = (id: keyof typeof roles) => ({ by: { id, roles: roles[id] } })
+  const people = Object.keys(roles) as (keyof typeof roles)[]
+  const edit = { type: 'APPROVE', callId, arguments: editedArguments, ...by('bob') }
+  const reject = { type: 'REJECT', callId, why: 'No.' }
   return {
-    ...Object.fromEntries(votes),
-    'approve an edit as bob': stampEvent({
-      type: 'APPROVE',
-      callId,
-      arguments: '{"n":2}',
-      ...bob,
-      ...(context.features.callShields && { withheld: true }),
-    }),
-    'reject as eve': stampEvent({ type: 'REJECT', callId, why: 'No.', by: { id: 'eve', roles: people.eve } }),
-    'reject as ann': stampEvent({ type: 'REJECT', callId, why: 'No.', by: { id: 'ann', roles: people.ann } }),
+    ...Object.fromEntries(
+      people.map((id) => [`approve as ${id}`, { type: 'APPROVE', callId, ...by(id) }] as const),
+    ),
+    'approve an edit as bob': { ...edit, ...(context.features.callShields && { withheld: true }) },
+    'reject as eve': { ...reject, ...by('eve') },
+    'reject as ann': { ...reject, ...by('ann') },
   }
 }
 
 /** Time passes while questions are open, before or after an answer. */
 export function listExpiryEvents(context: AgentContext): Events {
-  const open = listAnswerableCalls(context).filter(({ needs }) => needs === 'approval')
-  const callId = open.at(-1)?.callId ?? 'nobody'
+  const callId =
+    listAnswerableCalls(context).findLast(({ needs }) => needs === 'approval')?.callId ?? 'nobody'
   return {
-    'approve the last question': stampEvent({ type: 'APPROVE', callId }),
-    'approve after expiry': stampEvent({ type: 'APPROVE', callId }, late),
-    'reject after expiry': stampEvent({ type: 'REJECT', callId, why: 'No.' }, late),
-    'question expired': stampEvent({ type: 'APPROVAL_EXPIRED' }, late),
-    'question expiry reported early': stampEvent({ type: 'APPROVAL_EXPIRED' }),
+    'approve the last question': { type: 'APPROVE', callId },
+    'approve after expiry': { type: 'APPROVE', callId, now: late },
+    'reject after expiry': { type: 'REJECT', callId, why: 'No.', now: late },
+    'question expired': { type: 'APPROVAL_EXPIRED', now: late },
+    'question expiry reported early': { type: 'APPROVAL_EXPIRED' },
   }
 }
 
@@ -191,95 +183,49 @@ export function listGrantEvents({ calls, grants = [] }: AgentContext): Events {
   const approved = calls.find((call) => call.approved && !call.started)?.id ?? 'nobody'
   const granted = calls.findLast((call) => call.grant !== undefined && isUnderWay(call))?.id
   const bob = { by: { id: 'bob' } }
-  const when = { n: { max: 1 } }
+  const grant = { id: 'short', when: { n: { max: 1 } }, until: early + 1_000 }
   return {
-    approve: stampEvent({ type: 'APPROVE', callId }),
-    'approve with a grant': stampEvent({ type: 'APPROVE', callId, grant: { id: 'once', uses: 1 }, ...bob }),
-    'approve after the grant has ended': stampEvent({ type: 'APPROVE', callId }, late),
-    'give a grant': stampEvent({
-      type: 'GRANT',
-      tool: 'lend',
-      grant: { id: 'short', when, until: early + 1_000 },
-      ...bob,
-    }),
-    'revoke a grant': stampEvent({ type: 'REVOKE', grant: grants[0]?.id ?? 'none' }),
-    'revoke an approval': stampEvent({ type: 'REVOKE', callId: approved }),
-    'revoke the approval of another': stampEvent({ type: 'REVOKE', callId: approved, by: { id: 'eve' } }),
+    approve: { type: 'APPROVE', callId },
+    'approve with a grant': { type: 'APPROVE', callId, grant: { id: 'once', uses: 1 }, ...bob },
+    'approve after the grant has ended': { type: 'APPROVE', callId, now: late },
+    'give a grant': { type: 'GRANT', tool: 'lend', grant, ...bob },
+    'revoke a grant': { type: 'REVOKE', grant: grants[0]?.id ?? 'none' },
+    'revoke an approval': { type: 'REVOKE', callId: approved },
+    'revoke the approval of another': { type: 'REVOKE', callId: approved, by: { id: 'eve' } },
     ...(granted !== undefined && {
-      'the grant of a call has ended': stampEvent({ type: 'GRANT_ENDED', callId: granted }),
+      'the grant of a call has ended': { type: 'GRANT_ENDED', callId: granted },
     }),
   }
 }
 
 /** A sub-agent asks two questions, and one of them expires. */
 export function listExpiringQuestions({ calls }: AgentContext): Events {
-  const callId = findRunning(calls, 'research')?.id
+  const callId = findRunning(calls, 'research')
   if (callId === undefined) return {}
-  const questions = [
-    { ...createQuestion('q', 'approval'), expiresAt: early + 1_000 },
-    createQuestion('r', 'approval'),
-  ]
-  return { 'sub-agent: asks with a time limit': stampEvent({ type: 'CHILD_WAITING', callId, questions }) }
+  const first = { ...createQuestion('q', 'approval'), expiresAt: early + 1_000 }
+  const questions = [first, createQuestion('r', 'approval')]
+  return { 'sub-agent: asks with a time limit': { type: 'CHILD_WAITING', callId, questions } }
 }
 
 /** Answers to a tool's open question, or to an earlier one. */
 export function listElicitationAnswers(context: AgentContext): Events {
-  const open = listAnswerableCalls(context).find(({ needs }) => needs === 'elicitation')
-  const answer = { type: 'TOOL_OUTPUT', content: '{"action":"accept","content":{"seat":"12A"}}' }
+  const content = '{"action":"accept","content":{"seat":"12A"}}'
+  const callId = findAsked(context, 'elicitation')?.callId ?? 'a/ask'
+  const answer = { type: 'TOOL_OUTPUT', content, callId }
   return {
-    'answer a tool question': stampEvent({ ...answer, callId: open?.callId ?? 'a/ask' }),
-    'answer an earlier tool question': stampEvent({
-      ...answer,
-      callId: open?.callId ?? 'a/ask',
-      fingerprint: 'old',
-    }),
-  }
-}
-
-/**
- * Whether shields screen reasons. The reason for a rejection is user input and becomes the call's result, so both kinds
- * of shields screen it.
- */
-function hasReasonShields({ inputShields, resultShields }: AgentContext['features']): boolean {
-  return inputShields || resultShields
-}
-
-/** Answers that arrive while other calls run. Without a pending call, they match none. */
-function listEarlyAnswers(callId: string, clientCallId: string, features: AgentContext['features']): Events {
-  return {
-    'approve during other calls': stampEvent({ type: 'APPROVE', callId }),
-    'reject during other calls': stampEvent({
-      type: 'REJECT',
-      callId,
-      why: 'No.',
-      ...(hasReasonShields(features) && { withheld: true }),
-    }),
-    'submit output during other calls': stampEvent({
-      type: 'TOOL_OUTPUT',
-      callId: clientCallId,
-      content: 'Picked.',
-    }),
-    ...(features.callShields && {
-      'approve an edit during other calls': stampEvent({
-        type: 'APPROVE',
-        callId,
-        arguments: '{"n":2}',
-        withheld: true,
-      }),
-    }),
+    'answer a tool question': answer,
+    'answer an earlier tool question': { ...answer, fingerprint: 'old' },
   }
 }
 
 /** A process stops before it starts the last call. */
 export function listLeftEvents({ calls }: AgentContext): Events {
   const callId = calls.findLast(isUnderWay)?.id
-  return callId === undefined
-    ? {}
-    : { 'released before a call': stampEvent({ type: 'RELEASED', notStarted: [callId] }) }
+  return callId === undefined ? {} : { 'released before a call': { type: 'RELEASED', notStarted: [callId] } }
 }
 
-const findRunning = (calls: AgentContext['calls'], name: string) =>
-  calls.find((call) => call.name === name && isUnderWay(call))
+const findRunning = (calls: Calls, name: string): string | undefined =>
+  calls.find((call) => call.name === name && isUnderWay(call))?.id
 
 const notLoaded = { status: 'not_loaded', content: 'Its schema.', durationMs: 0 } as const
 
@@ -291,98 +237,82 @@ export function chooseOutcomes({ guardrails }: AgentConfig): ToolOutcome[] {
   return ['ok', 'changed', 'error']
 }
 
-/** The runner reports each started call, or gives up before the first. */
 export function listToolEvents({ calls, deadline }: AgentContext, outcomes: readonly ToolOutcome[]): Events {
   const started = calls.filter((call) => call.started)
   const open = started.filter((call) => call.result === undefined)
+  const [call] = open
   const events: Events = {}
-  for (const name of outcomes) {
-    const [call] = open
-    if (call)
-      events[`tool: ${name}`] = stampEvent({
-        type: 'TOOL_RESULT',
-        callId: call.id,
-        result: call.unloaded ? notLoaded : toolOutcomes[name],
-      })
+  for (const name of call ? outcomes : []) {
+    const result = call?.unloaded ? notLoaded : toolOutcomes[name]
+    events[`tool: ${name}`] = { type: 'TOOL_RESULT', callId: call?.id, result }
   }
   if (deadline !== null && events['tool: ok'])
     events['tool: ok after the deadline'] = { ...events['tool: ok'], now: late }
-  if (open.length === started.length) events['tool runner gave up'] = stampEvent({ type: 'BATCH_DONE' })
-  events['tool: result for an unknown call'] = stampEvent({
+  if (open.length === started.length) events['tool runner gave up'] = { type: 'BATCH_DONE' }
+  events['tool: result for an unknown call'] = {
     type: 'TOOL_RESULT',
     callId: 'nobody',
     result: toolOutcomes.ok,
-  })
+  }
   return events
 }
 
 /** Loads the same deferred tool twice, and once for a call that does not exist. */
 export function listLoadEvents({ calls }: AgentContext): Events {
   const callId = calls.find(isUnderWay)?.id
-  const load = (id: string): AnyEventObject =>
-    stampEvent({ type: 'TOOLS_LOADED', callId: id, names: ['read', 'read'] })
+  const load = { type: 'TOOLS_LOADED', callId: 'nobody', names: ['read', 'read'] }
   return {
-    ...(callId !== undefined && { 'tool: loads a tool': load(callId) }),
-    'tool: loads a tool for an unknown call': load('nobody'),
+    ...(callId !== undefined && { 'tool: loads a tool': { ...load, callId } }),
+    'tool: loads a tool for an unknown call': load,
   }
 }
 
-/** Loads a skill that allows only `look`, or unloads it. */
 export function listSkillEvents({ calls, skills }: AgentContext): Events {
-  const callId = findRunning(calls, 'load_skill')?.id
+  const callId = findRunning(calls, 'load_skill') ?? 'nobody'
   const change =
     skills.length > 0
       ? { action: 'unload', name: 'reading' }
       : { action: 'load', name: 'reading', hash: '0123456789abcdef', allowedTools: ['look'] }
-  return {
-    'skill: changed': stampEvent({ type: 'SKILL_CHANGED', callId: callId ?? 'nobody', change }),
-  }
+  return { 'skill: changed': { type: 'SKILL_CHANGED', callId, change } }
 }
 
 /** Stores a handle: once, twice, and after the call has ended. */
 export function listHandleEvents({ calls, tools }: AgentContext): Events {
-  const callId = calls.find((call) => tools[call.name]?.keepsHandle && isUnderWay(call))?.id
-  return {
-    'tool: saves a handle': stampEvent({ type: 'HANDLE_SAVED', callId: callId ?? 'nobody', handle: 'job' }),
-  }
+  const callId = calls.find((call) => tools[call.name]?.keepsHandle && isUnderWay(call))?.id ?? 'nobody'
+  return { 'tool: saves a handle': { type: 'HANDLE_SAVED', callId, handle: 'job' } }
 }
 
-/** Hands off to an agent that may only look. */
-export function listHandoffEvents({ calls, tools }: AgentContext): Events {
-  const open = calls.find((call) => tools[call.name]?.handoff && isUnderWay(call))
-  return {
-    'handoff: handed off': stampEvent({
-      type: 'HANDED_OFF',
-      callId: open?.id ?? 'nobody',
-      to: 'billing',
-      tools: { look: { readOnly: true, idempotent: true, polling: false } },
-    }),
-  }
+export function listHandoffEvents({ calls, tools: own }: AgentContext): Events {
+  const callId = calls.find((call) => own[call.name]?.handoff && isUnderWay(call))?.id ?? 'nobody'
+  const tools = { look: { readOnly: true, idempotent: true, polling: false } }
+  return { 'handoff: handed off': { type: 'HANDED_OFF', callId, to: 'billing', tools } }
 }
 
-/** A tool or sub-agent sleeps until a future or a past time. */
 export function listSleepEvents({ calls }: AgentContext): Events {
   const open = calls.find(isUnderWay)
   if (open === undefined) return {}
   const { id: callId, name } = open
   if (name === 'research') {
     const rest = { type: 'CHILD_WAITING', callId, questions: [], wakeAt: laterWakeTime }
-    return {
-      'sub-agent: sleeps': stampEvent(rest),
-      'sub-agent: sleeps until a past time': stampEvent({ ...rest, wakeAt: 1 }),
-    }
+    return { 'sub-agent: sleeps': rest, 'sub-agent: sleeps until a past time': { ...rest, wakeAt: 1 } }
   }
-  const sleep = (wakeAt: number): AnyEventObject =>
-    stampEvent({ type: 'TOOL_RESULT', callId, result: { ...toolOutcomes.ok, wakeAt } })
+  const sleep = (wakeAt: number): AnyEventObject => ({
+    type: 'TOOL_RESULT',
+    callId,
+    result: { ...toolOutcomes.ok, wakeAt },
+  })
   return { 'tool: sleeps': sleep(wakeTime), 'tool: sleeps until a past time': sleep(1) }
 }
 
-/** A tool asks for one or two approvals during its call. */
 export function listAskEvents({ calls }: AgentContext): Events {
-  const callId = findRunning(calls, 'book')?.id
+  const callId = findRunning(calls, 'book')
   if (callId === undefined) return {}
-  const asks = (...ids: string[]): AnyEventObject =>
-    stampEvent({ type: 'CHILD_WAITING', callId, questions: ids.map(createElicitation), memo: ids.length })
+  const asks = (...ids: string[]): AnyEventObject => ({
+    type: 'CHILD_WAITING',
+    callId,
+    questions: ids.map(createElicitation),
+    memo: ids.length,
+  })
   return { 'tool: needs approval': asks('ask'), 'tool: asks two questions': asks('ask', 'too') }
 }
 
@@ -408,37 +338,27 @@ function createElicitation(callId: string): PendingCall & { fromTool: true } {
 export function listChildEnd({ calls }: AgentContext): Events {
   const callId = calls.find(isUnderWay)?.id
   if (callId === undefined) return {}
-  const result = toolOutcomes['sub-agent out of quota']
-  return {
-    'tool: sub-agent out of quota and over budget': stampEvent({
-      type: 'TOOL_RESULT',
-      callId,
-      result,
-      usage: createUsage(1_000),
-    }),
-  }
+  const outcome = { result: toolOutcomes['sub-agent out of quota'], usage: createUsage(1_000) }
+  return { 'tool: sub-agent out of quota and over budget': { type: 'TOOL_RESULT', callId, ...outcome } }
 }
 
 export function listChildEvents({ calls }: AgentContext): Events {
-  const callId = findRunning(calls, 'research')?.id
+  const callId = findRunning(calls, 'research')
   if (callId === undefined) return {}
-  const rests = (...questions: PendingCall[]): AnyEventObject =>
-    stampEvent({ type: 'CHILD_WAITING', callId, questions })
-  const reports = (tokens: number, id = callId): AnyEventObject =>
-    stampEvent({ type: 'CHILD_USAGE', callId: id, usage: createUsage(tokens) })
-  const answers = (tokens: number): AnyEventObject =>
-    stampEvent({ type: 'TOOL_RESULT', callId, result: toolOutcomes.ok, usage: createUsage(tokens) })
+  const rests = (...questions: PendingCall[]) => ({ type: 'CHILD_WAITING', callId, questions })
+  const reports = (tokens: number) => ({ type: 'CHILD_USAGE', callId, usage: createUsage(tokens) })
+  const answer = { type: 'TOOL_RESULT', callId, result: toolOutcomes.ok }
   const [approval, output] = [createQuestion('q', 'approval'), createQuestion('r', 'client')]
   return {
     'sub-agent: reports usage': reports(10),
     'sub-agent: reports usage over budget': reports(1_000),
-    'sub-agent: answers with usage': answers(10),
-    'sub-agent: answers with usage over budget': answers(1_000),
+    'sub-agent: answers with usage': { ...answer, usage: createUsage(10) },
+    'sub-agent: answers with usage over budget': { ...answer, usage: createUsage(1_000) },
     'sub-agent: needs approval': rests(approval),
     'sub-agent: needs approval and client output': rests(approval, output),
     'sub-agent: needs client output': rests(output),
     'sub-agent: is paused': rests(),
-    'sub-agent of an unknown call: reports usage': reports(1_000, 'nobody'),
+    'sub-agent of an unknown call: reports usage': { ...reports(1_000), callId: 'nobody' },
   }
 }
 
@@ -475,20 +395,21 @@ export function listShieldEvents(context: AgentContext): Events {
 export function listDecisionEvents(context: AgentContext): Events {
   const open = listUnclearedCalls(context)
   if (open.length === 0) return {}
-  const decide = (decisions: PolicyVerdict[] | undefined, action: 'allow' | 'redact') =>
-    open.map((call) => ({
-      ...createScreening(action, action === 'redact' ? '{"n":0}' : call.arguments),
-      callId: call.id,
-      ...(decisions && { decisions: [...decisions] }),
-    }))
-  return Object.fromEntries(
-    Object.entries(laterDecisions).flatMap(([name, decisions]) =>
-      (['allow', 'redact'] as const).map((action) => [
-        `calls ${action === 'redact' ? 'redacted' : 'allowed'}, policies: ${name}`,
-        done('callShields', decide(decisions, action)),
-      ]),
-    ),
-  )
+  const events: Events = {}
+  for (const [name, decisions] of Object.entries(laterDecisions))
+    for (const [action, words] of [
+      ['allow', 'allowed'],
+      ['redact', 'redacted'],
+    ] as const)
+      events[`calls ${words}, policies: ${name}`] = done(
+        'callShields',
+        open.map((call) => ({
+          ...createScreening(action, action === 'redact' ? '{"n":0}' : call.arguments),
+          callId: call.id,
+          ...(decisions && { decisions: [...decisions] }),
+        })),
+      )
+  return events
 }
 
 export function createCallsAllowed(context: AgentContext): Events {

@@ -35,7 +35,6 @@ export const modelOutcomes = {
 
 const verdict = (decision: DecisionKind, more = {}): PolicyVerdict => ({ policy: 'p', decision, ...more })
 
-/** Adds the policies' decisions on each call, in order. */
 function withDecisions(output: ModelOutput, ...decisions: PolicyVerdict[][]): ModelOutput {
   return { ...output, calls: output.calls.map((call, i) => ({ ...call, decisions: decisions[i] ?? [] })) }
 }
@@ -193,7 +192,6 @@ export const toolOutcomes = {
 function createModelOutput(answer: {
   text?: string
   refusal?: string
-  /** The id and the name of each call, and who must answer it. */
   calls?: string
   finishReason?: string
   tokens?: number
@@ -264,10 +262,7 @@ export function createConsultation(
 
 export type Events = Record<string, AnyEventObject>
 
-/**
- * Times used in an exploration: the usual time, a time after every deadline, two wake times, and the reset of a shared
- * budget.
- */
+/** The usual time, a time after every deadline, two wake times, and the reset of a shared budget. */
 export const early = 1_000
 export const late = 1_000_000
 export const wakeTime = 500_000

@@ -39,8 +39,8 @@ import {
   done,
   failed,
   modelOutcomes,
-  stampEvent,
   type Events,
+  early,
   late,
   laterWakeTime,
   createBudgetFailure,
@@ -51,7 +51,6 @@ import {
 } from './actor-outcomes.js'
 import { agentSnapshot } from './agent-state-key.js'
 
-/** The failure event for actors that must not fail. */
 const brokenActor = createFailure('fatal', 'internal')
 
 /**
@@ -65,27 +64,28 @@ const brokenActor = createFailure('fatal', 'internal')
  */
 export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Record<string, AnyEventObject> {
   expectArgument('listAgentEvents(snapshot)', snapshot, agentSnapshot)
-  return renameCalls(listEvents(snapshot), snapshot.context)
+  return completeEvents(listEvents(snapshot), snapshot.context)
 }
 
 /**
- * Gives calls ids that no earlier response in the session used. Ids include the step, because states that
- * differ only in earlier ids are one state of the explored graph.
+ * Stamps the events, and gives calls ids that no earlier response in the session used. Ids include the step, because
+ * states that differ only in earlier ids are one state of the explored graph.
  */
-function renameCalls(events: Events, { messages, lastMessageNumber, steps }: AgentContext): Events {
+function completeEvents(events: Events, { messages, lastMessageNumber, steps }: AgentContext): Events {
   const used = new Set(
     messages.flatMap((message) =>
       message.role === 'assistant' ? (message.tool_calls ?? []).map(({ id }) => id) : [],
     ),
   )
-  if (steps === 0 && used.size === 0) return events
   const rename = <Call extends { id: string }>(call: Call): Call => ({
     ...call,
     id: nameCall(steps === 0 ? call.id : `${call.id}${steps + 1}`, lastMessageNumber + 1, used),
   })
   return Object.fromEntries(
     Object.entries(events).map(([name, event]) => {
-      if (!/^xstate\.done\.actor\.(model|conclusion)$/.test(event.type)) return [name, event]
+      const isFirst = steps === 0 && used.size === 0
+      if (isFirst || !/^xstate\.done\.actor\.(model|conclusion)$/.test(event.type))
+        return [name, 'now' in event ? event : { ...event, now: early }]
       const output = event['output'] as ModelOutput
       const response = { ...output.response, toolCalls: output.response.toolCalls.map(rename) }
       return [name, { ...event, output: { ...output, response, calls: output.calls.map(rename) } }]
@@ -247,26 +247,22 @@ type EventSource = (context: AgentContext) => Events
 
 const merge = (...parts: (Events | false)[]): Events => Object.assign({}, ...parts) as Events
 
-const cancel = stampEvent({ type: 'CANCEL' })
+const cancel = { type: 'CANCEL' }
 const partial: PartialAnswer = { text: 'Half an', usage: null }
-const pause = stampEvent({ type: 'PAUSE' })
-const resume = stampEvent({ type: 'RESUME' })
-const resumeLater = stampEvent({ type: 'RESUME', at: laterWakeTime })
-const steer = stampEvent({ type: 'STEER', text: 'Hurry.' })
-const resumed = stampEvent({ type: 'RESUMED' })
+const pause = { type: 'PAUSE' }
+const resume = { type: 'RESUME' }
+const resumeLater = { type: 'RESUME', at: laterWakeTime }
+const steer = { type: 'STEER', text: 'Hurry.' }
+const resumed = { type: 'RESUMED' }
 /** The run is resumed by a program that has one more tool. */
 function createResumed({ tools }: AgentContext): AnyEventObject {
   return { ...resumed, tools: { ...tools, write: { readOnly: false, idempotent: false, polling: false } } }
 }
 
-/** The process stops in the middle of a request. */
-const releasedMidStream = stampEvent({ type: 'RELEASED', usage: createUsage(10) })
+const releasedMidStream = { type: 'RELEASED', usage: createUsage(10) }
 
-const deadlinePassed = stampEvent({ type: 'DEADLINE' }, late)
-const storeFailed = stampEvent({
-  type: 'STORE_FAILED',
-  failure: { code: 'disk_full', message: 'The disk is full.' },
-})
+const deadlinePassed = { type: 'DEADLINE', now: late }
+const storeFailed = { type: 'STORE_FAILED', failure: { code: 'disk_full', message: 'The disk is full.' } }
 
 const plannedConclusion: Events = { 'conclusion: text': done('conclusion', modelOutcomes.text) }
 const twoCalls: Events = { 'model: two calls': done('model', modelOutcomes['two calls']) }

@@ -49,7 +49,6 @@ const lastToken = { ...noUsage, inputTokens: tokenBudget - 1, totalTokens: token
 
 interface InputParts extends Omit<AgentConfigInput, 'limits' | 'preset'> {
   features?: Partial<Features>
-  /** Additional tools, or different traits of the usual tools. */
   tools?: AgentInput['tools']
   usage?: Usage
   requesters?: AgentInput['requesters']

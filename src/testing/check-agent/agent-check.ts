@@ -5,7 +5,6 @@ import type { SampledTool } from './agent-facts.js'
 import type { AgentScene, Behavior } from './agent-scene.js'
 import type { Script, Turn } from './scripted-model.js'
 
-/** The classes of the conformance suite that apply to any agent. */
 export const agentCheckClasses = [
   'basics',
   'truncation',
@@ -29,10 +28,8 @@ export interface AgentCheckSpec {
   run(scene: AgentScene): Promise<string | undefined>
 }
 
-/** The checks of a class by name. */
 export type AgentChecks = Readonly<Record<string, AgentCheckSpec>>
 
-/** Thrown when a check does not apply to the agent. */
 export class NotAsked extends Error {}
 
 export const describeEnd = ({ state, reason, error }: RunResult): string =>
@@ -86,7 +83,6 @@ export const callOf = (tool: SampledTool, n = 0): Turn => ({
   calls: [{ name: tool.name, input: tool.input(n) }],
 })
 
-/** Plays these turns, and then answers with plain text. */
 export const turns =
   (...list: Turn[]) =>
   (at: number): Turn =>
@@ -94,7 +90,6 @@ export const turns =
 
 export const callOnce = (scene: AgentScene): Script => turns(callOf(toolOf(scene)))
 
-/** Cancels from within a call, which then behaves as given. */
 export function cancelInCall(
   scene: AgentScene,
   then: Behavior,

@@ -51,7 +51,6 @@ export async function readAgentFacts(
 
 const rank = ({ mayRepeat, varies }: SampledTool): number => (mayRepeat ? 2 : 0) + (varies ? 0 : 1)
 
-/** Whether the run executes the tool's calls and continues afterwards. */
 function isPlain({ client, search, skill, defer, endsRun, maxCalls }: Tool): boolean {
   return !client && !search && !skill && !defer && !endsRun && maxCalls === undefined
 }
@@ -79,10 +78,7 @@ function inputError(name: string, why: string): StatewrightError {
   return new StatewrightError('bad_option', `checkAgent: inputs.${name}: ${why}.`, `inputs.${name}`)
 }
 
-/**
- * Generates a value for a JSON Schema, different for each `n` if the schema allows. The tool's own validation decides
- * whether the value is valid.
- */
+/** A value for a JSON Schema, different for each `n` if the schema allows. It may be invalid. */
 export function sampleValue(schema: JsonObject, n = 0, root: JsonObject = schema, depth = 0): Json {
   const read = (key: string): Json | undefined => schema[key]
   const { const: fixed, enum: choices, default: preset } = schema

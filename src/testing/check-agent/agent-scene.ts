@@ -89,20 +89,15 @@ export class AgentScene {
     return process
   }
 
-  /** Opens a process, and runs the input there. */
   play(script: Script, faults?: SceneFaults, options?: SayOptions): Promise<RunResult> {
     return this.open(script, faults).say(this.input, options)
   }
 
-  /** The process that was opened last. */
   get process(): AgentProcess {
     return this.#processes.at(-1) as AgentProcess
   }
 
-  /**
-   * Checks the requests with a strict provider, checks the log with the reference model, and checks that all planned
-   * faults have occurred.
-   */
+  /** Judges requests as a strict provider, the log by the reference model, and that all faults occurred. */
   async judge(): Promise<void> {
     for (const [at, { messages }] of this.requests.entries()) {
       const problem = findHistoryProblem(messages)
@@ -198,7 +193,6 @@ export class AgentProcess {
     while (this.chaos.every(({ landed }) => landed.length === 0)) await nextTask()
   }
 
-  /** Stops the process and expires its lease. */
   die(): void {
     this.stop()
     this.#scene.time.aheadMs += leaseMs * 2
@@ -294,7 +288,6 @@ class StandIns extends WrappedTools {
   }
 }
 
-/** Lets all pending tasks run, `times` times. */
 export async function nextTask(times = 1): Promise<void> {
   // oxlint-disable-next-line no-await-in-loop -- one after the other
   for (let i = 0; i < times; i++) await wait(systemClock, 0)
@@ -308,10 +301,7 @@ export function textsOf(messages: readonly Message[], role: 'user' | 'tool'): st
     .map(({ content }) => (typeof content === 'string' ? content : JSON.stringify(content)))
 }
 
-/**
- * The clock of a scene, shared by its processes and its store. It advances in whole milliseconds, so that no run starts
- * before the previous one ends.
- */
+/** Shared by the processes and the store. Whole milliseconds, so that no run starts before the previous one ends. */
 class SceneTime {
   aheadMs = 0
   readonly #origin = systemClock.now() - readElapsed(systemClock)

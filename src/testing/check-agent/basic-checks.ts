@@ -78,7 +78,6 @@ const text = (title: string, finishReason: string): AgentCheckSpec => ({
   },
 })
 
-/** Checks that incomplete output has no effect. */
 export const truncationChecks: AgentChecks = {
   'cut-call': neverRuns('A call whose arguments are truncated is not executed', {}, 'truncated'),
   'whole-looking-call': neverRuns('A call in a truncated answer is not executed, even if it looks complete', {
@@ -134,7 +133,6 @@ async function refuseCall(scene: AgentScene): Promise<RunResult> {
   return process.rest(run)
 }
 
-/** Checks that a strict provider accepts the next request after every way to stop. */
 export const historyChecks: AgentChecks = {
   end: after('After a normal end', (scene) => scene.play(callOnce(scene))),
   limit: after('After a step limit', (scene) => {

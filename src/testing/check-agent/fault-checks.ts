@@ -79,9 +79,7 @@ export const faultChecks: AgentChecks = {
   'store-lost-reply': store('lost_reply', 'A store whose reply is lost is reported'),
 }
 
-/**
- * Two steps of calls and an answer. The script depends only on the messages, so that another process can continue it.
- */
+/** The script depends only on the messages, so that another process can continue it. */
 function createScript(scene: AgentScene): Script {
   const tool = toolOf(scene)
   return (_at, { messages }) => {

@@ -22,7 +22,6 @@ import type { SessionStore } from '../../core/sessions/store/store.js'
 
 const manyRuns = 50
 
-/** Sends two messages at the same time, to one process or to two. */
 const atOnce = (title: string, areTwo: boolean): AgentCheckSpec => ({
   title,
   async run(scene) {
@@ -119,7 +118,6 @@ function refusalOf(answer: () => void): string | null {
   }
 }
 
-/** Continues the session in another process, and answers there once the run waits. */
 async function answerAgain(
   scene: AgentScene,
   answer: (run: Run) => void,

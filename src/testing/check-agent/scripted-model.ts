@@ -3,7 +3,6 @@ import type { ModelProvider, ModelRequest, ModelRequestOptions } from '../../cor
 import { createRandomChoices } from '../check-assertions.js'
 import { type AgentFacts, sampleValue } from './agent-facts.js'
 
-/** A call by the scripted model. `text` overrides the serialized arguments. */
 export interface ScriptedCall {
   name: string
   input?: unknown
@@ -17,15 +16,11 @@ export interface Turn {
   finishReason?: string
 }
 
-/** The answer to request number `at`, from 1. */
 export type Script = (at: number, request: ModelRequest) => Turn
 
 export const tokensOfTurn = { input: 30, output: 10 } as const
 
-/**
- * A model that plays a script in chunks determined by the seed. If the agent requires structured output, text
- * becomes a matching object.
- */
+/** Plays a script in chunks determined by the seed. A required structured output replaces text. */
 export function createScriptedModel(
   script: Script,
   seed: number,

@@ -39,7 +39,6 @@ const cancel = (
   },
 })
 
-/** Cancels from within a call. No further request may follow. */
 const inCall = (title: string, then: Behavior): AgentCheckSpec =>
   cancel(
     title,
@@ -124,7 +123,6 @@ const capped =
   (at, request) =>
     at > cap ? say("The script's cap.") : script(at, request)
 
-/** Runs a model that calls a tool in every step. */
 const workOn = (scene: AgentScene, limits: SayOptions['limits'] = {}): Promise<RunResult> => {
   const script = capped((at) => ({ ...callOf(toolOf(scene), at), text: `Working on ${at}.` }))
   return scene.play(script, {}, { limits })

@@ -295,7 +295,6 @@ function isAlike(one: object, other: object): boolean {
 
 type Side = 'before' | 'after'
 
-/** The effect of a step on one machine. Has no transitions if the event cannot happen. */
 interface SideStep {
   vertex: Vertex
   transitions: readonly DefinedTransition[]
@@ -321,10 +320,7 @@ interface PairExploration {
   bounded: PathError | null
 }
 
-/**
- * Sends the same events to both machines, breadth first, and reports every step in which they differ. Does not continue
- * from differing states, because later steps cannot be compared.
- */
+/** Compares breadth first. Does not continue from differing states, because later steps cannot be compared. */
 function explorePairs(
   machines: Readonly<Record<Side, ObservedMachine>>,
   space: ExploreSpace,
@@ -335,7 +331,6 @@ function explorePairs(
   const known = new Map<NamedInput, Set<string>>()
   const exploration: PairExploration = { pairs: 0, events: 0, bounded: null }
 
-  /** Queues the pair unless it is known or its states differ. */
   function meet(before: SideStep, after: SideStep): void {
     const kind = findKind(before, after)
     if (kind !== undefined) describe({ kind, before, after })

@@ -86,15 +86,11 @@ class PlayedTools extends WrappedTools {
   }
 }
 
-/**
- * The recorded calls of one session. Repeated calls return their results in order, and then keep returning the last
- * one.
- */
+/** Repeated calls return their results in order, and then keep returning the last one. */
 class SessionCalls implements PlayedSession {
   diverged: EvaluatedRun['diverged']
   readonly #abort = new AbortController()
   readonly #calls: readonly RecordedResult[]
-  /** The recorded results by tool name, then by parsed arguments. */
   readonly #tools = new Map<string, Promise<Map<string, RecordedResult[]>>>()
 
   constructor(calls: readonly RecordedResult[]) {
@@ -164,7 +160,6 @@ function giveResult({ status, content, media, errorKind }: RecordedResult['resul
 
 export interface CaseOutcome extends RunFacts {
   session: string
-  /** Result of the last run. Null if no run started. */
   result: RunResult | null
   usage: Usage
   steps: number
@@ -256,10 +251,7 @@ export class CaseRunner {
     return { [evaluationTag]: id, case: one.id, input: sha256(JSON.stringify(one.input)).slice(0, 16) }
   }
 
-  /**
-   * Whether an earlier evaluation started this case. @throws {EvaluationError} if its agent or input was
-   * different
-   */
+  /** Whether an earlier evaluation started this case. @throws {EvaluationError} for another agent or input */
   async #isBegun(session: string, tags: SessionTags): Promise<boolean> {
     const { id, store } = this.#options
     if ((await store.get(session)) === null) return false
@@ -361,10 +353,7 @@ function measureWork(records: readonly LogRecord[], session: string): number {
   return total
 }
 
-/**
- * Follows a run until it settles and releases its session. Returns null if the signal stopped it, in which case
- * `agent.resume` continues it.
- */
+/** Follows a run until it settles, and releases it. Null if stopped: `agent.resume` continues it. */
 export async function followRun(run: Run, signal: AbortSignal): Promise<RunResult | null> {
   let unfollow = (): void => undefined
   const stopped = new Promise<null>((resolve, reject) => {

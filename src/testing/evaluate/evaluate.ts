@@ -152,7 +152,6 @@ class Evaluation {
   readonly #clock: Clock
   readonly #model: string
   readonly #stop = new AbortController()
-  /** The runs of each case, in repeat order. */
   readonly #runs = new Map<string, (EvaluatedRun | undefined)[]>()
   readonly #startedAt: number
   readonly #tally: Omit<EvaluationProgress, 'total' | 'elapsedMs' | 'last'> = {
@@ -234,7 +233,6 @@ class Evaluation {
     this.#report({ case: one.id, run })
   }
 
-  /** Runs and scores a case. Null if the run was stopped. */
   async #runAndScore(one: EvaluationCase, repeat: number): Promise<EvaluatedRun | null> {
     const outcome = await this.#runner.run(one, repeat)
     if (outcome === null) return null

@@ -80,7 +80,6 @@ export function parseCases(text: string, name = 'The cases'): EvaluationCase[] {
   return readCases(rows, problems, { name, place: 'line' })
 }
 
-/** @throws {EvaluationError} `invalid_cases` */
 export function checkCases(cases: readonly unknown[]): EvaluationCase[] {
   return readCases(
     cases.map((value, i) => ({ line: i + 1, value })),
@@ -319,7 +318,6 @@ function listEarlierResults(messages: readonly Message[], announced: ReadonlySet
   })
 }
 
-/** Groups consecutive user messages into one turn per answer. */
 function listTurns(messages: readonly Message[]): UserInputMessage[][] {
   const turns: UserInputMessage[][] = []
   let isAnswered = true

@@ -225,7 +225,6 @@ export const formatScoreRange = ({ low, high }: Interval): string => `${low.toFi
 export const formatShareRange = ({ low, high }: Interval): string =>
   `${Math.round(low * 100)} … ${Math.round(high * 100)} %`
 
-/** Formats `+0.12` or `−0.03`. */
 export const formatSigned = (value: number, format = (size: number) => size.toFixed(2)): string => {
   const size = format(Math.abs(value))
   // A value that rounds to zero has no sign.
@@ -261,7 +260,6 @@ export function listScoreRows({ summary, scorers }: EvaluationReport): [string, 
   ]
 }
 
-/** Formats `42 cases × 3, 12 s`. */
 export function formatExtent({ cases, repeat, startedAt, endedAt }: EvaluationReport): string {
   const times = repeat > 1 ? ` × ${repeat}` : ''
   return `${formatCount(cases.length, 'case')}${times}, ${formatDuration(endedAt - startedAt)}`

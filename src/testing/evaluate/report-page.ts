@@ -72,7 +72,6 @@ ${showCases(report)}
   return page.html
 }
 
-/** The SHA-256 hash of the style in base64, for the content security policy. */
 function hashStyle(): string {
   const digits = sha256(pageStyle).match(/../g) ?? []
   return btoa(String.fromCodePoint(...digits.map((two) => Number.parseInt(two, 16))))
@@ -287,10 +286,7 @@ code{font-family:ui-monospace,monospace;font-size:.87em;overflow-wrap:anywhere}
 .row .name{grid-area:name}.row .words{grid-area:words;text-align:right}.row svg,.row .marks{grid-area:plot}dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.5rem}}
 `
 
-/**
- * SVG plots without a view box. Lengths are percentages, so that a plot fills the available width while strokes keep
- * their thickness. Text is HTML.
- */
+/** Lengths are percentages instead of a view box, so that plots fill the width while strokes keep their thickness. */
 
 const percent = (share: number): string => `${Math.round(share * 10_000) / 100}%`
 

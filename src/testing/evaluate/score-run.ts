@@ -57,7 +57,6 @@ export type Scorers = Readonly<Record<string, Scorer>>
 
 const completed: Scorer = ({ state }) => state === 'COMPLETED'
 
-/** Matches the valid names of scorers, which become part of session ids. */
 const namePattern = /^\w[\w-]{0,39}$/
 
 export function checkScorers(value: unknown): Scorers {
@@ -86,10 +85,8 @@ function nameScorer({ name }: { name: string }): string {
 
 export interface ScoredResult {
   scores: Record<string, GivenScore>
-  /** The mean score; null if a scorer failed. */
   score: number | null
   passed: boolean
-  /** Cost of the scorers; null if unknown. */
   judgesCost: number | null
   error?: NonNullable<EvaluatedRun['error']>
 }

@@ -98,7 +98,6 @@ export function scoreCase(runs: readonly EvaluatedRun[]): CaseScore {
 const listTags = ({ tags }: EvaluatedCase): string[] =>
   Object.entries(tags ?? {}).map(([name, value]) => `${name}=${value}`)
 
-/** Adds costs. Null if any cost is unknown. */
 function sumCosts(runs: readonly EvaluatedRun[], of: keyof EvaluatedRun['cost']): number | null {
   return runs.reduce<number | null>((sum, { cost }) => {
     const more = cost[of]
@@ -140,10 +139,7 @@ export function bootstrapMean(values: readonly number[], seed: number): Interval
   return { value: getMean(values), low: findQuantile(means, 0.025), high: findQuantile(means, 0.975) }
 }
 
-/**
- * A rate with Wilson's score interval for `count` trials. Unlike a bootstrap, it has a width even at 0 or 1.
- * Null without trials.
- */
+/** Wilson's interval for `count` trials. Unlike a bootstrap, it has a width at 0 and 1. Null without trials. */
 export function computeWilsonInterval(rate: number, count: number): Interval | null {
   if (count === 0) return null
   const z = 1.959964

@@ -111,7 +111,6 @@ function formatSchemaChange(path: string, before: unknown, after: unknown): stri
   return `  ${path}: was ${formatValue(before)}, is ${formatValue(after)}`
 }
 
-/** Tools that the session calls but that exist neither in the recording nor in the agent. */
 function findGoneTools(
   called: ToolCallSteps,
   then: readonly RecordedTool[],
@@ -180,7 +179,6 @@ function markLines(sign: string, lines: readonly string[], beside: string | unde
   return more > 0 ? [...shown, `  ${sign} … ${formatCount(more, 'more line')}`] : shown
 }
 
-/** Truncates a long line around its first difference. */
 function cutNearDifference(line: string, beside: string | undefined): string {
   if (line.length <= longestLine || beside === undefined) return truncate(line, longestLine)
   let at = 0
@@ -194,7 +192,6 @@ export function formatValue(value: unknown): string {
   return truncate(typeof value === 'string' ? `'${value}'` : JSON.stringify(value), longestLine)
 }
 
-/** Formats `read_file({"path":"march.txt"})`. */
 export function formatCall({ name, arguments: text }: { name: string; arguments: string }): string {
   return `${formatToolName(name)}(${formatArguments(text, 120)})`
 }

@@ -32,7 +32,6 @@ export interface PlayScene {
   recording: ReadableRecording
   parts: AgentParts
   config: AgentConfig
-  /** Which parts of the agent were derived from the recording. */
   standIn: StandIn
   isLive: boolean
   /** The policies of the parent run, for the session of a sub-agent. */
@@ -49,14 +48,12 @@ type AnswerEvent = Extract<
 >
 type ResultEvent = Extract<AgentMachineEvent, { type: 'TOOL_RESULT' }>
 
-/** Converts the records of a recording to the records that the current agent would produce. */
 export class CurrentAgent {
   /** Calls and messages for which a difference has been reported. */
   readonly reported = new Set<string>()
   readonly notes = new Set<string>()
   readonly #scene: PlayScene
   readonly #live: LiveTools | null
-  /** Calls whose arguments are pending review. */
   readonly #uncleared = new Set<string>()
 
   constructor(scene: PlayScene, live: LiveTools | null) {
@@ -140,7 +137,6 @@ export class CurrentAgent {
     }
   }
 
-  /** The recorded answer, with the approvals that its calls need today. */
   async #adaptAnswer(
     { output }: AnswerEvent,
     context: AgentContext,
@@ -211,7 +207,6 @@ export class CurrentAgent {
     return { outputProblem: now }
   }
 
-  /** The current result of a call, or undefined to keep the recorded one. */
   async #adaptResult(
     { result }: ResultEvent,
     call: BatchCall,
@@ -276,7 +271,6 @@ export class CurrentAgent {
   }
 }
 
-/** Executes the calls of a replayed run with the agent's own tools. */
 export class LiveTools {
   readonly #parts: AgentParts
   readonly #appContext: unknown
@@ -320,7 +314,6 @@ export class LiveTools {
     }
   }
 
-  /** The result of a call. Undefined if the call was not executed here. */
   getResult(context: AgentContext, callId: string): Promise<ToolResult | null> | undefined {
     return this.#running.get(toKey(context, callId))?.result
   }
@@ -344,5 +337,4 @@ export function getSpeakerParts(parts: AgentParts, speaker: string | null | unde
   return isLostSpeaker(parts.tools, speaker) ? parts : toSpeaker(parts, speaker)
 }
 
-/** What happens to a call before it runs. */
 const getFate = (call: ModelOutput['calls'][number]) => (isDenied(call) ? 'denied' : call.needs)

@@ -259,7 +259,6 @@ const featureWords: Record<keyof Features, string> = {
   prepareStep: 'a prepareStep or dynamic instructions',
 }
 
-/** Lists changes to the agent that may explain a different state. */
 function explainDifference({ run: one }: FoldedSession, { run: other }: FoldedSession): string[] {
   if (!one || !other) return []
   const [then, now] = [one.context, other.context]
@@ -280,10 +279,7 @@ function explainDifference({ run: one }: FoldedSession, { run: other }: FoldedSe
   return [...settings, ...features, ...tools]
 }
 
-/**
- * Runs the recorded session and the same session with the current agent side by side on the pure machine. Both receive
- * the same events unless the current agent would act differently.
- */
+/** Plays both agents side by side, with the same events unless the current one would act differently. */
 class SessionPlayer {
   readonly differences: Omit<SessionDifference, 'path'>[] = []
   readonly #scene: PlayScene

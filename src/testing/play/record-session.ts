@@ -228,10 +228,7 @@ export function listLeafChanges(before: unknown, after: unknown, path = ''): Lea
   return toCanonicalJson(before) === toCanonicalJson(after) ? [] : [{ path, before, after }]
 }
 
-/**
- * The configuration that a recorded run would have today. Changes to the agent's configuration apply, and the run's
- * overrides are kept.
- */
+/** A recorded run's configuration today, with the changes of the agent and the overrides of the run. */
 export function mergeConfig(
   run: AgentConfig,
   then: AgentConfig | undefined,

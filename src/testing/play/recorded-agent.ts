@@ -16,7 +16,6 @@ import type { ToolEntry } from '../../core/tools/tool-set.js'
 import { defineGuard } from '../../core/user-guards/guard.js'
 import { type ReadableRecording, readRecording, type RecordedAgent, type RecordedTool } from './recording.js'
 
-/** Which parts of an agent were derived from a recording. */
 export interface StandIn {
   tools: boolean
   output: boolean
@@ -47,7 +46,6 @@ export function createRecordedAgent(recording: object, changes: Partial<AgentOpt
   return agent
 }
 
-/** Agents to which the recorded conversation was or could be handed. */
 class RecordedTeam {
   readonly #recording: ReadableRecording
   readonly #agents = new Map<string, Agent>()

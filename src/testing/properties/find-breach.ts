@@ -16,7 +16,6 @@ export interface Breach {
   loop: MomentMove[] | null
 }
 
-/** `begun` counts the nodes to which the property applies. */
 export interface Finding {
   breach: Breach | undefined
   begun: number
@@ -232,7 +231,6 @@ function listCirclingValues(
   return new Set(circling.flat().map((group) => names.get(group) ?? ''))
 }
 
-/** For each node, the region in which a run can stay forever under fairness. */
 type FairRegions = ReadonlyMap<MomentNode, FairRegion>
 
 /** A strongly connected region in which every fair event that stays possible can be taken. */
@@ -246,10 +244,7 @@ function listPossibleTypes({ moves }: MomentNode): Set<string> {
   return new Set(moves.filter(({ isEffective }) => isEffective).map(({ event }) => event.event.type))
 }
 
-/**
- * Finds where a run can stay within `nodes` forever, including resting where no fair event is possible. Beyond the
- * limit, every fair event counts as possible, so that unexplored behavior is never reported.
- */
+/** Where a run can stay forever. Beyond the limit, every fair event counts as possible. */
 function findFairRegions(
   nodes: readonly MomentNode[],
   isFair: ((type: string) => boolean) | undefined,
@@ -338,10 +333,7 @@ function findComponents(
 
 const maxExactTypes = 12
 
-/**
- * The shortest fair round from `start` through its region. Empty if the run can rest there. Approximate if there are
- * many fair types.
- */
+/** Empty if the run can rest there. The shortest round, approximated if there are many fair types. */
 function findFairRound(start: MomentNode, { nodes, types }: FairRegion): MomentMove[] {
   const open = types.filter((type) => isPossible(start, type))
   if (open.length === 0) return []
@@ -385,7 +377,6 @@ function findLongRound(
   return at === start ? round : [...round, ...findWay(at, nodes, ({ to }) => to === start)]
 }
 
-/** The shortest path whose last move satisfies `isWanted`. */
 function findWay(
   from: MomentNode,
   nodes: ReadonlySet<MomentNode>,

@@ -18,7 +18,6 @@ export interface Judge {
   rank: (moment: Moment) => readonly number[]
 }
 
-/** @throws {PathError} `unknown_state` */
 export function createJudge(machine: AnyStateMachine, name: string, property: Property): Judge {
   const conditions = {
     p: compile('p' in property ? property.p : undefined),
@@ -93,7 +92,6 @@ export function createFairTest(property: Property): ((type: string) => boolean) 
   return (type) => fair.some((pattern) => matchesType(pattern, type))
 }
 
-/** Whether a type matches a pattern. `xstate.done.actor.*` matches every type with that prefix. */
 export function matchesType(pattern: string, type: string): boolean {
   return pattern.endsWith('*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern
 }
@@ -108,7 +106,6 @@ function nameCondition(condition: MomentCondition): string {
 export interface MomentNode {
   vertex: Vertex
   depth: number
-  /** Last step of the shortest path. Undefined for a start state. */
   via: MomentMove | undefined
   verdict: Verdict
   /** All events that were tried. The nodes of one vertex share this list. */
@@ -120,7 +117,6 @@ export interface MomentNode {
 export interface MomentMove {
   event: NamedEvent
   to: MomentNode
-  /** Whether the event takes a transition. An ignored event does not. */
   isEffective: boolean
   from?: MomentNode
 }

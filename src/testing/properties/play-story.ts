@@ -81,10 +81,7 @@ export function checkStory<TMachine extends AnyStateMachine>(
   return { holds: message === null, message }
 }
 
-/**
- * Replays a counterexample from its start. An explored state represents all states with the same key. If the property
- * holds along the actual states, the key is too coarse. @throws {PathError} `coarse_states`
- */
+/** If the property holds along the actual states, the key is too coarse. @throws {PathError} `coarse_states` */
 export function playBreach(
   observed: ObservedMachine,
   space: ExploreSpace,

@@ -184,10 +184,7 @@ function expectFairness(fair: Fairness, argument: string): Fairness {
   throw new PathError('bad_option', `${argument} must be a list of event types, or true for all.`, argument)
 }
 
-/**
- * Tests whether a snapshot is in the state with this dotted path. @throws {PathError} `unknown_state`, with
- * suggestions
- */
+/** @throws {PathError} `unknown_state`, with suggestions */
 export function createStateTest(
   machine: AnyStateMachine,
   path: string,

@@ -152,7 +152,6 @@ export async function waitUntil({ over }: ProviderScene, isSo: () => boolean): P
 }
 
 export interface ProviderCheckSpec {
-  /** If absent, whole answers are checked too. */
   only?: 'stream'
   turns: ProviderTurn[]
   run(scene: ProviderScene): Promise<void>

@@ -12,7 +12,6 @@ interface SkillChange {
 export interface Skills {
   active: { name: string; allowedTools?: string[] | undefined }[]
   history: SkillChange[]
-  /** Number of changes before the last answer. */
   before: number
   /** The change that each call of the last answer makes if it succeeds. */
   pending: Record<string, SkillChange>
@@ -81,10 +80,7 @@ export function settleSkills(
   return { active: fold(all), history: all, before, pending }
 }
 
-/**
- * Refuses calls that the step's plan or a loaded skill excludes. A skill's own tools are always allowed. Only the first
- * handoff of an answer counts.
- */
+/** Refuses calls that a plan or a skill excludes, except a skill's own tools, and handoffs after the first. */
 export function forbidCalls(
   { active }: Skills,
   { calls, setup, plan, steps }: Run,
@@ -177,7 +173,6 @@ export function spend({ run, session }: Totals, usage: Usage): Totals {
   return { run: add(run), session: add(session) }
 }
 
-/** The limit that is reached, or null. */
 export function findSpent({ limits, budget }: Json, { run, session }: Totals): string | null {
   const { inputTokens, outputTokens, cachedInputTokens, cost } = budget.scope === 'session' ? session : run
   const free = budget.countCached ? 0 : Math.min(cachedInputTokens, inputTokens)
@@ -186,7 +181,6 @@ export function findSpent({ limits, budget }: Json, { run, session }: Totals): s
   return limits.costLimit > 0 && (cost ?? 0) * (1 + 1e-9) >= limits.costLimit ? 'cost_limit' : null
 }
 
-/** The limit that is down to its reserve, or null. */
 export function findNear({ limits, budget, guardrails }: Json, totals: Totals): string | null {
   const { inputTokens, outputTokens, cachedInputTokens, cost } = totals[budget.scope as 'run' | 'session']
   const free = budget.countCached ? 0 : Math.min(cachedInputTokens, inputTokens)

@@ -31,13 +31,11 @@ import {
 } from './counters.js'
 import type { Details, Row } from './judge-log.js'
 
-/** Counters in addition to the table, named like the fields of a snapshot. */
 export interface Counts extends Sleep {
   run: Usage
   session: Usage
   lastMessageNumber: number
   batchNumber: number
-  /** User messages pending shield review. */
   uncleared: number
   outputProblem: string | null
   /** The limit whose reserve is spent on the final answer. */
@@ -49,7 +47,6 @@ export interface Counts extends Sleep {
   callCounts: { calls: number; isOver: boolean; byTool: Record<string, number> } | null
   hosted: string[]
   skills: Skills
-  /** The active agent after a handoff, or null. */
   speaker: string | null
   /** For each call of the last answer, the agent that takes over when the batch ends. */
   handoffs: Record<string, { to: string; tools: Json }>
@@ -402,10 +399,7 @@ function findFailureReason(actor: string, error: Json): string {
   return kind === 'incomplete' ? 'incomplete_response' : 'provider_error'
 }
 
-/**
- * Refuses calls beyond the caps per answer, per tool and per run, in call order. If the cap per run is exceeded, the
- * run ends after the other results.
- */
+/** Refuses calls beyond the caps, in call order. Beyond the cap per run, the run ends after the other results. */
 function capCalls(run: Run, next: Run): Run {
   const { tools, config } = run.setup
   const ofAnswer = config.limits.maxToolCallsPerResponse ?? Infinity

@@ -21,10 +21,7 @@ export interface LogEntry {
   readonly [key: string]: unknown
 }
 
-/**
- * Checks whether the loop can have written a log. Returns the first record that violates a law in the table in spec/,
- * or null. Without `details`, both branches of undecided conditions are followed.
- */
+/** The first record that violates the table in spec/. Without `details`, open conditions are followed both ways. */
 export function judgeLog(entries: Iterable<LogEntry>, details?: Details): Violation | null {
   let runs: Run[] = []
   let opened: Json = {}
@@ -79,10 +76,7 @@ function judgeEntry(runs: Run[], entry: Json, opened: Json, details?: Details): 
   }
 }
 
-/**
- * Keeps the runs that are still possible. If there are none, the error of the last run is reported, because the earlier
- * runs assume that guards have acted.
- */
+/** Keeps the possible runs. Without any, reports the last one's error: earlier ones assume that guards acted. */
 function narrow(runs: Run[], onwards: (run: Run) => Run[]): Run[] {
   let last: Broken | undefined
   const left = runs.flatMap((run) => {
@@ -196,13 +190,9 @@ export interface Row {
 /** Extends the table: decides its open conditions and maintains counters. */
 export interface Details {
   answers: Record<string, (run: Run, moment: Moment) => boolean>
-  /** The counters at the start of a run. */
   begin: (start: Json, opened: Json, before?: Run) => Json
-  /** Called before an event takes effect. */
   hear: (run: Run, moment: Moment) => Run
-  /** Called after a row has been taken. */
   move: (run: Run, next: Run, moment: Moment, row: Row) => Run[]
-  /** Reads the counters of a snapshot, and selects the counters to compare. */
   read: (context: Json) => Json
   sketch: (run: Run) => object
 }

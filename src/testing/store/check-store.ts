@@ -65,7 +65,6 @@ export interface CheckStoreOptions {
   seed?: number | undefined
 }
 
-/** A check and, in `needs`, the optional ability without which it is skipped. */
 interface StoreCheckSpec {
   name: string
   needs: Ability | undefined
@@ -212,7 +211,6 @@ export class StoreChecker {
 
 const closeStore = async (store: SessionStore): Promise<void> => store.close()
 
-/** Why a check does not apply to a store, or null. */
 function explainMissing(ability: Ability, store: SessionStore, shared: boolean): string | null {
   if (ability === 'shared') return shared ? null : 'shared is false, so each store has separate sessions'
   if (ability !== 'findUnread' && ability !== 'listUnread')

@@ -60,7 +60,6 @@ export const crowdChecks: StoreChecks = {
   },
 }
 
-/** For stores with `shared`. */
 export const sharedChecks: StoreChecks = {
   'another connection reads the records and is refused while the first one writes': async ({
     store,
@@ -111,7 +110,6 @@ export const sharedChecks: StoreChecks = {
 /** Sequences get longer each round, so that the first failure is short. */
 const rounds = 60
 
-/** Checks that random operations behave as in the memory store. */
 export const anyOrderChecks: StoreChecks = {
   'random operations behave as in the memory store': async ({ store, time, seed }) => {
     const by = createRandomChoices(seed)
@@ -123,10 +121,7 @@ export const anyOrderChecks: StoreChecks = {
   },
 }
 
-/**
- * Runs the same operations on both stores. With a store's own clock, leases are either long or already expired, so that
- * no operation waits.
- */
+/** With a store's own clock, leases are either long or already expired, so that no operation waits. */
 async function compareStores(
   operations: readonly Operation[],
   store: SessionStore,
@@ -153,7 +148,6 @@ async function compareStores(
   )
 }
 
-/** A session in one store, with the leases of its writers. */
 interface Side {
   store: SessionStore
   id: string

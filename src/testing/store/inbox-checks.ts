@@ -13,7 +13,6 @@ import {
 } from './store-scene.js'
 import type { SessionTimers, StoredTimer } from '../../core/sessions/store/timers.js'
 
-/** For stores with `inbox`. */
 export const inboxChecks: StoreChecks = {
   'the inbox keeps numbered messages in order until they are removed and never reuses a number': async ({
     store,
@@ -129,7 +128,6 @@ export const inboxChecks: StoreChecks = {
   },
 }
 
-/** For stores with `findUnread`. */
 export const findUnreadChecks: StoreChecks = {
   'findUnread returns the sessions with messages': async ({ store, inbox }) => {
     for (const id of ['a', 'b', 'c']) await writeSession(store, id)
@@ -144,7 +142,6 @@ export const findUnreadChecks: StoreChecks = {
   },
 }
 
-/** For stores with `listUnread`. */
 export const listUnreadChecks: StoreChecks = {
   'the inbox returns the messages after a given number, and listUnread returns every session with messages':
     async ({ store, inbox }) => {
@@ -170,7 +167,6 @@ export const listUnreadChecks: StoreChecks = {
 
 const createTimer = (id: string, at: number, data = '{}'): StoredTimer => ({ id, at, data })
 
-/** For stores with `timers`. */
 export const timerChecks: StoreChecks = {
   'timers are read back unchanged and replaced by id': async ({ timers, time }) => {
     expectSame('a missing timer', await timers.get('a'), null)

@@ -144,7 +144,6 @@ export const leaseChecks: StoreChecks = {
   },
 }
 
-/** For stores with `renewAll`. */
 export const renewAllChecks: StoreChecks = {
   'renewAll renews several leases and omits lost ones': async ({ store, time }) => {
     const leases = []

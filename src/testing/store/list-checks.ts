@@ -17,7 +17,6 @@ import {
 import type { ListOptions } from '../../core/sessions/store/list-options.js'
 import type { SessionTags } from '../../core/sessions/store/session-tags.js'
 
-/** Expects the owner to contain this text, or to be null. */
 function expectOwner(what: string, listed: ListedSession | null | undefined, owner: string | null): void {
   if (owner === null) expectSame(`the owner of ${what}`, listed?.holder, null)
   else
@@ -197,7 +196,6 @@ export const listChecks: StoreChecks = {
   },
 }
 
-/** For stores with `purge`. */
 export const purgeChecks: StoreChecks = {
   'purge keeps sessions that were not deleted, even while a process writes to them': async ({ store }) => {
     const held = await store.acquire('held', leaseRequest)
@@ -216,7 +214,6 @@ export const purgeChecks: StoreChecks = {
   },
 }
 
-/** For stores with `setTitle`. */
 export const titleChecks: StoreChecks = {
   'a title survives appends until it is cleared or its session is deleted': async ({ store, time }) => {
     const title = async (id: string) => (await store.get(id))?.summary?.title
@@ -252,7 +249,6 @@ export const titleChecks: StoreChecks = {
   },
 }
 
-/** For stores with `setMark`. */
 export const markChecks: StoreChecks = {
   'marks survive appends until they are removed or their session is deleted': async ({ store }) => {
     const setMark = async (id: string, seq: number, mark: StepMark | null) => store.setMark?.(id, seq, mark)

@@ -16,7 +16,6 @@ export interface StoreScene {
   seed: number
 }
 
-/** Checks by the requirement that they test. */
 export type StoreChecks = Readonly<Record<string, (scene: StoreScene) => Promise<void>>>
 
 /** `shared` means that stores at one place have the same sessions. */
@@ -97,7 +96,6 @@ export async function expectRefusal(
 
 export const expectLost = (what: string, work: () => unknown) => expectRefusal(what, 'lease_lost', work)
 
-/** The error of a call on a session that this holder has leased. The error must name the holder. */
 export async function expectBusy(what: string, holder: string, work: () => unknown) {
   const error = await expectRefusal(what, 'session_busy', work)
   expectTrue(
@@ -107,7 +105,6 @@ export async function expectBusy(what: string, holder: string, work: () => unkno
   return error
 }
 
-/** Writes a session with one record. Keeps the lease if `isHeld`. */
 export async function writeSession(
   store: SessionStore,
   id: string,
@@ -122,12 +119,8 @@ export async function writeSession(
 export const getCode = (error: unknown): string =>
   error instanceof Error ? String(Reflect.get(error, 'code') ?? '') : ''
 
-/**
- * Time in hundredths of a short lease. With the given clock, a hundredth is a millisecond and passes immediately. With
- * a store's own clock, the checks have to wait.
- */
+/** Time in hundredths of a short lease: a millisecond of the given clock, or a wait with a store's own clock. */
 export interface CheckTime {
-  /** Whether the store uses the given clock. */
   readonly isGiven: boolean
   readonly now: () => number
   readonly ms: (hundredths: number) => number
@@ -150,7 +143,6 @@ export function createGivenTime(): CheckTime {
   }
 }
 
-/** The store's own clock, offset by `ahead` milliseconds. */
 export function createOwnTime(leaseMs: number, ahead: number): CheckTime {
   const now = () => systemClock.now() + ahead
   const ms = (hundredths: number) => Math.ceil((hundredths * leaseMs) / 100)

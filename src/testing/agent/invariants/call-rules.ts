@@ -428,7 +428,6 @@ function listRunnable({ calls }: AgentContext): string[] {
   return calls.filter(isRunnable).map(({ id }) => id)
 }
 
-/** Lists the pending calls, including the questions of sub-agents. */
 function listPending(needs: PendingCall['needs'], context: AgentContext): string[] {
   return listPendingCalls(context)
     .filter((one) => one.needs === needs)

@@ -8,7 +8,6 @@ import { createRules } from './invariant-rule.js'
 const budget: readonly Reason[] = ['token_budget', 'output_tokens', 'cost_limit', 'shared_budget']
 const halts: readonly Reason[] = [...guardNames, 'user_guard']
 
-/** The allowed reasons for each state. */
 const reasons: Readonly<Record<string, readonly Reason[]>> = {
   COMPLETED: ['end_turn', 'max_tokens', 'refusal', 'content_filter'],
   CANCELLED: ['cancelled', 'approval_expired'],

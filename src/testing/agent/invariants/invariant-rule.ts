@@ -11,7 +11,6 @@ import type { Arrival, Invariant } from '../../check-invariants.js'
 export interface Change {
   event: AgentMachineEvent
   now: number
-  /** The previous context. Undefined at the start of a run. */
   before: AgentContext | undefined
   after: AgentContext
   /** The dotted state, such as `RUNNING.asking.requesting` or `CANCELLED`. */
@@ -22,15 +21,12 @@ export interface Change {
   started: readonly { id: string; src: string }[]
   running: readonly string[]
   transitions: readonly string[]
-  /** Whether the event had an effect. */
   isTaken: boolean
   listAnnounced: <Type extends EmittedEvent['type']>(type: Type) => Extract<EmittedEvent, { type: Type }>[]
   hasStarted: (src: string) => boolean
   /** Whether the run has just left the safe point of the loop to send a request. */
   hasBegunStep: () => boolean
-  /** Whether a transition to this state was taken. */
   hasTaken: (target: string) => boolean
-  /** The call before the event, and after it. */
   findBefore: (callId: string) => BatchCall | undefined
   findAfter: (callId: string) => BatchCall | undefined
 }

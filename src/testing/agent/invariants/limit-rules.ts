@@ -312,7 +312,6 @@ function findLaterDate(event: AgentMachineEvent): number | null {
   return at !== undefined && at > now ? at : null
 }
 
-/** Future wake times of a batch's results, including the event's result. */
 function listDates(calls: readonly BatchCall[], event: AgentMachineEvent, now: number): number[] {
   const results = calls.map(({ id, result }) =>
     event.type === 'TOOL_RESULT' && event.callId === id ? (result ?? event.result) : result,
