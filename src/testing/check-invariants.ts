@@ -2,7 +2,16 @@ import type { AnyEventObject, AnyStateMachine, SnapshotFrom } from 'xstate'
 import { assertMachine, PathError, getErrorMessage } from './errors.js'
 import { exploreMachine, type Visit } from './explore.js'
 import { observeMachine, type MachineAction } from '../core/chart/observe-machine.js'
-import { createPathAlong, createPathTo, formatPath, type MachinePath } from './machine-path.js'
+import {
+  createInitEvent,
+  createPath,
+  createPathAlong,
+  createPathTo,
+  createStep,
+  formatPath,
+  listIds,
+  type MachinePath,
+} from './machine-path.js'
 import { resolveSpace, type ExploreOptions } from './explore-options.js'
 
 /**
@@ -86,7 +95,10 @@ export function checkInvariants<TMachine extends AnyStateMachine>(
       const reason = findBreach(invariant, visit.snapshot as SnapshotFrom<TMachine>, arrival)
       if (reason === undefined) continue
       open.delete(invariant)
-      violations.push(createCounterexample(invariant.name, reason, arrival.path))
+      const { name } = invariant
+      const { path } = arrival
+      const toString = (): string => `${name}: ${reason}\nStarting with ${path.input}:\n${formatPath(path)}`
+      violations.push({ invariant: name, reason, path, toString })
     }
     return open.size > 0
   })
@@ -110,21 +122,13 @@ function assertInvariants(invariants: readonly Invariant[]): void {
 function createArrival({ vertex, snapshot, actions, edge, transitions }: Visit): Arrival {
   return {
     previous: edge?.from.snapshot,
-    event: edge?.event.event ?? createPathTo(vertex).steps[0]?.event ?? { type: 'xstate.init' },
+    event: edge?.event.event ?? createInitEvent(vertex.input.value),
     actions,
-    transitions: transitions.map(({ declared }) => declared.id),
+    transitions: listIds(transitions),
     get path() {
       if (!edge) return createPathAlong(vertex, transitions, [])
-      const way = createPathTo(edge.from)
-      const step = createPathAlong(edge.from, [], [{ ...edge, to: { ...vertex, snapshot } }])
-      const name = step.name
-      return {
-        ...way,
-        name,
-        state: snapshot,
-        steps: [...way.steps, ...step.steps.slice(1)],
-        weight: way.weight + 1,
-      }
+      const step = createStep(edge.event, snapshot, edge.transitions)
+      return createPath(vertex.input, [...createPathTo(edge.from).steps, step])
     },
   }
 }
@@ -145,13 +149,4 @@ function findBreach<TMachine extends AnyStateMachine>(
     throw new PathError('bad_option', text, invariant.name)
   }
   return verdict === false ? 'does not hold' : typeof verdict === 'string' ? verdict : undefined
-}
-
-function createCounterexample(invariant: string, reason: string, path: MachinePath): Counterexample {
-  return {
-    invariant,
-    reason,
-    path,
-    toString: () => `${invariant}: ${reason}\nStarting with ${path.input}:\n${formatPath(path)}`,
-  }
 }

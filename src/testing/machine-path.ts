@@ -53,25 +53,26 @@ export function createPathTo(vertex: Vertex): MachinePath {
 }
 
 export function createPathAlong(
-  start: Vertex,
+  { snapshot, input }: Vertex,
   initial: readonly DefinedTransition[],
   edges: readonly Edge[],
 ): MachinePath {
-  const begun = {
-    event: { event: createInitEvent(start.input), label: 'start' },
-    to: start,
-    transitions: initial,
-  }
-  const steps = [begun, ...edges].map(
-    ({ event, to, transitions }): PathStep => ({
-      event: event.event,
-      label: event.label,
-      state: to.snapshot,
-      transitions: listIds(transitions),
-    }),
-  )
-  const state = edges.at(-1)?.to.snapshot ?? start.snapshot
-  return { name: formatPathName(steps, state), input: start.input.label, state, steps, weight: edges.length }
+  const start = createStep({ event: createInitEvent(input.value), label: 'start' }, snapshot, initial)
+  const more = edges.map(({ event, to, transitions }) => createStep(event, to.snapshot, transitions))
+  return createPath(input, [start, ...more])
+}
+
+export function createStep(
+  { event, label }: NamedEvent,
+  state: AnyMachineSnapshot,
+  transitions: readonly DefinedTransition[],
+): PathStep {
+  return { event, label, state, transitions: listIds(transitions) }
+}
+
+export function createPath({ label }: NamedInput, steps: PathStep[]): MachinePath {
+  const { state } = steps.at(-1) as PathStep
+  return { name: formatPathName(steps, state), input: label, state, steps, weight: steps.length - 1 }
 }
 
 /**
@@ -85,8 +86,8 @@ export function formatPath(path: Pick<MachinePath, 'steps'>): string {
   return path.steps.map(({ label, state }) => `  ${label.padEnd(width)} → ${describeState(state)}`).join('\n')
 }
 
-function createInitEvent(input: NamedInput): AnyEventObject {
-  return input.value === undefined ? { type: 'xstate.init' } : { type: 'xstate.init', input: input.value }
+export function createInitEvent(input: unknown): AnyEventObject {
+  return input === undefined ? { type: 'xstate.init' } : { type: 'xstate.init', input }
 }
 
 export function listIds(transitions: readonly DefinedTransition[]): string[] {

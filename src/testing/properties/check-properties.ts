@@ -67,7 +67,7 @@ export function checkProperties<TMachine extends AnyStateMachine, Name extends s
   const states = exploration.vertices.length
   const reports = judges.map((judge, at): [string, PropertyReport] => {
     const { breach, begun } = findBreach(getGraph(at), judge)
-    const counterexample = breach ? playBreach(again, space, judge, breach) : null
+    const counterexample = breach ? playBreach({ observed: again, space, judge }, breach) : null
     const holds = counterexample ? false : bounded === null ? true : null
     const message = counterexample
       ? counterexample.toString()

@@ -29,19 +29,16 @@ export function findBreach(graph: MomentGraph, judge: Judge): Finding {
       const isWrong = (node: MomentNode): boolean => node.verdict.p === (property.kind === 'never')
       return { breach: findMoment(graph, isWrong), begun: graph.nodes.length }
     }
-    case 'leadsTo': {
-      const begins = (node: MomentNode): boolean => node.verdict.p
-      const wait = { begins, isOver: (node: MomentNode) => node.verdict.q, mayStay: () => true }
-      return findEndlessWait(graph, judge, wait)
-    }
+    case 'leadsTo':
+      return findEndlessWait(
+        graph,
+        judge,
+        ({ verdict }) => verdict.p,
+        () => true,
+      )
     case 'until': {
-      const begins = property.from === undefined ? undefined : (node: MomentNode) => node.verdict.from
-      const wait = {
-        begins,
-        isOver: (node: MomentNode) => node.verdict.q,
-        mayStay: (node: MomentNode) => node.verdict.p,
-      }
-      return findEndlessWait(graph, judge, wait)
+      const begins = property.from === undefined ? undefined : ({ verdict }: MomentNode) => verdict.from
+      return findEndlessWait(graph, judge, begins, ({ verdict }) => verdict.p)
     }
     case 'canReach':
       return findDeadEnd(graph, property.from === undefined ? () => true : ({ verdict }) => verdict.from)
@@ -50,18 +47,10 @@ export function findBreach(graph: MomentGraph, judge: Judge): Finding {
   }
 }
 
-function createBreach(reason: string, way: readonly MomentMove[], start: MomentNode): Breach {
-  return { reason, start, moves: [...way], loop: null }
-}
-
-function traceNode(node: MomentNode): { start: MomentNode; moves: MomentMove[] } {
+function traceNode(node: MomentNode): Pick<Breach, 'start' | 'moves'> {
   const moves: MomentMove[] = []
-  let start = node
-  for (let { via } = node; via?.from; via = via.from.via) {
-    moves.unshift(via)
-    start = via.from
-  }
-  return { start, moves }
+  for (let { via } = node; via; via = via.from?.via) moves.unshift(via)
+  return { start: moves[0]?.from ?? node, moves }
 }
 
 function describeNode({ vertex }: MomentNode): string {
@@ -70,16 +59,7 @@ function describeNode({ vertex }: MomentNode): string {
 
 function findMoment({ nodes }: MomentGraph, isWrong: (node: MomentNode) => boolean): Breach | undefined {
   const node = nodes.find(isWrong)
-  if (!node) return undefined
-  const { start, moves } = traceNode(node)
-  return createBreach(`does not hold in ${describeNode(node)}`, moves, start)
-}
-
-/** A period in which a run waits, from a node that `begins` (or the start, if undefined) until one that `isOver`. */
-interface Wait {
-  begins: ((node: MomentNode) => boolean) | undefined
-  isOver: (node: MomentNode) => boolean
-  mayStay: (node: MomentNode) => boolean
+  return node && { reason: `does not hold in ${describeNode(node)}`, ...traceNode(node), loop: null }
 }
 
 interface WaitPlace {
@@ -92,17 +72,23 @@ interface WaitPlace {
 /** The maximum number of loops to try. After that, the shortest story found so far is reported. */
 const maxTries = 200
 
-function findEndlessWait(graph: MomentGraph, judge: Judge, { begins, isOver, mayStay }: Wait): Finding {
+/** A run waits from a node that `begins`, or else from the start, until the goal holds. */
+function findEndlessWait(
+  graph: MomentGraph,
+  judge: Judge,
+  begins: ((node: MomentNode) => boolean) | undefined,
+  mayStay: (node: MomentNode) => boolean,
+): Finding {
   const isFair = createFairTest(judge.property)
   const regions = findFairRegions(
-    graph.nodes.filter((node) => !isOver(node) && mayStay(node)),
+    graph.nodes.filter((node) => !node.verdict.q && mayStay(node)),
     isFair,
   )
   const begun = begins ? graph.nodes.filter(begins).length : graph.starts.length
   const seen = new Map<MomentNode, boolean[]>()
   const places: WaitPlace[] = []
   const go = (node: MomentNode, wasWaiting: boolean, via: WaitPlace['via']): void => {
-    const isWaiting = (wasWaiting || begins?.(node) === true) && !isOver(node)
+    const isWaiting = (wasWaiting || begins?.(node) === true) && !node.verdict.q
     const known = getOrCreate(seen, node, () => [])
     if (known[Number(isWaiting)]) return
     known[Number(isWaiting)] = true
@@ -118,15 +104,15 @@ function findEndlessWait(graph: MomentGraph, judge: Judge, { begins, isOver, may
     const { node, isWaiting } = place
     if (isWaiting && !mayStay(node)) {
       const reason = `is violated in ${describeNode(node)} before the goal holds`
-      return { breach: createBreach(reason, listMoves(place), findStart(place)), begun }
+      return { breach: { reason, ...tracePlace(place), loop: null }, begun }
     }
-    const region: FairRegion | undefined = isWaiting ? regions.get(node) : undefined
+    const region = isWaiting ? regions.get(node) : undefined
     if (region) {
       tries++
       const round = findFairRound(node, region)
       if (!best || place.depth + round.length < best.place.depth + best.round.length) best = { place, round }
     }
-    for (const move of node.moves) go(move.to, isWaiting && !isOver(node), { move, from: place })
+    for (const move of node.moves) go(move.to, isWaiting && !node.verdict.q, { move, from: place })
   }
   if (!best) return { breach: undefined, begun }
   const { place, round } = best
@@ -136,19 +122,13 @@ function findEndlessWait(graph: MomentGraph, judge: Judge, { begins, isOver, may
       : round.length === 0
         ? ': no fair event is possible there'
         : ', even if every fair event that stays possible happens'
-  const breach = {
-    reason: `${judge.goal} never holds${why}`,
-    start: findStart(place),
-    moves: listMoves(place),
-    loop: round,
-  }
-  return { breach, begun }
+  return { breach: { reason: `${judge.goal} never holds${why}`, ...tracePlace(place), loop: round }, begun }
 }
 
-function findStart(place: WaitPlace): MomentNode {
-  let at = place
-  while (at.via) at = at.via.from
-  return at.node
+function tracePlace(place: WaitPlace): Pick<Breach, 'start' | 'moves'> {
+  let start = place
+  while (start.via) start = start.via.from
+  return { start: start.node, moves: listMoves(place) }
 }
 
 /** Unexplored nodes may lead anywhere, so they count as reaching the goal. */
@@ -156,20 +136,15 @@ function findDeadEnd({ nodes }: MomentGraph, isOrigin: (node: MomentNode) => boo
   const isGoal = ({ verdict }: MomentNode): boolean => verdict.q
   const origins = nodes.filter(isOrigin)
   const into = new Map<MomentNode, MomentNode[]>()
-  for (const node of nodes) {
-    for (const { to } of node.moves) {
-      getOrCreate(into, to, () => []).push(node)
-    }
-  }
+  for (const node of nodes) for (const { to } of node.moves) getOrCreate(into, to, () => []).push(node)
   const reaching = new Set(nodes.filter((node) => isGoal(node) || !node.isExpanded))
   for (const node of reaching) for (const source of into.get(node) ?? []) reaching.add(source)
   const stuck = origins.find((node) => !reaching.has(node))
   if (!stuck) return { breach: undefined, begun: origins.length }
-  const { start, moves } = traceNode(stuck)
   const reason = nodes.some(isGoal)
     ? `the goal is unreachable from ${describeNode(stuck)}`
     : 'no reachable state satisfies it'
-  return { breach: createBreach(reason, moves, start), begun: origins.length }
+  return { breach: { reason, ...traceNode(stuck), loop: null }, begun: origins.length }
 }
 
 /** A step that raises the rank, or a cycle to the same state value that does not lower the rank. */
@@ -178,8 +153,11 @@ function findIdleCycle({ nodes }: MomentGraph): Breach | undefined {
   const rise = nodes.find((node) => node.verdict.step > 0)
   const cycle = findValueCycle(nodes, isIdle)
   if (rise && (!cycle || rise.depth <= cycle.moves.length)) {
-    const { start, moves } = traceNode(rise)
-    return createBreach(`the rank increases on the way to ${describeNode(rise)}`, moves, start)
+    return {
+      reason: `the rank increases on the way to ${describeNode(rise)}`,
+      ...traceNode(rise),
+      loop: null,
+    }
   }
   return cycle
 }
@@ -189,8 +167,7 @@ function findValueCycle(
   isIdle: (move: MomentMove) => boolean,
 ): Breach | undefined {
   const inside = new Set(nodes)
-  const values = new Map<MomentNode, string>()
-  for (const node of nodes) values.set(node, describeValue(node.vertex.snapshot.value))
+  const values = new Map(nodes.map((node) => [node, describeValue(node.vertex.snapshot.value)]))
   const circling = listCirclingValues(nodes, values, isIdle)
   for (const node of nodes) {
     const value = values.get(node)
@@ -280,11 +257,7 @@ function isPossible(node: MomentNode, type: string): boolean {
 }
 
 /** Strongly connected components (iterative Tarjan). */
-function findComponents(
-  nodes: readonly MomentNode[],
-  inside: ReadonlySet<MomentNode>,
-  isEdge: (move: MomentMove) => boolean = () => true,
-): MomentNode[][] {
+function findComponents(nodes: readonly MomentNode[], inside: ReadonlySet<MomentNode>): MomentNode[][] {
   const order = new Map<MomentNode, { index: number; low: number; isOpen: boolean }>()
   const open: MomentNode[] = []
   const components: MomentNode[][] = []
@@ -303,7 +276,7 @@ function findComponents(
       if (!mark) break
       const move = frame.node.moves[frame.next++]
       if (move) {
-        if (!inside.has(move.to) || !isEdge(move)) continue
+        if (!inside.has(move.to)) continue
         const target = order.get(move.to)
         if (!target) frames.push(enter(move.to))
         else if (target.isOpen) mark.low = Math.min(mark.low, target.index)

@@ -6,7 +6,7 @@ import { createStateTest, type Moment, type MomentCondition, type Property } fro
 import type { ObservedMachine } from '../../core/chart/observe-machine.js'
 import type { ExploreSpace, NamedEvent } from '../explore-options.js'
 import { exploreMachine, type Exploration } from '../explore.js'
-import type { Vertex } from '../machine-path.js'
+import { createInitEvent, type Vertex } from '../machine-path.js'
 
 /** Evaluates the conditions of one property. Errors name the property. */
 export interface Judge {
@@ -69,10 +69,6 @@ export function createJudge(machine: AnyStateMachine, name: string, property: Pr
 export function createMoment(snapshot: AnyMachineSnapshot, event: AnyEventObject): Moment {
   const { value, status } = snapshot
   return { value, context: snapshot.context as unknown, status, event, snapshot }
-}
-
-export function createStartEvent(input: unknown): AnyEventObject {
-  return input === undefined ? { type: 'xstate.init' } : { type: 'xstate.init', input }
 }
 
 /** Lexicographic comparison; negative if `one` is smaller. */
@@ -177,7 +173,7 @@ export function judgeMachine(
     observed,
     space,
     ({ vertex, snapshot, transitions, edge }) => {
-      const event = edge?.event.event ?? createStartEvent(vertex.input.value)
+      const event = edge?.event.event ?? createInitEvent(vertex.input.value)
       const moment = createMoment(snapshot, event)
       const truth = getTruth(moment, edge?.from)
       noteRanks(vertex, moment)

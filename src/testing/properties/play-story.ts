@@ -1,6 +1,6 @@
 import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
 import { describeEvent, describeState, describeValue } from '../../core/chart/state-labels.js'
-import { observeMachine, type ObservedMachine } from '../../core/chart/observe-machine.js'
+import { observeMachine, type Macrostep, type ObservedMachine } from '../../core/chart/observe-machine.js'
 import { assertMachine, PathError } from '../errors.js'
 import {
   type ExploreOptions,
@@ -9,23 +9,16 @@ import {
   resolveSpace,
   createStateKey,
 } from '../explore-options.js'
-import { exploreMachine } from '../explore.js'
+import { exploreMachine, type Visit } from '../explore.js'
 import {
-  createPathAlong,
-  listIds,
+  createInitEvent,
+  createPath,
+  createStep,
   type PathStep,
-  type Vertex,
   formatPath,
   type MachinePath,
 } from '../machine-path.js'
-import {
-  compareRanks,
-  createFairTest,
-  createJudge,
-  createMoment,
-  createStartEvent,
-  type Judge,
-} from './moment-graph.js'
+import { compareRanks, createFairTest, createJudge, createMoment, type Judge } from './moment-graph.js'
 import type { Breach } from './find-breach.js'
 import type { Moment, Property } from './property.js'
 
@@ -34,6 +27,13 @@ export interface StoryReport {
   holds: boolean
   /** How the property is violated, or null. */
   message: string | null
+}
+
+/** What judges a story. */
+export interface Court {
+  observed: ObservedMachine
+  space: ExploreSpace
+  judge: Judge
 }
 
 interface Played {
@@ -47,6 +47,7 @@ interface Walk {
   steps: PathStep[]
   /** Index of the first loop step. */
   loopFrom: number
+  isEndless: boolean
 }
 
 /**
@@ -68,67 +69,39 @@ export function checkStory<TMachine extends AnyStateMachine>(
   if (typeof story !== 'object' || story === null || !Array.isArray(story.steps)) {
     throw new PathError('bad_option', 'A story must be { input, steps, loop } with lists of events.', 'story')
   }
-  const judge = createJudge(machine, 'the story', property as unknown as Property)
-  const space = resolveSpace(options as unknown as ExploreOptions)
-  const observed = observeMachine(machine)
-  const nameEvent = (event: AnyEventObject): NamedEvent => ({ event, label: describeEvent(event) })
-  const played = {
-    input: story.input,
-    steps: story.steps.map(nameEvent),
-    loop: story.loop?.map(nameEvent) ?? null,
+  const court = {
+    judge: createJudge(machine, 'the story', property as unknown as Property),
+    space: resolveSpace(options as unknown as ExploreOptions),
+    observed: observeMachine(machine),
   }
-  const message = judgeWalk(observed, space, judge, walkStory(observed, played), played)
+  const nameEvent = (event: AnyEventObject): NamedEvent => ({ event, label: describeEvent(event) })
+  const { input, steps, loop } = story
+  const played = { input, steps: steps.map(nameEvent), loop: loop?.map(nameEvent) ?? null }
+  const message = judgeWalk(court, walkStory(court.observed, played))
   return { holds: message === null, message }
 }
 
 /** If the property holds along the actual states, the key is too coarse. @throws {PathError} `coarse_states` */
-export function playBreach(
-  observed: ObservedMachine,
-  space: ExploreSpace,
-  judge: Judge,
-  { reason, start, moves, loop }: Breach,
-): PropertyStory {
+export function playBreach(court: Court, { reason, start, moves, loop }: Breach): PropertyStory {
+  const { observed, space, judge } = court
   const { input } = start.vertex
-  const played: Played = {
-    input: input.value,
-    steps: moves.map(({ event }) => event),
-    loop: loop?.map(({ event }) => event) ?? null,
-  }
-  const walk = walkStory(observed, played)
+  const steps = moves.map(({ event }) => event)
+  const round = loop?.map(({ event }) => event) ?? null
+  const walk = walkStory(observed, { input: input.value, steps, loop: round })
   const nodes = [start, ...moves.map(({ to }) => to), ...(loop ?? []).map(({ to }) => to)]
-  const parting = nodes.findIndex(({ vertex }, i) => {
+  const isSame = nodes.every(({ vertex }, i) => {
     const snapshot = walk.moments[i]?.snapshot
-    return !snapshot || space.toKey(snapshot) !== space.toKey(vertex.snapshot)
+    return snapshot && space.toKey(snapshot) === space.toKey(vertex.snapshot)
   })
-  if (parting >= 0 || judgeWalk(observed, space, judge, walk, played) === null)
-    throw coarseStoryError(judge.name)
-  const vertices: Vertex[] = walk.moments.map((moment, i) => ({
-    snapshot: moment.snapshot,
-    input,
-    depth: i,
-    via: undefined,
-    out: [],
-  }))
-  const first = vertices[0] ?? start.vertex
-  const edges = moves.map(({ event }, i) => ({
-    from: vertices[i] ?? first,
-    to: vertices[i + 1] ?? first,
-    event,
-    transitions: [],
-  }))
-  const path = createPathAlong(first, [], edges)
-  const steps = path.steps.map((step, i) => ({ ...step, transitions: walk.steps[i]?.transitions ?? [] }))
-  const round = loop === null ? null : walk.steps.slice(walk.loopFrom, walk.loopFrom + loop.length)
-  return createStory(judge.name, reason, { ...path, steps }, round)
-}
-
-function coarseStoryError(name: string): PathError {
-  return new PathError(
-    'coarse_states',
-    `serializeState merges different states: the story that should violate the property '${name}' does not when ` +
-      'replayed. Include everything that guards and properties read.',
-    'serializeState',
-  )
+  if (!isSame || judgeWalk(court, walk) === null) {
+    const text =
+      `serializeState merges different states: the story that should violate the property '${judge.name}' does not when ` +
+      'replayed. Include everything that guards and properties read.'
+    throw new PathError('coarse_states', text, 'serializeState')
+  }
+  const path = createPath(input, walk.steps.slice(0, walk.loopFrom))
+  const repeated = round && walk.steps.slice(walk.loopFrom, walk.loopFrom + round.length)
+  return createStory(judge.name, reason, path, repeated)
 }
 
 /** A loop that changes values outside the key counts as endless after this many repetitions. */
@@ -136,73 +109,59 @@ const maxRounds = 64
 
 function walkStory(observed: ObservedMachine, { input, steps, loop }: Played): Walk {
   const toFullKey = createStateKey()
-  const begun = observed.start(input)
-  const first = createStartEvent(input)
-  const walk: Walk = {
-    moments: [createMoment(begun.snapshot, first)],
-    steps: [{ event: first, label: 'start', state: begun.snapshot, transitions: listIds(begun.transitions) }],
-    loopFrom: steps.length + 1,
-  }
-  let at = begun.snapshot
-  const go = ({ event, label }: NamedEvent): void => {
-    const { snapshot, transitions } = observed.step(at, event)
+  const walk: Walk = { moments: [], steps: [], loopFrom: steps.length + 1, isEndless: loop !== null }
+  let at!: AnyMachineSnapshot
+  const note = (named: NamedEvent, { snapshot, transitions }: Macrostep): void => {
     at = snapshot
-    walk.moments.push(createMoment(snapshot, event))
-    walk.steps.push({ event, label, state: snapshot, transitions: listIds(transitions) })
+    walk.moments.push(createMoment(snapshot, named.event))
+    walk.steps.push(createStep(named, snapshot, transitions))
   }
+  const go = (named: NamedEvent): void => note(named, observed.step(at, named.event))
+  note({ event: createInitEvent(input), label: 'start' }, observed.start(input))
   steps.forEach(go)
   const seen = new Set<string>()
   const round = loop ?? []
   for (let rounds = 0; round.length > 0 && rounds < maxRounds; rounds++) {
     const key = toFullKey(at)
-    if (rounds > 0 && seen.has(key)) break
+    if (seen.has(key)) break
     seen.add(key)
     round.forEach(go)
   }
   return walk
 }
 
-function judgeWalk(
-  observed: ObservedMachine,
-  space: ExploreSpace,
-  judge: Judge,
-  walk: Walk,
-  { loop }: Played,
-): string | null {
-  const { property, name } = judge
+function judgeWalk(court: Court, walk: Walk): string | null {
+  const { judge } = court
+  const { property } = judge
   const { moments } = walk
-  const describe: Tell = (what, { event, snapshot }) =>
-    `${name}: ${what} after ${describeEvent(event)} in ${describeState(snapshot)}`
-  switch (property.kind) {
-    case 'always':
-    case 'never': {
-      const wrong = moments.find((moment) => judge.ask('p', moment) === (property.kind === 'never'))
-      return wrong ? describe('does not hold', wrong) : null
+  const found = (): Found => {
+    switch (property.kind) {
+      case 'always':
+      case 'never': {
+        const wrong = moments.find((moment) => judge.ask('p', moment) === (property.kind === 'never'))
+        return wrong ? ['does not hold', wrong] : null
+      }
+      case 'leadsTo':
+      case 'until':
+        return judgeWait(court, walk)
+      case 'canReach': {
+        const last = moments.at(-1)
+        return last && !leadsToGoal(court, last) ? ['the goal is unreachable', last] : null
+      }
+      default:
+        return judgeRanks(judge, walk)
     }
-    case 'leadsTo':
-    case 'until':
-      return judgeWait(observed, space, judge, walk, loop !== null, describe)
-    case 'canReach': {
-      const last = moments.at(-1)
-      return last && !leadsToGoal(observed, space, judge, last)
-        ? describe('the goal is unreachable', last)
-        : null
-    }
-    default:
-      return judgeRanks(judge, walk, describe)
   }
+  const [what, at] = found() ?? []
+  return at
+    ? `${judge.name}: ${what} after ${describeEvent(at.event)} in ${describeState(at.snapshot)}`
+    : null
 }
 
-type Tell = (what: string, moment: Moment) => string
+type Found = [what: string, at: Moment | undefined] | null
 
-function judgeWait(
-  observed: ObservedMachine,
-  space: ExploreSpace,
-  judge: Judge,
-  walk: Walk,
-  isEndless: boolean,
-  describe: Tell,
-): string | null {
+function judgeWait(court: Court, walk: Walk): Found {
+  const { judge } = court
   const { property } = judge
   const isUntil = property.kind === 'until'
   let isWaiting = isUntil && property.from === undefined
@@ -212,96 +171,76 @@ function judgeWait(
       if (i >= walk.loopFrom) return null
       isWaiting = false
     }
-    if (isUntil && isWaiting && !judge.ask('p', moment))
-      return describe('is violated before the goal holds', moment)
+    if (isUntil && isWaiting && !judge.ask('p', moment)) return ['is violated before the goal holds', moment]
   }
-  const last = walk.moments.at(-1)
-  if (!last || !isEndless || !isWaiting || !isRound(space, walk)) return null
-  return isFairRound(observed, space, judge, walk) ? describe(`${judge.goal} never holds`, last) : null
+  const isLost = walk.isEndless && isWaiting && isRound(court, walk) && isFairRound(court, walk)
+  return isLost ? [`${judge.goal} never holds`, walk.moments.at(-1)] : null
 }
 
 /** Whether the loop returns to its first state. */
-function isRound(space: ExploreSpace, { moments, loopFrom }: Walk): boolean {
+function isRound({ space }: Court, { moments, loopFrom }: Walk): boolean {
   const [begin, end] = [moments[loopFrom - 1], moments.at(-1)]
   return begin !== undefined && end !== undefined && space.toKey(begin.snapshot) === space.toKey(end.snapshot)
 }
 
 /** Whether every fair event happens or is impossible somewhere in the loop. */
-function isFairRound(observed: ObservedMachine, space: ExploreSpace, judge: Judge, walk: Walk): boolean {
-  const isFair = createFairTest(judge.property)
+function isFairRound(court: Court, { moments, steps, loopFrom }: Walk): boolean {
+  const isFair = createFairTest(court.judge.property)
   if (!isFair) return true
-  const inLoop = walk.moments.slice(walk.loopFrom - 1).map(({ snapshot }) => snapshot)
-  const takenTypes = new Set(
-    walk.steps
-      .slice(walk.loopFrom)
-      .filter(({ transitions }) => transitions.length > 0)
-      .map(({ event }) => event.type),
-  )
-  const possible = inLoop.map((snapshot) => listPossible(observed, space, snapshot))
+  const taken = steps.slice(loopFrom).filter(({ transitions }) => transitions.length > 0)
+  const takenTypes = new Set(taken.map(({ event }) => event.type))
+  const possible = moments.slice(loopFrom - 1).map(({ snapshot }) => listPossible(court, snapshot))
   const always = [...(possible[0] ?? [])].filter((type) => possible.every((types) => types.has(type)))
   return always.every((type) => !isFair(type) || takenTypes.has(type))
 }
 
-function listPossible(
-  observed: ObservedMachine,
-  space: ExploreSpace,
-  snapshot: AnyMachineSnapshot,
-): Set<string> {
+function listPossible(court: Court, snapshot: AnyMachineSnapshot): Set<string> {
   const types = new Set<string>()
-  const here = exploreFrom(observed, snapshot)
-  exploreMachine(
-    here,
-    { ...standHere(space), limit: Number.MAX_SAFE_INTEGER },
-    ({ vertex, edge, transitions }) => {
-      if (!edge) return true
-      if (edge.from.depth > 0) return false
-      if (transitions.length > 0 || vertex !== edge.from) types.add(edge.event.event.type)
-      return true
-    },
-  )
+  exploreFrom(court, snapshot, Number.MAX_SAFE_INTEGER, ({ vertex, edge, transitions }) => {
+    if (!edge) return true
+    if (edge.from.depth > 0) return false
+    if (transitions.length > 0 || vertex !== edge.from) types.add(edge.event.event.type)
+    return true
+  })
   return types
 }
 
-function leadsToGoal(
-  observed: ObservedMachine,
-  space: ExploreSpace,
-  judge: Judge,
-  { snapshot, event }: Moment,
+function leadsToGoal(court: Court, moment: Moment): boolean {
+  const { judge, space } = court
+  let isFound = judge.ask('q', moment)
+  if (isFound) return true
+  const isBounded = exploreFrom(court, moment.snapshot, space.limit, ({ snapshot, edge }) => {
+    if (edge) isFound ||= judge.ask('q', createMoment(snapshot, edge.event.event))
+    return !isFound
+  })
+  return isFound || isBounded
+}
+
+/** Explores from a snapshot. Returns whether the limit was reached. */
+function exploreFrom(
+  { observed, space }: Court,
+  snapshot: AnyMachineSnapshot,
+  limit: number,
+  visit: (visit: Visit) => boolean,
 ): boolean {
-  if (judge.ask('q', createMoment(snapshot, event))) return true
-  let isFound = false
-  const { bounded } = exploreMachine(
-    exploreFrom(observed, snapshot),
-    standHere(space),
-    (visit) => {
-      if (visit.edge) isFound ||= judge.ask('q', createMoment(visit.snapshot, visit.edge.event.event))
-      return !isFound
-    },
-    { stopsAtLimit: true },
-  )
-  return isFound || bounded !== null
+  const here = { ...observed, start: () => ({ snapshot, transitions: [], actions: [] }) }
+  const inputs = [{ label: 'here', value: undefined }]
+  const around = { ...space, inputs, limit, onProgress: () => undefined }
+  return exploreMachine(here, around, visit, { stopsAtLimit: true }).bounded !== null
 }
 
-function standHere(space: ExploreSpace): ExploreSpace {
-  return { ...space, inputs: [{ label: 'here', value: undefined }], onProgress: () => undefined }
-}
-
-function exploreFrom(observed: ObservedMachine, snapshot: AnyMachineSnapshot): ObservedMachine {
-  return { ...observed, start: () => ({ snapshot, transitions: [], actions: [] }) }
-}
-
-function judgeRanks(judge: Judge, { moments, steps, loopFrom }: Walk, describe: Tell): string | null {
+function judgeRanks(judge: Judge, { moments, steps, loopFrom }: Walk): Found {
   const ranks = moments.map((moment) => judge.rank(moment))
   const compare = (one: number, other: number): number => compareRanks(ranks[one] ?? [], ranks[other] ?? [])
   const rise = moments.findIndex((_, i) => i > 0 && compare(i, i - 1) > 0)
-  if (rise > 0 && moments[rise]) return describe('the rank increases', moments[rise])
-  for (let i = loopFrom; i < moments.length; i++) {
-    const [begin, end] = [moments[loopFrom - 1], moments[i]]
-    if (!begin || !end || describeValue(begin.value) !== describeValue(end.value)) continue
+  if (rise > 0) return ['the rank increases', moments[rise]]
+  const begin = moments[loopFrom - 1]
+  const idle = moments.findIndex((end, i) => {
+    if (i < loopFrom || !begin || describeValue(begin.value) !== describeValue(end.value)) return false
     const isEffective = steps.slice(loopFrom, i + 1).every(({ transitions }) => transitions.length > 0)
-    if (isEffective && compare(i, loopFrom - 1) === 0) return describe('the rank is unchanged', end)
-  }
-  return null
+    return isEffective && compare(i, loopFrom - 1) === 0
+  })
+  return idle < 0 ? null : ['the rank is unchanged', moments[idle]]
 }
 
 /** A path that violates a property, followed by a loop for liveness properties. */
@@ -334,17 +273,11 @@ function createStory(
   path: MachinePath,
   loop: PathStep[] | null,
 ): PropertyStory {
-  return {
-    property,
-    reason,
-    path,
-    loop,
-    toString: () => {
-      const way = `${property}: ${reason}\nStarting with ${path.input}:\n${formatPath(path)}`
-      if (loop === null) return way
-      return loop.length === 0
-        ? `${way}\nand stays there forever.`
-        : `${way}\nand then repeats:\n${formatPath({ steps: loop })}`
-    },
-  }
+  const way = (): string => `${property}: ${reason}\nStarting with ${path.input}:\n${formatPath(path)}`
+  const round = (): string =>
+    loop?.length === 0
+      ? '\nand stays there forever.'
+      : `\nand then repeats:\n${formatPath({ steps: loop ?? [] })}`
+  const toString = (): string => (loop === null ? way() : way() + round())
+  return { property, reason, path, loop, toString }
 }
