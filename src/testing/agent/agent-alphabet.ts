@@ -247,13 +247,13 @@ type EventSource = (context: AgentContext) => Events
 
 const merge = (...parts: (Events | false)[]): Events => Object.assign({}, ...parts) as Events
 
-const cancel = { type: 'CANCEL' }
+const cancel = { type: 'CANCEL', now: early }
 const partial: PartialAnswer = { text: 'Half an', usage: null }
 const pause = { type: 'PAUSE' }
 const resume = { type: 'RESUME' }
 const resumeLater = { type: 'RESUME', at: laterWakeTime }
 const steer = { type: 'STEER', text: 'Hurry.' }
-const resumed = { type: 'RESUMED' }
+const resumed = { type: 'RESUMED', now: early }
 /** The run is resumed by a program that has one more tool. */
 function createResumed({ tools }: AgentContext): AnyEventObject {
   return { ...resumed, tools: { ...tools, write: { readOnly: false, idempotent: false, polling: false } } }
@@ -262,7 +262,11 @@ function createResumed({ tools }: AgentContext): AnyEventObject {
 const releasedMidStream = { type: 'RELEASED', usage: createUsage(10) }
 
 const deadlinePassed = { type: 'DEADLINE', now: late }
-const storeFailed = { type: 'STORE_FAILED', failure: { code: 'disk_full', message: 'The disk is full.' } }
+const storeFailed = {
+  type: 'STORE_FAILED',
+  failure: { code: 'disk_full', message: 'The disk is full.' },
+  now: early,
+}
 
 const plannedConclusion: Events = { 'conclusion: text': done('conclusion', modelOutcomes.text) }
 const twoCalls: Events = { 'model: two calls': done('model', modelOutcomes['two calls']) }
