@@ -52,32 +52,31 @@ function readStepSettings(
   { messages: transcript }: StepQuestion,
   now: number,
 ): Omit<StepPlan, 'step'> {
-  const refuse = (problem: string): never => {
-    throw createFailure('prepareStep', problem)
-  }
   if (typeof returned !== 'object' || returned === null || Array.isArray(returned))
     return refuse(`must return an object, such as { model, tools }, or nothing.`)
   const unknown = Object.keys(returned).find((key) => !(keys as readonly string[]).includes(key))
   if (unknown !== undefined) refuse(`returned the unknown key '${unknown}'. ${hintFor(unknown, keys)}`)
   const { model, tools, messages, ...options } = returned as Record<(typeof keys)[number], unknown>
   return {
-    ...(model !== undefined && { model: readModel(model, parts, refuse) }),
-    ...(tools !== undefined && { tools: readTools(tools, parts, refuse) }),
-    ...readOptions(options, (tools as string[] | undefined) ?? parts.tools.names, refuse),
-    ...(messages !== undefined && { messages: readMessages(messages, transcript, now, refuse) }),
+    ...(model !== undefined && { model: readModel(model, parts) }),
+    ...(tools !== undefined && { tools: readTools(tools, parts) }),
+    ...readOptions(options, (tools as string[] | undefined) ?? parts.tools.names),
+    ...(messages !== undefined && { messages: readMessages(messages, transcript, now) }),
   }
 }
 
-type Refuse = (problem: string) => never
+function refuse(problem: string): never {
+  throw createFailure('prepareStep', problem)
+}
 
-function readModel(model: unknown, { models = {} }: AgentParts, refuse: Refuse): string {
+function readModel(model: unknown, { models = {} }: AgentParts): string {
   if (typeof model === 'string' && Object.hasOwn(models, model)) return model
   const names = Object.keys(models)
   const known = names.length === 0 ? 'createAgent has no models' : `the models are ${names.join(', ')}`
   return refuse(`returned the model ${describe(model)}, but ${known}.${hint(model, names)}`)
 }
 
-function readTools(tools: unknown, { tools: set }: AgentParts, refuse: Refuse): string[] {
+function readTools(tools: unknown, { tools: set }: AgentParts): string[] {
   if (!Array.isArray(tools)) return refuse('returned tools that are not a list of names.')
   const unknown = (tools as unknown[]).find((name) => typeof name !== 'string' || set.get(name) === undefined)
   if (unknown === undefined) return [...new Set(tools as string[])]
@@ -86,7 +85,7 @@ function readTools(tools: unknown, { tools: set }: AgentParts, refuse: Refuse): 
   )
 }
 
-function readOptions(options: object, tools: readonly string[], refuse: Refuse) {
+function readOptions(options: object, tools: readonly string[]) {
   const defined = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
   try {
     const { toolChoice, instructions, sampling } = resolveRequestOptions(defined)
@@ -106,17 +105,12 @@ function readOptions(options: object, tools: readonly string[], refuse: Refuse) 
 }
 
 /** Reads a list of messages. Messages from the transcript are stored by id, other messages in full. */
-function readMessages(
-  messages: unknown,
-  transcript: readonly Message[],
-  now: number,
-  refuse: Refuse,
-): (string | Message)[] {
+function readMessages(messages: unknown, transcript: readonly Message[], now: number): (string | Message)[] {
   if (!Array.isArray(messages) || messages.length === 0)
     return refuse('returned messages that are not a non-empty list.')
   const items = messages as unknown[]
   const known = new Set<unknown>(transcript)
-  const whole = readWhole(items, now, refuse)
+  const whole = readWhole(items, now)
   const isInOrder = whole.every((message, i) => getCallId(message) === getCallId(items[i]))
   if (whole.length !== items.length || !isInOrder) return whole
   return whole.map((message, i) =>
@@ -125,7 +119,7 @@ function readMessages(
 }
 
 /** Validates a list of messages. Each call must have its result, and the last message must not be from the model. */
-function readWhole(items: readonly unknown[], now: number, refuse: Refuse): Message[] {
+function readWhole(items: readonly unknown[], now: number): Message[] {
   const last = items.at(-1) as { role?: unknown } | null | undefined
   try {
     // The input of a run ends with a user message. A request may also end with tool results.

@@ -220,7 +220,7 @@ function createInferenceStep(context: AgentContext): StepWork<'inference', Model
 
 type AnswerWords = Pick<ModelStepResponse, 'text' | 'refusal'>
 
-function getWords({ text, refusal }: ModelOutput['response']): AnswerWords {
+function getWords({ text, refusal }: Pick<ModelOutput['response'], 'text' | 'refusal'>): AnswerWords {
   return { text, ...(refusal !== null && refusal !== '' && { refusal }) }
 }
 
@@ -235,7 +235,7 @@ function getClearedWords(
   // If an answer is uncleared, the message in its place is marked in `data`.
   if (pendingAnswer !== null || message?.role !== 'assistant' || message.data !== undefined)
     return { text: null }
-  return getWords({ ...response, text: message.content ?? '', refusal: message.refusal ?? null })
+  return getWords({ text: message.content ?? '', refusal: message.refusal ?? null })
 }
 
 /** Creates the step of a summary request. `written` provides its outcome. */

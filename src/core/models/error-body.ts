@@ -68,11 +68,9 @@ function readStatus(value: unknown): number | null {
 }
 
 function readRetryInfoMs(details: unknown): number | null {
-  for (const detail of asList(details)) {
-    const [, seconds] = /^(\d{1,9}(?:\.\d+)?)s$/.exec(asText(asObject(detail)?.retryDelay)) ?? []
-    if (seconds !== undefined) return readWaitMs(Number(seconds) * 1000)
-  }
-  return null
+  const delays = asList(details).map((detail) => asText(asObject(detail)?.retryDelay))
+  const delay = delays.find((text) => /^\d{1,9}(\.\d+)?s$/.test(text))
+  return delay === undefined ? null : readWaitMs(Number.parseFloat(delay) * 1000)
 }
 
 type ErrorWords = Pick<ErrorBody, 'code' | 'type' | 'param' | 'message'>
@@ -107,9 +105,8 @@ function isAboutSettings({ code, param, message }: ErrorWords): boolean {
 }
 
 function findRefusedReasoning({ code, param, message }: ErrorWords): RefusedContent | null {
-  if (reasoningSentences.some((sentence) => sentence.test(message))) return { what: 'reasoning' }
-  if (/encrypted_content|thinking_signature|thought_?signature/i.test(`${code} ${param}`))
-    return { what: 'reasoning' }
+  const isNamed = /encrypted_content|thinking_signature|thought_?signature/i.test(`${code} ${param}`)
+  if (isNamed || reasoningSentences.some((sentence) => sentence.test(message))) return { what: 'reasoning' }
   const named = `${param} ${message}`
   if (!storedReasoning.test(named) || /\bmissing\b|must be (passed|provided|included|present)/i.test(named))
     return null

@@ -89,8 +89,11 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
             failure = toModelFailure(error)
             if (options.signal.aborted || !isModelSpecific(failure)) throw error
             if (isTransient(failure)) passing ??= failure
-            else if (turn === order.length - 1 && passing !== null)
-              throw createTransientError(passing, failure)
+            else if (turn === order.length - 1 && passing !== null) {
+              // A failure because of quota or media must not hide the error of a model that may recover.
+              const { partialText, usage } = failure
+              throw new ModelError({ ...passing, partialText, usage })
+            }
             if (turn === order.length - 1) throw error
             turn += 1
           }
@@ -106,22 +109,17 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
 
 function checkModels(models: unknown): readonly ModelProvider[] {
   const input: unknown[] = Array.isArray(models) ? models : []
+  const refuse = (message: string, at: string): never => {
+    throw new ConfigError('invalid_option', message, at)
+  }
   if (input.length === 0)
-    throw new ConfigError(
-      'invalid_option',
-      'withFallbacks needs a list of models: withFallbacks([openaiChat({ … }), …]).',
-      'models',
-    )
+    refuse('withFallbacks needs a list of models: withFallbacks([openaiChat({ … }), …]).', 'models')
   return input.flatMap((model, i) => {
     const { provider, model: name, request } = (model ?? {}) as Partial<ModelProvider>
     if (typeof request === 'function' && typeof provider === 'string' && typeof name === 'string')
       return modelsByProvider.get(model as ModelProvider) ?? [model as ModelProvider]
     const at = `models[${i}]`
-    throw new ConfigError(
-      'invalid_option',
-      `withFallbacks: ${at} must be a model, such as openaiChat({ model: 'gpt-5-mini' }).`,
-      at,
-    )
+    return refuse(`withFallbacks: ${at} must be a model, such as openaiChat({ model: 'gpt-5-mini' }).`, at)
   })
 }
 
@@ -136,10 +134,9 @@ function findAnsweredCandidate(messages: readonly Message[], candidates: readonl
   const begun = messages.findLastIndex(({ role, internal, data }) => {
     return role === 'user' && internal !== true && data?.['reason'] !== 'steering'
   })
-  const answer = messages
-    .slice(begun + 1)
-    .findLast((message) => message.role === 'assistant' && message.by !== undefined)
-  return candidates.findIndex(({ name }) => answer?.role === 'assistant' && answer.by === name)
+  const names = messages.slice(begun + 1).map((message) => message.role === 'assistant' && message.by)
+  const last = names.findLast(Boolean)
+  return candidates.findIndex(({ name }) => name === last)
 }
 
 function orderCandidates(candidates: readonly Candidate[], from: number): Candidate[] {
@@ -165,11 +162,8 @@ function toOwnRequest(
   refuseUnsupportedMedia(messages, candidate.model)
   const count = countMedia(messages)
   if (refused && later.some((other) => countMedia(accepted(other)) > count)) {
-    throw new ModelError({
-      kind: 'fatal',
-      code: 'unsupported_content',
-      message: `${candidate.model.model} refused an image, audio or document of this session.`,
-    })
+    const message = `${candidate.model.model} refused an image, audio or document of this session.`
+    throw new ModelError({ kind: 'fatal', code: 'unsupported_content', message })
   }
   return { ...request, messages: messages.map((message) => stripForeignEcho(candidate, message)) }
 }
@@ -180,18 +174,12 @@ function countMedia(messages: readonly Message[]): number {
 
 function isModelSpecific(failure: ModelFailure): boolean {
   const { kind, status, code } = failure
-  if (isTransient(failure)) return true
-  if (code === 'unsupported_content') return true
+  if (isTransient(failure) || code === 'unsupported_content') return true
   return kind === 'fatal' && (status === 402 || status === 429 || quotaCodes.test(code))
 }
 
 function isTransient({ kind }: ModelFailure): boolean {
   return kind === 'transient' || kind === 'rate_limit'
-}
-
-/** A later failure because of quota or media must not hide the error of a model that may recover. */
-function createTransientError(passing: ModelFailure, { partialText, usage }: ModelFailure): ModelError {
-  return new ModelError({ ...passing, partialText, usage })
 }
 
 const quotaCodes = /insufficient|billing|balance|payment|credit|quota|hard_limit/i

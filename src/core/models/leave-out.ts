@@ -64,7 +64,7 @@ export function leaveOutContent(
   const byModel = getOrCreate(reduced, refused, () => new Map<string, WeakMap<Message, Message>>())
   const known = getOrCreate(byModel, name, () => new WeakMap<Message, Message>())
   const refuses = createMediaTest(own)
-  const upTo = findReasoningEnd(own)
+  const upTo = Math.max(...own.map((one) => (one.what === 'reasoning' ? (one.upTo ?? Infinity) : -1)))
   return messages.map((message) => getOrCreate(known, message, () => reduceMessage(message, refuses, upTo)))
 }
 
@@ -81,13 +81,6 @@ function createMediaTest(refused: readonly Refusal[]): MediaTest {
     else for (const part of one.parts) parts.add(part)
   }
   return (part) => kinds.has(getMediaKind(part)) || (parts.size > 0 && parts.has(describeMedia(part)))
-}
-
-function findReasoningEnd(refused: readonly Refusal[]): number {
-  return refused.reduce(
-    (end, one) => (one.what === 'reasoning' ? Math.max(end, one.upTo ?? Infinity) : end),
-    -1,
-  )
 }
 
 function reduceMessage(message: Message, refuses: MediaTest, upTo: number): Message {

@@ -51,14 +51,20 @@ function describeEarlierMedia(
 ): readonly Message[] {
   if (media === undefined) return messages
   const turn = messages.findLastIndex(({ role, internal }) => role === 'user' && !internal)
-  if (!messages.slice(0, turn).some((message) => isRefusedMedia(message, media))) return messages
-  return messages.map((message, at) =>
-    at < turn && isRefusedMedia(message, media) ? toDescribed(message, media) : message,
+  return mapKept(messages, (message, at) =>
+    at < turn && listMediaKinds(message).some((kind) => !media.includes(kind))
+      ? toDescribed(message, media)
+      : message,
   )
 }
 
-function isRefusedMedia(message: Message, media: readonly MediaKind[]): boolean {
-  return listMediaKinds(message).some((kind) => !media.includes(kind))
+/** Returns the same list if nothing changes. */
+function mapKept(
+  messages: readonly Message[],
+  change: (message: Message, at: number) => Message,
+): readonly Message[] {
+  const changed = messages.map(change)
+  return changed.every((message, at) => message === messages[at]) ? messages : changed
 }
 
 const described = new WeakMap<Message, Map<string, Message>>()
@@ -78,10 +84,11 @@ function replaceUnknownMedia(
   messages: readonly Message[],
   model: Pick<ModelProvider, 'media' | 'model'>,
 ): readonly Message[] {
-  const isConcerned = (message: Message): message is ToolMessage =>
+  return mapKept(messages, (message) =>
     message.role === 'tool' && message.media !== undefined && message.data?.['mediaOptional'] === true
-  if (!messages.some(isConcerned)) return messages
-  return messages.map((message) => (isConcerned(message) ? toAcceptedResult(message, model) : message))
+      ? toAcceptedResult(message, model)
+      : message,
+  )
 }
 
 /** Cached, because providers cache messages by identity. */

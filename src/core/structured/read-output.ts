@@ -48,9 +48,7 @@ function describeJsonProblem(json: string): string {
   return found === null ? 'it is nested too deeply' : `${found.problem}, at position ${found.position}`
 }
 
-function toProblem(problem: string): Reading {
-  return { ok: false, problem }
-}
+const toProblem = (problem: string): Reading => ({ ok: false, problem })
 
 /**
  * The result of a run with its output as an object. The machine has already validated the output, but a shield may have

@@ -1,3 +1,4 @@
+import { loadOnce } from '../base/platform.js'
 import { getOrCreate } from '../base/values.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { checkInput } from '../config/check-input.js'
@@ -45,11 +46,9 @@ export interface StructuredOutput {
 
 /** @throws ConfigError for an invalid schema, or one without a JSON Schema of an object */
 export function createStructuredOutput(option: InputSchema | OutputOptions): StructuredOutput {
-  const {
-    schema: source,
-    name = 'final_answer',
-    mode = 'auto',
-  } = isOptions(option) ? checkOptions(option) : { schema: option }
+  const options: OutputOptions = isOptions(option) ? option : { schema: option }
+  if (options === option) checkInput(record({ output: settings }), { output: options }, 'output')
+  const { schema: source, name = 'final_answer', mode = 'auto' } = options
   const schema = toJsonSchema(source)
   const { validate, ready } = isStandardSchema(source)
     ? { validate: createValidator(source), ready: undefined }
@@ -58,13 +57,7 @@ export function createStructuredOutput(option: InputSchema | OutputOptions): Str
 }
 
 function isOptions(option: InputSchema | OutputOptions): option is OutputOptions {
-  const isObject = typeof option === 'object' && option !== null
-  return isObject && !isStandardSchema(option) && !('type' in option)
-}
-
-function checkOptions(options: OutputOptions): OutputOptions {
-  checkInput(record({ output: settings }), { output: options }, 'output')
-  return options
+  return typeof option === 'object' && option !== null && !isStandardSchema(option) && !('type' in option)
 }
 
 const phrase = 'up to 64 letters, digits, - and _'
@@ -89,13 +82,10 @@ function toJsonSchema(schema: InputSchema): JsonObject {
  * support a keyword (`if`, `dependentRequired`, an external reference, …), and must come before `validate`.
  */
 function createPlainSchema(schema: JsonObject): { validate: Validate; ready: () => Promise<void> } {
-  let compiling: Promise<StandardSchema> | undefined
-  const compiled = () => (compiling ??= compileSchema(schema))
+  const compiled = loadOnce(() => compileSchema(schema))
   return {
     validate: async (value) => (await compiled())['~standard'].validate(value),
-    ready: async () => {
-      await compiled()
-    },
+    ready: async () => void (await compiled()),
   }
 }
 
@@ -125,10 +115,7 @@ export function demandOutput(
   deferred: readonly { name: string }[] = [],
 ): ModelRequest {
   if (canTakeFormat(output, request, model)) return { ...request, responseFormat: getFormat(output) }
-  const tool = getFinalToolSpec(
-    output,
-    deferred.length === 0 ? request.tools : [...request.tools, ...deferred],
-  )
+  const tool = getFinalToolSpec(output, [...request.tools, ...deferred])
   return {
     ...request,
     tools: [...request.tools, tool],

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../../../machines/agent/json.js'
-import { asList, asObject, asText } from '../../base/values.js'
+import { asList, asObject, asText, getOrCreate } from '../../base/values.js'
 import { type Delta, noDelta } from './answer-reader.js'
 import { readItemArguments, messageSeparator, isThought, readThought } from './response-items.js'
 import { ThinkSplitter } from './think-tags.js'
@@ -171,28 +171,20 @@ export function createOutputItems(reportsCalls: boolean) {
 
 /** Finds the part that an event refers to. The whole text may be numbered differently from its pieces. */
 function getPiece(
-  draft: ItemDraft,
+  { pieces }: ItemDraft,
   name: string,
   kind: PieceKind,
   part: number,
   whole: string | null,
 ): Piece {
-  const { pieces } = draft
+  const continues = (piece: Piece): boolean =>
+    whole !== null && piece.name === name && !piece.isDone && whole.startsWith(piece.text)
   const key = `${name} ${part}`
-  const known =
-    pieces.get(key) ??
-    [...pieces.values()].find(
-      (piece) => whole !== null && piece.name === name && !piece.isDone && whole.startsWith(piece.text),
-    )
-  if (known !== undefined) return known
-  const piece: Piece = { name, kind, text: '', isDone: false }
-  pieces.set(key, piece)
-  return piece
+  const known = pieces.get(key) ?? [...pieces.values()].find(continues)
+  return known ?? getOrCreate(pieces, key, (): Piece => ({ name, kind, text: '', isDone: false }))
 }
 
-function getSeparator(kind: PieceKind): string {
-  return kind === 'reasoning' ? messageSeparator : ''
-}
+const getSeparator = (kind: PieceKind): string => (kind === 'reasoning' ? messageSeparator : '')
 
 /** Returns '' if the whole text contradicts the text so far. */
 export function getAdded(whole: string, before: string): string {
@@ -205,10 +197,7 @@ function listWholes(item: JsonObject): Map<string, Map<number, string>> {
     const full = `response.${name}`
     if (text !== '') wholes.set(full, (wholes.get(full) ?? new Map<number, string>()).set(part, text))
   }
-  const addAll = (
-    list: Json | undefined,
-    partOf: (part: JsonObject) => [name: string, text: string],
-  ): void => {
+  const addAll = (list: Json | undefined, partOf: (part: JsonObject) => [string, string]): void => {
     for (const [i, value] of asList(list).entries()) {
       const [name, text] = partOf(asObject(value) ?? {})
       add(name, i, text)

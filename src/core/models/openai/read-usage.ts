@@ -25,14 +25,8 @@ export function readUsage(value: unknown): TokenUsage | null {
   const inputApart = reasoningTokens === apart ? 0 : countUnlistedInput(prompt, apart, audio, cached)
   const inputTokens = prompt + inputApart
   const outputTokens = completion + apart - inputApart
-  const tokens = {
-    inputTokens,
-    outputTokens,
-    cachedInputTokens: cached,
-    cacheWriteTokens: written,
-    reasoningTokens,
-  }
-  return { ...completeUsage(tokens), ...readProviderCost(usage) }
+  const counts = { cachedInputTokens: cached, cacheWriteTokens: written, reasoningTokens }
+  return { ...completeUsage({ inputTokens, outputTokens, ...counts }), ...readProviderCost(usage) }
 }
 
 /** Adds the total, and limits each part of a count to that count. */

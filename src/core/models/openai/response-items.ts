@@ -31,12 +31,9 @@ export interface MessageContent {
  */
 export function toKeptItems(items: readonly JsonObject[], answers: readonly JsonObject[]): Json[] {
   return items.map((item): JsonObject => {
-    if (item.type === 'function_call') {
-      const { name: _name, arguments: _arguments, call_id: _id, ...rest } = item
-      return rest
-    }
-    if (isApprovalRequest(item)) {
-      const { name: _name, arguments: _arguments, id: _id, ...rest } = item
+    if (item.type === 'function_call' || isApprovalRequest(item)) {
+      const { name: _name, arguments: _arguments, ...rest } = item
+      delete rest[isApprovalRequest(item) ? 'id' : 'call_id']
       return rest
     }
     if (isImageCall(item)) return stripPicture(item)
@@ -103,7 +100,7 @@ export function restoreItems(
       return whole ?? item
     }
     if (item.type !== 'message') return item
-    if (hasText(item)) {
+    if (asList(item.content).some((part) => Number(asObject(part)?.text) > 0)) {
       if (isLater) isBroken ||= take('text', messageSeparator.length) !== messageSeparator
       isLater = true
     }
@@ -113,19 +110,13 @@ export function restoreItems(
   return isWhole && !isBroken ? items : null
 }
 
-function hasText({ content }: JsonObject): boolean {
-  return asList(content).some((part) => Number(asObject(part)?.text) > 0)
-}
-
 export function readWords(item: JsonObject, kind: 'text' | 'refusal'): string {
   return asList(item.content)
     .map((part) => asText(asObject(part)?.[kind]))
     .join('')
 }
 
-export function isImageCall({ type }: JsonObject): boolean {
-  return type === 'image_generation_call'
-}
+export const isImageCall = ({ type }: JsonObject): boolean => type === 'image_generation_call'
 
 export function readPictures(items: readonly JsonObject[]): MediaPart[] {
   return items.filter(isImageCall).flatMap(readPicture)
@@ -156,12 +147,9 @@ function readPicture({ result, output_format: format }: JsonObject): MediaPart[]
   }
 }
 
-/** The type of an item that the provider sends before it calls a tool on an MCP server. */
-const approvalRequestType = 'mcp_approval_request'
-
-export function isApprovalRequest({ type }: Readonly<Record<string, unknown>>): boolean {
-  return type === approvalRequestType
-}
+/** Whether the provider sent an item before it calls a tool on an MCP server. */
+export const isApprovalRequest = ({ type }: Readonly<Record<string, unknown>>): boolean =>
+  type === 'mcp_approval_request'
 
 /** Names of hosted calls contain a dot, which the names of an agent's tools cannot contain. */
 export function readCalls(items: readonly JsonObject[], from: string): ToolCall[] {
@@ -171,10 +159,8 @@ export function readCalls(items: readonly JsonObject[], from: string): ToolCall[
       return [{ id: asText(item.call_id) || asText(item.id), type: 'function', function: called }]
     if (!isApprovalRequest(item)) return []
     const server = asText(item.server_label)
-    const name = `${server || 'mcp'}.${called.name}`
-    return [
-      { id: asText(item.id), type: 'function', function: { ...called, name }, hosted: { from, server } },
-    ]
+    const hosted = { ...called, name: `${server || 'mcp'}.${called.name}` }
+    return [{ id: asText(item.id), type: 'function', function: hosted, hosted: { from, server } }]
   })
 }
 
@@ -196,7 +182,7 @@ export function toApprovalItem(
   return {
     server_label: server,
     ...rest,
-    type: approvalRequestType,
+    type: 'mcp_approval_request',
     id,
     name: name.startsWith(prefix) ? name.slice(prefix.length) : name,
     arguments: text,

@@ -77,7 +77,7 @@ class ResponsesFold implements ResponseFold {
   }
 
   get finished(): boolean {
-    return this.#ending !== null
+    return this.ended
   }
 
   push(value: unknown, whole = false): Delta {
@@ -158,15 +158,11 @@ class ResponsesFold implements ResponseFold {
     const { items: all, dropped } = reconcileItems(listed, this.#items.result())
     this.#output = all
     const hosted = all.flatMap((item, at) => this.#hosted.track(item, at, true))
-    const shown = {
+    return this.#add({
       text: getAdded(joinText(all), this.#text),
       reasoning: getAdded(joinThoughts(all), this.#reasoning),
-    }
-    const warnings = dropped.length > 0 ? [createDroppedWarning(dropped)] : []
-    return this.#add({
-      ...shown,
       ...(hosted.length > 0 && { hosted }),
-      ...(warnings.length > 0 && { warnings }),
+      ...(dropped.length > 0 && { warnings: [createDroppedWarning(dropped)] }),
     })
   }
 }
@@ -196,11 +192,8 @@ function getCutReason({ incomplete_details: details }: JsonObject): string {
 }
 
 function unfinishedError(status: string): ModelError {
-  return new ModelError({
-    kind: 'fatal',
-    code: 'unfinished_response',
-    message: `The provider returned a response that is still ${status}. Remove background from extraBody, because the run does not poll for responses.`,
-  })
+  const message = `The provider returned a response that is still ${status}. Remove background from extraBody, because the run does not poll for responses.`
+  return new ModelError({ kind: 'fatal', code: 'unfinished_response', message })
 }
 
 /** Reports each hosted call once when it starts and once when it ends. */
@@ -314,26 +307,17 @@ function needsOutput({ type, call_id: id }: JsonObject, items: readonly JsonObje
 
 function unsupportedOutputError({ type, name, call_id: id }: JsonObject): ModelError {
   const called = [asText(name), asText(id)].filter(Boolean).join(', ')
-  return new ModelError({
-    kind: 'fatal',
-    code: 'unsupported_output',
-    message:
-      `The model's ${asText(type)}${called && ` (${called})`} requires an output that only your program can provide. ` +
-      'Remove its tool from hostedTools.',
-  })
-}
-
-interface Reconciliation {
-  items: JsonObject[]
-  /** Incomplete calls that are missing from the final list. They are not executed. */
-  dropped: JsonObject[]
+  const message =
+    `The model's ${asText(type)}${called && ` (${called})`} requires an output that only your program can provide. ` +
+    'Remove its tool from hostedTools.'
+  return new ModelError({ kind: 'fatal', code: 'unsupported_output', message })
 }
 
 /**
  * The list takes precedence. Items missing from it are added if they ended, and messages always, because they
  * were visible and paid for. A call that did not end may be incomplete.
  */
-function reconcileItems(listed: readonly JsonObject[], streamed: readonly StreamedItem[]): Reconciliation {
+function reconcileItems(listed: readonly JsonObject[], streamed: readonly StreamedItem[]) {
   const known = pairItems(listed, streamed)
   const items = listed.map((item) => {
     const match = known.get(item)

@@ -131,7 +131,7 @@ function createResponsesBodyBuilder(options: ResponsesBodyOptions) {
 function toWireWithItems(message: Message, wire: WireMessage | null, from: string): WireMessage | null {
   if (message.role !== 'assistant') return wire
   const { content, refusal = '', media = [], provider_items: stored } = message
-  const sent = (wire?.['tool_calls'] ?? []) as readonly Pick<ToolCall, 'id' | 'function'>[]
+  const sent = (wire?.['tool_calls'] ?? []) as readonly WireCall[]
   const pending = listHostedCalls(message, from)
   // The provider has its own names for hosted calls.
   const calls = sent.map((call, i) => pending.find((one) => one === message.tool_calls?.[i]) ?? call)
@@ -200,7 +200,10 @@ const unsupportedKeys: readonly (keyof Sampling)[] = ['frequencyPenalty', 'prese
 
 function toWireSampling(sampling: Sampling, summary: string | undefined): Record<string, unknown> {
   const refused = unsupportedKeys.find((key) => sampling[key] !== undefined)
-  if (refused !== undefined) throw unsupportedParameterError(refused)
+  if (refused !== undefined) {
+    const message = `The Responses API has no sampling.${refused}. Remove it, or use extraBody for custom servers.`
+    throw new ModelError({ kind: 'fatal', code: 'unsupported_parameter', message })
+  }
   const { temperature, topP, maxTokens, reasoningEffort: effort } = sampling
   const reasoning = { ...(effort !== undefined && { effort }), ...(summary !== undefined && { summary }) }
   return {
@@ -211,20 +214,9 @@ function toWireSampling(sampling: Sampling, summary: string | undefined): Record
   }
 }
 
-function unsupportedParameterError(key: string): ModelError {
-  return new ModelError({
-    kind: 'fatal',
-    code: 'unsupported_parameter',
-    message: `The Responses API has no sampling.${key}. Remove it, or use extraBody for custom servers.`,
-  })
-}
-
 type InputItem = Readonly<Record<string, unknown>>
 
-interface WireCall {
-  id: string
-  function: { name: string; arguments: string }
-}
+type WireCall = Pick<ToolCall, 'id' | 'function'>
 
 /** Converts a chat message. `isStored` means that the provider stores responses and knows items by id. */
 function toInputItems(message: WireMessage, isStored: boolean): readonly InputItem[] {
@@ -232,12 +224,10 @@ function toInputItems(message: WireMessage, isStored: boolean): readonly InputIt
   if (Array.isArray(message['items'])) return keepSendable(message['items'] as InputItem[], isStored)
   if (role === 'tool')
     return [{ type: 'function_call_output', call_id: message['tool_call_id'], output: toInputParts(content) }]
-  const contents = content === null || content === undefined ? [] : [{ role, content: toInputParts(content) }]
+  const words = content == null ? [] : [{ role, content: toInputParts(content) }]
   const calls = (message['tool_calls'] ?? []) as readonly WireCall[]
-  return [
-    ...contents,
-    ...calls.map(({ id, function: called }) => ({ type: 'function_call', call_id: id, ...called })),
-  ]
+  const asking = calls.map(({ id, function: called }) => ({ type: 'function_call', call_id: id, ...called }))
+  return [...words, ...asking]
 }
 
 /**
@@ -247,7 +237,7 @@ function toInputItems(message: WireMessage, isStored: boolean): readonly InputIt
 function keepSendable(all: readonly InputItem[], isStored: boolean): readonly InputItem[] {
   const items = all.slice(0, all.findLastIndex((item) => !isReasoning(item)) + 1)
   const isLost = (item: InputItem) =>
-    isReasoning(item) && !item['encrypted_content'] && isEmpty(item['content'])
+    isReasoning(item) && !item['encrypted_content'] && asList(item['content']).length === 0
   if (isStored || !items.some(isLost)) return items
   return items.filter((item) => !isLost(item)).map(stripId)
 }
@@ -260,10 +250,6 @@ function stripId(item: InputItem): InputItem {
 
 function isReasoning({ type }: InputItem): boolean {
   return type === 'reasoning'
-}
-
-function isEmpty(value: unknown): boolean {
-  return !Array.isArray(value) || value.length === 0
 }
 
 function toInputParts(content: unknown): unknown {

@@ -61,12 +61,8 @@ export class SentSecrets {
   #add(value: unknown): void {
     if (typeof value !== 'string') return
     // The scheme and the names in `Bearer KEY` and `session=ID; theme=dark` are not secret.
-    for (const part of [
-      value.trim(),
-      ...value.split(/[\s;,]+/).map((one) => one.replace(/^[\w-]*=(?=.)/, '')),
-    ]) {
-      if (part.length >= minSecretLength) this.#values.add(part)
-    }
+    const parts = value.split(/[\s;,]+/).map((one) => one.replace(/^[\w-]*=(?=.)/, ''))
+    for (const part of [value.trim(), ...parts]) if (part.length >= minSecretLength) this.#values.add(part)
   }
 
   #addHeaders(headers: unknown): void {

@@ -1,5 +1,6 @@
 import { sha256 } from '../../../../guards/lib/sha256.js'
 import type { AssistantMessage, ContentPart, Message, ToolCall } from '../../../../machines/agent/messages.js'
+import { parseJsonOr } from '../../base/json.js'
 import { maxDepth, isNestedDeeper, isWellFormed, toWellFormed } from '../plain-json.js'
 import { readTextFile } from '../media.js'
 import { toEchoFields, type ReasoningEcho } from './openai-options.js'
@@ -106,12 +107,8 @@ export function toValidName(name: string): string {
 /** Many servers parse the arguments of past calls, and reject requests in which they are not an object. */
 export function toObjectText(text: string): string {
   if (text.trim() === '') return '{}'
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return JSON.stringify({ invalid_json: toWellFormed(text) })
-  }
+  const value = parseJsonOr(text, undefined)
+  if (value === undefined) return JSON.stringify({ invalid_json: toWellFormed(text) })
   if (value === null) return '{}'
   if (isNestedDeeper(value, maxDepth)) return JSON.stringify({ nested_too_deeply: toWellFormed(text) })
   if (typeof value !== 'object' || Array.isArray(value))
@@ -156,13 +153,9 @@ export function arrangeMessages(
     else turns.push(message)
     last = turns.at(-1)
   }
-  const [first] = system
-  if (first !== undefined) turns.unshift(system.length === 1 ? first : joinSystem(system))
-  return turns
-}
-
-function joinSystem(system: readonly WireMessage[]): WireMessage {
-  return { role: 'system', content: system.map((message) => message['content']).join('\n\n') }
+  const whole = system.map((message) => message['content']).join('\n\n')
+  if (system.length > 1) return [{ role: 'system', content: whole }, ...turns]
+  return [...system, ...turns]
 }
 
 export function toTextMessages(role: 'system' | 'user', words: string | null): WireMessage[] {
