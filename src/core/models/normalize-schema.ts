@@ -58,15 +58,13 @@ const readSchemas: Reader = (value, isOld) =>
   isFilled(value, isOld) && (value as Json[]).map((inner) => readSchema(inner, isOld) ?? {})
 
 /** Reads a map of schemas. Boolean schemas are expanded, because not every provider accepts them in a map. */
-const readMap: Reader = (value, isOld) =>
-  isObject(value)
-    ? mapObject(value, (inner) => {
-        const schema = readSchema(inner, isOld) ?? {}
-        return schema === true ? {} : schema === false ? { not: {} } : schema
-      })
-    : Array.isArray(value) && value.length === 0
-      ? {}
-      : undefined
+const readMap: Reader = (value, isOld) => {
+  if (!isObject(value)) return Array.isArray(value) && value.length === 0 ? {} : undefined
+  return mapObject(value, (inner) => {
+    const schema = readSchema(inner, isOld) ?? {}
+    return schema === true ? {} : schema === false ? { not: {} } : schema
+  })
+}
 
 const readNames: Reader = (value) =>
   Array.isArray(value) && value.every((name) => typeof name === 'string') ? [...new Set(value)] : undefined

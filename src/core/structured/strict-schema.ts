@@ -1,5 +1,5 @@
 import { isObject } from '../base/values.js'
-import { acceptsType } from '../models/normalize-schema.js'
+import { acceptsType, mapObject } from '../models/normalize-schema.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 
 const deepest = 10
@@ -27,69 +27,49 @@ function toWordSet(...lines: string[]): ReadonlySet<Json> {
  * https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
  */
 export function toStrictSchema(schema: JsonObject): JsonObject | null {
-  return 'anyOf' in schema || 'oneOf' in schema ? null : toStrict(schema, 0)
+  if ('anyOf' in schema || 'oneOf' in schema) return null
+  try {
+    return toStrict(schema, 0)
+  } catch (error) {
+    if (error instanceof NotStrictError) return null
+    throw error
+  }
 }
 
-function toStrict(schema: Json | undefined, depth: number): JsonObject | null {
-  if (!isObject(schema) || depth > deepest || !isTyped(schema)) return null
+class NotStrictError extends Error {}
+
+function refuse(): never {
+  throw new NotStrictError()
+}
+
+function toStrict(schema: Json | undefined, depth: number): JsonObject {
+  if (!isObject(schema) || depth > deepest || !isTyped(schema)) return refuse()
   if (typeof schema['$ref'] === 'string') return toStrictReference(schema, schema['$ref'])
-  if (acceptsType(schema, 'object') && !isClosable(schema)) return null
-  if (acceptsType(schema, 'array') && !('items' in schema)) return null
+  if (acceptsType(schema, 'object') && !isClosable(schema)) refuse()
+  if (acceptsType(schema, 'array') && !('items' in schema)) refuse()
   const result: JsonObject = {}
   const text: string[] = []
   for (const [keyword, value] of Object.entries(schema)) {
-    const inner = toStrictKeyword(keyword, value, depth)
-    if (inner === null) return null
-    if (inner !== undefined) Object.assign(result, inner)
+    if (keyword === 'properties' || keyword === '$defs')
+      result[keyword] = isObject(value) ? mapObject(value, (inner) => toStrict(inner, depth + 1)) : refuse()
+    else if (keyword === 'items') result[keyword] = toStrict(value, depth)
+    else if (keyword === 'anyOf' || keyword === 'oneOf')
+      result['anyOf'] = Array.isArray(value) ? value.map((inner) => toStrict(inner, depth)) : refuse()
     else if (isTaken(keyword, value)) result[keyword] = value
     else if (sayable.has(keyword)) text.push(`${keyword}: ${JSON.stringify(value)}`)
-    else return null
+    else if (keyword !== 'additionalProperties') refuse()
   }
   if (acceptsType(schema, 'object')) result['additionalProperties'] = false
   return text.length === 0 ? result : { ...result, description: appendToDescription(schema, text) }
 }
 
-/** Undefined for keywords without subschemas. Null if a subschema cannot be strict. */
-function toStrictKeyword(keyword: string, value: Json, depth: number): JsonObject | null | undefined {
-  switch (keyword) {
-    case 'properties':
-    case '$defs':
-      return wrapKeyword(keyword, isObject(value) ? toStrictMap(value, depth + 1) : null)
-    case 'items':
-      return wrapKeyword(keyword, toStrict(value, depth))
-    case 'anyOf':
-    case 'oneOf':
-      return wrapKeyword('anyOf', Array.isArray(value) ? toStrictList(value, depth) : null)
-    case 'additionalProperties':
-      return {}
-    default:
-      return undefined
-  }
-}
-
-function wrapKeyword(keyword: string, value: Json): JsonObject | null {
-  return value === null ? null : { [keyword]: value }
-}
-
-function toStrictMap(schemas: JsonObject, depth: number): JsonObject | null {
-  const entries = Object.entries(schemas).map(([name, schema]) => [name, toStrict(schema, depth)] as const)
-  return entries.every(([, schema]) => schema !== null) ? Object.fromEntries(entries) : null
-}
-
-function toStrictList(schemas: readonly Json[], depth: number): Json[] | null {
-  const list = schemas.map((schema) => toStrict(schema, depth))
-  return list.every((schema) => schema !== null) ? list : null
-}
-
-function toStrictReference(schema: JsonObject, to: string): JsonObject | null {
-  if (!to.startsWith('#')) return null
+function toStrictReference(schema: JsonObject, to: string): JsonObject {
   const { $ref: _ref, $defs, ...beside } = schema
-  if ($defs !== undefined) return null
+  if (!to.startsWith('#') || $defs !== undefined) refuse()
   if (Object.keys(beside).length === 0) return { $ref: to }
   const { description, ...others } = beside
-  return Object.keys(others).length === 0 && typeof description === 'string'
-    ? { description, anyOf: [{ $ref: to }] }
-    : null
+  if (Object.keys(others).length > 0 || typeof description !== 'string') return refuse()
+  return { description, anyOf: [{ $ref: to }] }
 }
 
 function isTyped(schema: JsonObject): boolean {

@@ -137,9 +137,9 @@ export class AnswerReader {
     this.#reasoning += reasoning
     if (calls === undefined && hosted === undefined && warnings === undefined) return
     this.#report()
-    if (calls !== undefined) for (const call of calls) onToolCall?.(call)
-    if (hosted !== undefined) for (const call of hosted) onHosted?.(call)
-    if (warnings !== undefined) for (const { code, message } of warnings) onWarning?.(code, message)
+    for (const call of calls ?? []) onToolCall?.(call)
+    for (const call of hosted ?? []) onHosted?.(call)
+    for (const { code, message } of warnings ?? []) onWarning?.(code, message)
   }
 
   #report(): void {

@@ -1,17 +1,7 @@
 import type { Delta } from './answer-reader.js'
 
 /** DeepSeek-R1 and Qwen3, Claude prompts, Gemini's compatible API, Reka, Magistral, Seed-OSS, Kimi-VL. */
-const closeTags: Readonly<Record<string, string>> = {
-  '<think>': '</think>',
-  '<thinking>': '</thinking>',
-  '<thought>': '</thought>',
-  '<reasoning>': '</reasoning>',
-  '[THINK]': '[/THINK]',
-  '<seed:think>': '</seed:think>',
-  '◁think▷': '◁/think▷',
-}
-
-const openTags = Object.keys(closeTags)
+const openTags = '<think> <thinking> <thought> <reasoning> [THINK] <seed:think> ◁think▷'.split(' ')
 
 /** A single expression, because searching for each tag would take quadratic time. */
 const openTag = new RegExp(openTags.map((tag) => tag.replaceAll(/[[\]]/g, String.raw`\$&`)).join('|'), 'g')
@@ -43,7 +33,7 @@ export class ThinkSplitter {
       if (at === -1) break
       this.#take(rest.slice(0, at), delta)
       rest = rest.slice(at + tag.length)
-      this.#closeTag = this.#closeTag === null ? (closeTags[tag] as string) : null
+      this.#closeTag = this.#closeTag === null ? `${tag.charAt(0)}/${tag.slice(1)}` : null
       this.#thought = true
       this.#lastChar = ''
     }
