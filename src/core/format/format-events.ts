@@ -28,19 +28,13 @@ import {
 
 /** Options for `createEventFormatter`. */
 export interface EventFormatterOptions {
-  /**
-   * Number of columns, at least 40. Defaults to 100. Longer lines are truncated, except for text written by people
-   * and models.
-   */
+  /** Columns, at least 40, by default 100. Longer lines are cut, except text of people and models. */
   width?: number
   /** Whether to use terminal escape sequences. Defaults to false. */
   color?: boolean
   /** For a terminal: whether to render Markdown from models and wrap text at `width`. Defaults to false. */
   markdown?: boolean
-  /**
-   * Whether to show the duration of inferences, shield calls and memory retrievals. Defaults to true. Tools always show
-   * it.
-   */
+  /** Whether inferences, shields and memory show their duration, like tools. Defaults to true. */
   timings?: boolean
 }
 

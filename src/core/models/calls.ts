@@ -5,10 +5,7 @@ export interface SentCall {
   arguments: string
 }
 
-/**
- * Drops repeated calls: a call without arguments that is followed by a call to the same tool with arguments, and a
- * call resent under the same id. Items for which `read` returns null are kept.
- */
+/** Drops calls resent under the same id, and blank calls before one to the same tool with arguments. */
 export function listDistinctCalls<Item>(
   items: readonly Item[],
   read: (item: Item) => SentCall | null,

@@ -2,10 +2,7 @@ import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import type { Annotation } from '../../../machines/agent/messages.js'
 import { asObject, asText } from '../base/values.js'
 
-/**
- * Reads citations and drops duplicates. Accepts the nested form of Chat Completions, the flat form of the Responses
- * API, `{ url, title }` search results, and plain URLs.
- */
+/** Drops duplicates. Accepts the forms of Chat Completions and Responses, search results, and plain URLs. */
 export function readCitations(input: readonly unknown[]): Annotation[] {
   const read = new Map<string, Annotation>()
   for (const value of input) {

@@ -245,10 +245,7 @@ function describeOddKeys(schema: JsonObject): JsonObject {
   )
 }
 
-/**
- * Widens a schema around changed subschemas. A wider subschema would make `not`, `if` and `oneOf` narrower, so `not`
- * and `if` are dropped and `oneOf` becomes `anyOf`.
- */
+/** A wider subschema would make `not`, `if` and `oneOf` narrower, so they are dropped or become `anyOf`. */
 function widen(schema: JsonObject, changed: ReadonlySet<string>): JsonObject {
   const dropped = ['not', 'if', 'oneOf'].filter((key) => changed.has(key))
   const rest = omitKeys(schema, dropped)

@@ -4,10 +4,7 @@ import type { MediaKind } from '../../../machines/agent/refusals.js'
 import { inputError } from '../base/errors.js'
 import { decodeBase64, decodePercent } from '../base/text.js'
 
-/**
- * An image, audio clip or document given as bytes, base64, or a `data:` or `http(s):` URL. The input is converted to a
- * Chat Completions message part.
- */
+/** Bytes, base64, or a `data:` or `http(s):` URL. Converted to a Chat Completions message part. */
 export type MediaInput =
   | { type: 'image'; image: MediaData; mediaType?: string | undefined }
   | { type: 'file'; data: MediaData; mediaType: string; filename?: string | undefined }

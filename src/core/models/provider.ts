@@ -131,10 +131,7 @@ export interface ModelRequestOptions {
    * for data without content (headers, comments, empty pieces). Never throws.
    */
   onActivity: (kind?: 'content' | 'keep_alive') => void
-  /**
-   * Emits a `warning` event, for example for a setting that the model ignores. Each message is reported once per
-   * run. Never throws.
-   */
+  /** Emits a `warning` event, once per run and message, such as for an ignored setting. Never throws. */
   onWarning?: (code: string, message: string) => void
   /** Call this when a hosted tool starts and when it ends. Never throws. */
   onHostedCall?: (call: HostedCall) => void
@@ -149,15 +146,9 @@ export interface ModelRequestOptions {
   ) => void | Promise<void>
   /** Id of the run, if known. */
   readonly runId?: string
-  /**
-   * Call this when the request starts to wait for its turn, and with null when it continues, so the wait does not count
-   * as idle time. Never throws.
-   */
+  /** Call this when the request starts to wait for its turn, which is not idle time. Null ends the wait. */
   onWaitForSlot?: (wait: SlotWait | null) => void
-  /**
-   * Call the model announced by `onFallback` inside this function, so that telemetry records the request. Returns the
-   * callback's result.
-   */
+  /** Call the model of `onFallback` in this function, for telemetry. Returns the callback's result. */
   around?: <T>(work: () => T) => T
 }
 
@@ -186,10 +177,7 @@ export interface ModelProvider {
   readonly model: string
   /** Other models that may answer. Their prices must be known too. */
   readonly fallbacks?: readonly Pick<ModelProvider, 'provider' | 'model'>[]
-  /**
-   * Whether `responseFormat` works together with tools, or only without them. If absent, the support is unknown and
-   * output schemas use a tool.
-   */
+  /** How `responseFormat` works with tools. If absent, it is unknown and output schemas use a tool. */
   readonly structuredOutput?: StructuredOutputSupport
   /**
    * Whether `toolChoice: 'none'` works in requests with tools. If so, a final request (`limits.onLimit: 'conclude'`)
@@ -204,16 +192,12 @@ export interface ModelProvider {
    */
   readonly media?: readonly MediaKind[]
   /**
-   * When to send reasoning back as text, which takes up space in the context window: always, or only with tool calls.
-   * If absent, reasoning is never sent back.
+   * When reasoning is sent back as text, which takes up context: always, only with calls, or never (absent).
    */
   readonly echoesReasoning?: 'always' | 'with_calls'
   /** The server for telemetry, as a host name or address without path or key. */
   readonly endpoint?: { readonly host: string; readonly port: number }
-  /**
-   * Called when a run starts, before anything is sent or stored. Throws a ConfigError if requests cannot succeed, for
-   * example because the key is missing.
-   */
+  /** Called when a run starts. Throws a ConfigError if requests cannot succeed, such as without a key. */
   check?(): void
   /** Makes one attempt. */
   request(request: ModelRequest, options: ModelRequestOptions): Promise<ModelResponse>

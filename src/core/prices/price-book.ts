@@ -7,10 +7,7 @@ import { loadOnce } from '../base/platform.js'
 import { stripReleaseDate } from './estimate-tokens.js'
 import type * as Catalog from './genai-catalog.js'
 
-/**
- * Returns the cost of a response in USD. Null means unknown, and undefined falls back to the built-in catalog. Invalid
- * values and exceptions count as unknown.
- */
+/** The cost in US dollars. Null, invalid values and exceptions: unknown. Undefined: see the catalog. */
 export type PriceFunction = (provider: string, model: string, usage: TokenUsage) => number | null | undefined
 
 /** Custom prices, as a table or a function. They take precedence over the catalog. */

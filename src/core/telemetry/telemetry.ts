@@ -52,10 +52,7 @@ export interface TelemetryParent {
   readonly run: RunTelemetry
   readonly callId: string
   readonly name: string
-  /**
-   * Whether shields of a parent run screen the sub-agent's results. If so, the sub-agent's content is pending review
-   * and must not be recorded.
-   */
+  /** Whether shields of a parent run still check the content, which must then not be recorded. */
   readonly isUncleared: boolean
 }
 
@@ -68,10 +65,7 @@ export interface RunTelemetry {
    * first record of this work and passed to other processes as `TelemetryRunInfo.link`.
    */
   link(): string | null
-  /**
-   * Wraps a model request, a tool's `execute`, a shield call or a memory search. Must call `work` exactly once and
-   * return its result.
-   */
+  /** Wraps requests, tools, shields and searches. Must call `work` exactly once and return its result. */
   around<T>(step: TelemetryStepInfo, work: () => T): T
   /** Receives every event of the run, whether or not there are subscribers. */
   event(announcement: EmittedEvent): void
@@ -86,10 +80,7 @@ export type TelemetryStepInfo =
   | { readonly type: 'shield_call'; readonly point: ShieldPoint; readonly callId?: string | undefined }
   | { readonly type: 'memory_retrieval' }
 
-/**
- * One request to one model. (`withFallbacks` makes one per model.) Unknown fields are filled in as the request
- * proceeds.
- */
+/** One request to one model, also of `withFallbacks`. Unknown fields are filled in as it proceeds. */
 export interface TelemetryRequestInfo {
   readonly type: 'inference'
   /** The purpose of the request: an answer, the final answer at a limit, or a summary for compaction. */

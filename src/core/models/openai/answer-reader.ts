@@ -17,10 +17,7 @@ export interface ReadAnswerOptions {
   onWarning?: ((code: string, message: string) => void) | undefined
 }
 
-/**
- * Reads a response body, streamed or not. The form is detected from the body, because some servers answer in either
- * form regardless of the content type. `url` is used in errors.
- */
+/** Detects the form of the body, because some servers ignore the wanted form and the content type. */
 export class AnswerReader {
   readonly #url: string
   readonly #options: ReadAnswerOptions

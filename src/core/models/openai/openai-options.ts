@@ -33,18 +33,14 @@ export interface OpenAIOptions {
   /** Base URL of the API, including `/v1`. Defaults to OPENAI_BASE_URL or `https://api.openai.com/v1`. */
   baseURL?: string | undefined
   /**
-   * The API key, or a function that returns a fresh key for each request. Defaults to OPENAI_API_KEY. Custom servers
-   * (`baseURL`) may not need one.
+   * The key, or a function that returns one per request. Defaults to OPENAI_API_KEY. Optional with `baseURL`.
    */
   apiKey?: string | (() => Promise<string>) | undefined
   /** A custom client, including `AzureOpenAI`. The client uses its own URL, key and headers. */
   client?: OpenAIClient | undefined
   /** The provider name for display and prices. Defaults to a name derived from the base URL. */
   provider?: string | undefined
-  /**
-   * Media that the model accepts. Messages with other media are rejected before they are sent. `[]` means text only.
-   * By default, the media are unknown and the provider decides.
-   */
+  /** Accepted media. Others are rejected before they are sent; `[]` means text only. Default: unknown. */
   media?: readonly MediaKind[] | undefined
   /** OpenAI organization for billing. Defaults to OPENAI_ORG_ID. */
   organization?: string | undefined
@@ -72,10 +68,7 @@ export interface OpenAIOptions {
   dispatcher?: RequestDispatcher | undefined
   /** Limits the request rate. Create it with `createLimiter` from `statewright/fleet`. No limit by default. */
   limiter?: RequestLimiter | undefined
-  /**
-   * Allows a key in a browser, where anyone who opens the page can read it. Not needed for a page without a key. Such
-   * a page sets `baseURL` to your own server instead.
-   */
+  /** Allows a key in a browser, where anyone can read it. Not needed for a page without a key. */
   dangerouslyAllowBrowser?: boolean | undefined
 }
 
@@ -85,10 +78,7 @@ export interface OpenAIOptions {
  * @example openaiChat({ model: 'llama3.3', baseURL: 'http://localhost:11434/v1', apiKey: 'none' })
  */
 export interface OpenAIChatOptions extends OpenAIOptions {
-  /**
-   * The field for `sampling.maxTokens`. Defaults to `max_completion_tokens` with OpenAI and Azure, otherwise
-   * `max_tokens`.
-   */
+  /** Default: `max_completion_tokens` with OpenAI and Azure, otherwise `max_tokens`. */
   maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
   /**
    * Whether assistant messages are sent back with their reasoning, and in which form: the field `reasoning_content` or
