@@ -31,10 +31,7 @@ const filterReasons = new Set([
   'sensitive',
 ])
 
-/**
- * Classifies by calls, because providers use `stop` and `tool_calls` inconsistently. Only filter and truncation reasons
- * are trusted, because such calls must not run.
- */
+/** Finish reasons are inconsistent, so only filter and truncation reasons, whose calls must not run, are trusted. */
 export function classifyAnswer({ text, refusal, calls, finishReason }: ResponseFacts): ResponseKind {
   // Gemini sends reasons in upper case.
   const reason = finishReason?.toLowerCase() ?? ''

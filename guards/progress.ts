@@ -30,10 +30,7 @@ export interface ProgressState extends Staleness, Streaks {
   due: ProgressDue | null
 }
 
-/**
- * Detects batches without news. News is a call that is new in this turn, or a new result of a call, ignoring volatile
- * parts. See `ProgressConfig` for the rules.
- */
+/** News is a call that is new in this turn, or a new result of a call, ignoring volatile parts. */
 export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'policy_denied'> = {
   reasons: ['no_progress', 'policy_denied'],
   settings: progressSettings,

@@ -37,10 +37,7 @@ export function canRetry(failed: FailedAttempt, config: RetryConfig): boolean {
   }
 }
 
-/**
- * The delay before the next attempt in milliseconds. Uses exponential back-off unless the provider requested a wait.
- * @param jitter from `toJitter`, because guards have no randomness
- */
+/** In milliseconds. `jitter` comes from `toJitter`, because guards have no randomness. */
 export function getRetryDelayMs(failed: FailedAttempt, config: RetryConfig, jitter: number): number {
   const backOff = Math.min(
     config.maxDelayMs,

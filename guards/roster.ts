@@ -4,10 +4,7 @@ import { progress } from './progress.js'
 import { terminalDelegation } from './terminal-delegation.js'
 import type { Fact, Guard, Rule } from './types.js'
 
-/**
- * The guards of calls and results, by configuration key. Guards that detect a more specific cause come first. State,
- * configuration and reasons are derived from this table, so a new guard needs only a file, a line here, and tests.
- */
+/** Specific causes come first. State, configuration and reasons are derived from this table. */
 export const roster = {
   /** Detects sub-agents that failed permanently. */
   terminalDelegation,

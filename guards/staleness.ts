@@ -137,10 +137,7 @@ function findPairOfCall(pairs: readonly Pair[], { key }: CallFact): Pair {
   return pairs.findLast(([pair]) => pair.startsWith(key)) ?? [`${key}!`, 0, 0]
 }
 
-/**
- * Groups the results of a batch by pair. Identical calls with the same result count once. Calls refused as duplicates
- * are omitted. `copies` is the number of identical calls that ran.
- */
+/** Identical calls with one result count once. `copies` is how many identical calls ran, without refused ones. */
 function groupIdentical(
   results: readonly ResultFact[],
 ): [results: ReadonlyMap<string, ResultFact>, copies: number] {

@@ -15,10 +15,7 @@ import { restoreUserStates, type UserStates } from './user-state.js'
 
 const version = 1
 
-/**
- * State of all guards, stored with the session. It is plain JSON of limited size: under 8 KB for built-in guards, and
- * at most `mostUserState` per user guard.
- */
+/** Plain JSON under 8 KB for built-in guards, and at most `mostUserState` per user guard. */
 export interface GuardrailsState extends GuardStates {
   version: typeof version
   user: UserStates
@@ -91,10 +88,7 @@ export function startTurn(_state: GuardrailsState): GuardrailsState {
 /** `note` describes unusable state that had to be reset. */
 export type RestoredGuardrails = { state: GuardrailsState; note?: string } | { error: string }
 
-/**
- * Restores stored state. Missing or damaged state is reset. Damaged state also produces a note. State from a newer
- * version is rejected, because ignoring it would silently disable guards.
- */
+/** Resets damaged state with a note. Rejects a newer version, because ignoring it would silently disable guards. */
 export function restoreGuardrails(stored: unknown): RestoredGuardrails {
   if (stored === undefined || stored === null) return { state: getInitialGuardrails() }
   if (!isRecord(stored)) return { state: getInitialGuardrails(), note: formatDamaged(['all of it']) }

@@ -1,10 +1,7 @@
 import type { ProgressConfig, Steps } from './progress-config.js'
 import type { ResultFact } from './types.js'
 
-/**
- * The keys of `guardrails.progress`, and `recurring`, which counts toward the nudge of `stale`. The first matching
- * rule applies, because it describes the cause most specifically.
- */
+/** `recurring` counts toward the nudge of `stale`. The first matching rule is the most specific. */
 export const progressRules = [
   'policyDenied',
   'unknownTools',
@@ -56,10 +53,7 @@ export function weighResult(result: ResultFact, { waiting }: ProgressConfig): nu
   return durationMs >= waiting.ms ? waiting.weight : 1
 }
 
-/**
- * The weight of a failure. A name that does not exist is an answer, not a fault of the tool. An error that quotes an
- * argument may be specific to that argument, unless the same error repeats.
- */
+/** A missing name is an answer, not a fault. A quoted argument may be at fault, unless the same error repeats. */
 export function weighFailure({ says }: ResultFact, isSameError: boolean): number {
   if (says === 'absent') return 1 / 16
   return says === 'absent_named' && !isSameError ? 1 / 3 : 1

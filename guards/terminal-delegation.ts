@@ -24,10 +24,7 @@ const whatToDo = {
 
 type TerminalCode = keyof typeof whatToDo
 
-/**
- * Detects a sub-agent that failed permanently, according to its structured result: its account is exhausted, or its
- * configuration is wrong. A sub-agent that reached one of its limits is unfinished, not terminal.
- */
+/** An exhausted account or wrong configuration is terminal. A sub-agent at one of its limits is unfinished. */
 export const terminalDelegation: Guard<
   TerminalDelegationState,
   TerminalDelegationConfig,

@@ -80,10 +80,7 @@ export type Finding<Reason extends string = string> = {
 
 export type Verdict<Reason extends string = string> = { action: 'ok' } | Finding<Reason>
 
-/**
- * Detects one pattern. A rule is pure, and its state is plain JSON of limited size. `observe` is called with each fact
- * in order, then `verdict`. Neither may throw.
- */
+/** Pure, with state of limited size. `observe` is called with each fact in order, then `verdict`. Neither throws. */
 export interface Rule<State, Told, Reason extends string = string> {
   /** The possible `reason`s for a halt. A guard with several reasons is reset after any of them. */
   reasons: readonly Reason[]

@@ -7,10 +7,7 @@ export const mostUserState = 2048
 
 export type UserStates = Record<string, Json>
 
-/**
- * Copies a value to be stored as guard state, or returns a problem. Undefined properties are omitted, as in JSON. Other
- * values that JSON would change are rejected. Never throws.
- */
+/** Omits undefined properties, as JSON does. Reports other values that JSON would change. Never throws. */
 export function toUserState(value: unknown): { state: Json } | { problem: string } {
   try {
     const text = JSON.stringify(value)

@@ -77,10 +77,7 @@ const transientText = [
 
 export const transientWords = new RegExp(String.raw`${transientText}|(?<![\w.,$-])50[234](?!\w|[.,]\d)`, 'i')
 
-/**
- * A result reports a failure if it starts with words of a failure or with the status. Other results may only quote such
- * words.
- */
+/** Only at the start, because other results may merely quote such words. */
 const reportsTransient = new RegExp(
   String.raw`^(?:\W{0,8}(?:errors?|failed|failure|request|with|https?|status(?:[ _]?code)?|code|type|message|detail|reason)\b){0,6}` +
     String.raw`\W{0,8}(?:${transientText}|(?:408|425|429|50[234])(?=\W*$|["':,.]|[ -]{1,3}(?:too|request|bad|service|gateway|slow|rate)))`,

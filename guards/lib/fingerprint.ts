@@ -5,10 +5,7 @@ import { isRecord } from './stored.js'
 
 export { sha256 as digest } from './sha256.js'
 
-/**
- * Equal if and only if tool and arguments are equal, regardless of key order and whitespace. Arguments that are not
- * JSON never equal the JSON string of the same characters.
- */
+/** Key order and whitespace do not matter. Text that is not JSON never equals the JSON string of its characters. */
 export function fingerprintCall(name: string, argumentsText: string): string {
   return identifyCall(name, argumentsText).fingerprint
 }

@@ -1,9 +1,6 @@
 type Hash = (algorithm: 'sha256', text: string, encoding: 'hex') => string
 
-/**
- * Node's hash if available, which is eight times faster. Node's hash is read from the running process so that browser
- * bundles import nothing from Node.
- */
+/** Eight times faster, if available. Read from the process, so that browser bundles import nothing from Node. */
 const native: Hash | undefined = (
   globalThis as { process?: { getBuiltinModule?: (name: string) => { hash?: Hash } | undefined } }
 ).process?.getBuiltinModule?.('node:crypto')?.hash

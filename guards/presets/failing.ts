@@ -54,10 +54,7 @@ interface Failure {
   count: number
 }
 
-/**
- * Failures since the last success. They are counted once per batch because the model reads the results of a batch
- * together.
- */
+/** Since the last success. Counted once per batch, because the model reads its results together. */
 interface Failures {
   identical: Failure[]
   any: number
@@ -74,10 +71,7 @@ interface FailureTally {
 
 const mostFailures = 12
 
-/**
- * Counts the results of a batch. A success ends every streak, except those of calls that failed in the same batch.
- * Transient failures of a polling batch do not count.
- */
+/** A success ends every streak except those of calls that failed in the same batch. Failed polls do not count. */
 function countFailures(before: Failures, results: readonly ResultFact[]): [Failures, FailureTally[]] {
   if (results.every((result) => result.ok)) return [noFailures, []]
   const success = results.some((result) => result.ok)

@@ -1,9 +1,6 @@
 import type { CallFact } from '../types.js'
 
-/**
- * Calls that a guard has refused in this run, as fingerprint prefixes, latest last. The second refusal of the same
- * call halts the run, so refusals must outlive the streak that caused the first one.
- */
+/** Fingerprint prefixes, latest last. The second refusal halts the run, so they outlive the streak. */
 type Refusals = readonly string[]
 
 export const mostRefusals = 12
@@ -23,10 +20,7 @@ export function wasRefused(refusals: Refusals, fingerprint: string): boolean {
   return refusals.some((one) => fingerprint.startsWith(shortenFingerprint(one)))
 }
 
-/**
- * Whether a batch only polls. Such a batch is exempt from the repetition guards and from the counts of transient
- * failures. It ends all streaks of these guards, because time has passed and later calls may be repeated.
- */
+/** A batch of polls is exempt, and ends all streaks, because time has passed and calls may be repeated. */
 export function isPolling(calls: readonly CallFact[]): boolean {
   return calls.length > 0 && calls.every((call) => call.polling)
 }

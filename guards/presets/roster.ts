@@ -3,10 +3,7 @@ import { failing } from './failing.js'
 import { type RepeatedCallConfig, repeatedCall } from './repeated-call.js'
 import { repeatedOutput } from './repeated-output.js'
 
-/**
- * The guards of `presets`. Each is off by default and replaces rules of `progress`, so that a preset has the same
- * thresholds as the original loop.
- */
+/** Each is off by default and replaces rules of `progress`, so that a preset has its loop's thresholds. */
 export const presetGuards = {
   /** Replaces all rules of `progress` about failures and refusals. */
   failing,

@@ -3,10 +3,7 @@ import type { Emit, EmittedEvent } from './announcements.js'
 import { type AgentContext, patchContext } from './context.js'
 import type { AgentMachineEvent } from './machine-events.js'
 
-/**
- * Computes a context patch from context and event. `emit` sends events to subscribers. Updates are pure and total.
- * They use no clock or randomness and never throw.
- */
+/** Returns a context patch. Pure and total: updates use no clock or randomness and never throw. */
 export type Update<Params = undefined> = (
   context: AgentContext,
   event: AgentMachineEvent,
@@ -63,10 +60,7 @@ export function findContextStep(action: unknown): ContextStep | undefined {
   return typeof action === 'function' && 'step' in action ? (action.step as ContextStep) : undefined
 }
 
-/**
- * XState's signature of a built-in action that changes a snapshot. Multi-step actions use the other members of the
- * tuple.
- */
+/** As XState's built-in actions. Multi-step actions use the other members of the tuple. */
 type ResolveAction<Params> = (
   scope: ExecutionScope,
   snapshot: AnyMachineSnapshot,

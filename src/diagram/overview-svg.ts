@@ -79,10 +79,7 @@ const margin = 20
 const stateGap = 34
 const endGap = 20
 
-/**
- * Draws a small machine as a flow. Otherwise the left column shows the states, the right column shows final
- * states, and lanes connect them. For a compound state the right column shows the targets outside it.
- */
+/** A flow, or states on the left, and final states or outside targets on the right, connected by lanes. */
 export function drawOverview(chart: Chart, look: Look = agentLook, of?: string): string {
   if (of === undefined && isFlow(chart)) return drawFlowSvg(chart, look)
   const { shown, states, ends, anywhere } = createContents(chart, look, of)

@@ -36,10 +36,7 @@ type Kind = 'text' | 'reasoning'
 type Chunk = Extract<AgentEvent, { type: 'stream_chunk' }>
 type CallDelta = Extract<AgentEvent, { type: 'tool_call_delta' }>
 
-/**
- * Writes the text and the calls of one step while they stream, and corrects them when the final message arrives. `ai` 6 cannot
- * reset a step, so it only receives the final text and complete calls.
- */
+/** Corrects streamed content when the final message arrives. `ai` 6 cannot reset a step, so it gets only final text. */
 class TextFold {
   readonly #isBuffered: boolean
   readonly #write: (chunk: UIMessageChunk) => void
@@ -135,10 +132,7 @@ interface ChildState {
   calls: { callId: string; name: string; status: string }[]
 }
 
-/**
- * Writes the activity of sub-agents as one `data-child` per call, which is sent again on each change. The streamed text
- * of sub-agents is sent as transient chunks. Their calls that need approval are sent as calls of the message.
- */
+/** Sends one `data-child` per call again on each change. Calls that need approval become calls of the message. */
 class ChildFold {
   readonly #write: (chunk: UIMessageChunk) => void
   readonly #children = new Map<string, ChildState>()

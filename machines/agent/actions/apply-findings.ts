@@ -63,10 +63,7 @@ export const announceHalt = toAction((context, event, emit) => {
   }
 })
 
-/**
- * Resumes after a halt by resetting only the guard that caused it. Some providers reject a request that ends with an
- * assistant message, so an internal message asks the model to continue.
- */
+/** Some providers reject a request that ends with an assistant message, so an internal message follows it. */
 export const forgetHalt = toAction((context, event) => {
   const { verdict } = context
   if (verdict === null) return { error: null, pausing: false }

@@ -129,10 +129,7 @@ export const closeStartedCalls = toAction((context, event, emit) => {
   return { calls: closeOpenCalls(context.calls, '', getEventTime(event), emit, isUnderWay) }
 })
 
-/**
- * Gives each call of the last batch exactly one result, in call order. Calls that a waiting state exposes stay open, as
- * do calls of sub-agents that pause with the run.
- */
+/** Gives each call one result, in call order. Calls of a waiting state or of a paused sub-agent stay open. */
 export const settleBatch = toAction((context, event, emit) => {
   if (context.calls.length === 0) return undefined
   const isPause =

@@ -33,10 +33,7 @@ export const queueSteering = toAction((context, event) =>
     : undefined,
 )
 
-/**
- * Delivers steering as a user message without resetting counters. At the step cap only one last request follows,
- * without another screening, so unscreened steering is not delivered.
- */
+/** Resets no counters. At the step cap no screening follows, so unscreened steering is not delivered. */
 export const deliverSteering = toAction((context, event, emit) => {
   const { steering, steps, config, features } = context
   if (steering.length === 0 || (features.inputShields && isAtStepCap(steps, config.limits.maxSteps)))

@@ -359,8 +359,8 @@ async function readInTime(
 type InputChunk = Extract<UIMessageChunk, { type: 'tool-input-available' }>
 
 /**
- * `useChat` calls `onToolCall` unless `providerExecuted` is set. It is cleared only for calls without a result when the
- * answer rests, because others would run twice. `requested` has the calls that this page was already asked to execute.
+ * `useChat` runs `onToolCall` unless `providerExecuted` is set, which is cleared only for calls that still wait when
+ * the answer rests. `requested` contains the calls that this page was already asked to execute.
  */
 async function* replayCalls(
   chunks: AsyncIterable<UIMessageChunk> | Iterable<UIMessageChunk>,
