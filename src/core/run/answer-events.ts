@@ -8,7 +8,7 @@ import {
   findOwnApproval,
   isAnsweredBy,
 } from '../../../machines/agent/questions.js'
-import { UsageError } from '../base/errors.js'
+import { inputError, UsageError } from '../base/errors.js'
 import { expectArgument, optionsRule } from '../base/values.js'
 import type { SnapshotFrom } from 'xstate'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
@@ -59,22 +59,20 @@ export function parseAnswerTarget(
   expectArgument('Answer options', options, optionsRule)
   const { fingerprint, messageId, why } = options
   if (why !== undefined && typeof why !== 'string')
-    throw new UsageError('invalid_input', "'why' in answer options must be a string.", 'why')
+    throw inputError("'why' in answer options must be a string.", 'why')
   const sent = readSender(options, 'Answer options')
   if (typeof call === 'string') return { callId: call, fingerprint, messageId, ...sent }
-  const named = (call ?? {}) as AnswerOptions & { callId?: unknown }
-  if (typeof named.callId === 'string')
-    return {
-      callId: named.callId,
-      fingerprint: fingerprint ?? named.fingerprint,
-      messageId: messageId ?? named.messageId,
-      ...sent,
-    }
-  throw new UsageError(
-    'invalid_input',
-    "An answer names its call: pass its callId, or the call itself from result.pending or from the event 'approval_requested'.",
-    'callId',
-  )
+  if (typeof call?.callId !== 'string')
+    throw inputError(
+      "An answer names its call: pass its callId, or the call itself from result.pending or from the event 'approval_requested'.",
+      'callId',
+    )
+  return {
+    callId: call.callId,
+    fingerprint: fingerprint ?? call.fingerprint,
+    messageId: messageId ?? call.messageId,
+    ...sent,
+  }
 }
 
 /**
@@ -90,21 +88,15 @@ export function getAwaitedCall(
 ): PendingCall {
   const call = context && findAnswerableCall(context, callId, needs)
   if (call === undefined) throw notAwaitedError(context, callId, needs)
-  if (fingerprint !== undefined && fingerprint !== call.fingerprint) {
-    throw new UsageError(
-      'stale_answer',
-      `The answer to call '${callId}' is for outdated arguments. The call is now ${call.name}(${call.arguments}). Ask again.`,
-      callId,
+  const stale = (text: string): UsageError => new UsageError('stale_answer', `${text} Ask again.`, callId)
+  if (fingerprint !== undefined && fingerprint !== call.fingerprint)
+    throw stale(
+      `The answer to call '${callId}' is for outdated arguments. The call is now ${call.name}(${call.arguments}).`,
     )
-  }
-  if (messageId !== undefined && messageId !== call.messageId) {
-    throw new UsageError(
-      'stale_answer',
-      `The answer is for call '${callId}' of message ${messageId}. The model has since made the same call again, in ` +
-        `message ${call.messageId}. Ask again.`,
-      callId,
+  if (messageId !== undefined && messageId !== call.messageId)
+    throw stale(
+      `The answer is for call '${callId}' of message ${messageId}. The model has since made the same call again, in message ${call.messageId}.`,
     )
-  }
   return call
 }
 
@@ -113,12 +105,11 @@ function notAwaitedError(
   callId: string,
   needs: PendingCall['needs'],
 ): UsageError {
-  const waiting = (context ? listAnswerableCalls(context) : []).filter((call) =>
-    isAnsweredBy(call.needs, needs),
-  )
+  const calls = context ? listAnswerableCalls(context) : []
+  const waiting = calls.filter((call) => isAnsweredBy(call.needs, needs)).map((call) => call.callId)
   const others =
     waiting.length > 0
-      ? `Waiting: ${waiting.map((call) => call.callId).join(', ')}.`
+      ? `Waiting: ${waiting.join(', ')}.`
       : `The run is ${context?.state ?? 'RUNNING'} and no call is waiting for this kind of answer.`
   return context && wasAnswered(context, callId)
     ? new UsageError('already_answered', `Call '${callId}' was already answered. ${others}`, callId)
@@ -150,10 +141,17 @@ export function checkMessageFits(
   sessionId: string,
   now: number,
 ): void {
-  if (event.type === 'REVOKE' && 'grant' in event) checkGrantKnown(run.context, event.grant)
+  if (event.type === 'REVOKE' && 'grant' in event) {
+    const { grants = [], sessionId: of } = run.context
+    const text = `Session '${of}' has no grant '${event.grant}'. List its grants with agent.replay('${of}').`
+    if (!grants.some(({ id }) => id === event.grant)) throw new UsageError('unknown_grant', text, event.grant)
+  }
   if (outlivesRun(event)) return
   checkNotEnded(run, sessionId)
-  if (event.type === 'REVOKE' && 'callId' in event) checkRevocable(run.context, event)
+  if (event.type === 'REVOKE' && 'callId' in event && findOwnApproval(run.context, event) === undefined) {
+    const text = `This sender has no revocable approval for call '${event.callId}'. A call that has started cannot be stopped this way.`
+    throw new UsageError('unknown_call', text, event.callId)
+  }
   const state = run.context.state ?? 'RUNNING'
   if (event.type === 'RESUME' && !canResume(run))
     throw notWaitingError(sessionId, `is ${state}, and no pause was requested`)
@@ -176,26 +174,6 @@ export function checkAnswerFits(
   if (event.type === 'APPROVE' && event.grant) checkApprovalGrants(context, event)
 }
 
-/** @throws {UsageError} `unknown_grant` */
-function checkGrantKnown({ grants = [], sessionId }: AgentContext, id: string): void {
-  if (grants.some((grant) => grant.id === id)) return
-  throw new UsageError(
-    'unknown_grant',
-    `Session '${sessionId}' has no grant '${id}'. List its grants with agent.replay('${sessionId}').`,
-    id,
-  )
-}
-
-/** @throws {UsageError} `unknown_call` */
-function checkRevocable(context: AgentContext, event: ControlEvent & { callId: string }): void {
-  if (findOwnApproval(context, event) !== undefined) return
-  throw new UsageError(
-    'unknown_call',
-    `This sender has no revocable approval for call '${event.callId}'. A call that has started cannot be stopped this way.`,
-    event.callId,
-  )
-}
-
 /**
  * Checks whether the sender may decide on the call. `now` is the time of the run.
  * @throws {UsageError} `not_an_approver`, `already_answered` for a second approval by the same person,
@@ -210,25 +188,14 @@ export function checkVote(
   const fault = findAnswerFault(call, vote, context?.requesters, now)
   if (fault === null) return
   const { callId, approvers, expiresAt = 0 } = call
-  if (fault === 'approval_expired')
-    throw new UsageError(
-      fault,
-      `The question about call '${callId}' expired at ${formatWakeTime(expiresAt)}, and the call does not run.`,
-      callId,
-    )
-  const { by } = vote
-  const who = by === undefined ? 'A sender without by' : `'${by.id}'`
-  if (fault === 'already_answered')
-    throw new UsageError(
-      fault,
-      `${who} has already approved call '${callId}'. Other people must approve it too.`,
-      callId,
-    )
-  const why =
-    fault === 'needs_others'
-      ? `${who} may not edit the arguments of call '${callId}', because several people must approve it. Reject it with a reason instead.`
-      : `${who} may not approve or reject call '${callId}'. Its approvers are ${JSON.stringify(approvers)}.`
-  throw new UsageError('not_an_approver', why, callId)
+  const who = vote.by === undefined ? 'A sender without by' : `'${vote.by.id}'`
+  const why: Record<typeof fault, string> = {
+    approval_expired: `The question about call '${callId}' expired at ${formatWakeTime(expiresAt)}, and the call does not run.`,
+    already_answered: `${who} has already approved call '${callId}'. Other people must approve it too.`,
+    needs_others: `${who} may not edit the arguments of call '${callId}', because several people must approve it. Reject it with a reason instead.`,
+    not_an_approver: `${who} may not approve or reject call '${callId}'. Its approvers are ${JSON.stringify(approvers)}.`,
+  }
+  throw new UsageError(fault === 'needs_others' ? 'not_an_approver' : fault, why[fault], callId)
 }
 
 /** Whether the run is paused, or has a pending pause that can be withdrawn. */
@@ -239,36 +206,26 @@ export function canResume({ status, context }: Pick<ReceivingRun, 'status' | 'co
 /** @throws {UsageError} `run_ended` */
 export function checkNotEnded({ status, context }: ReceivingRun, sessionId: string): void {
   if (status === 'active') return
-  throw new UsageError(
-    'run_ended',
+  const text =
     `The run of session '${sessionId}' is ${context.state ?? 'RUNNING'} and accepts no more messages. Send a new one with ` +
-      `agent.run(input, { session: '${sessionId}' }).`,
-    sessionId,
-  )
+    `agent.run(input, { session: '${sessionId}' }).`
+  throw new UsageError('run_ended', text, sessionId)
 }
 
 /** The error if no process holds the session and the session does not wait for this message. */
 export function notWaitingError(sessionId: string, why: string): UsageError {
-  return new UsageError(
-    'not_waiting',
+  const text =
     `Session '${sessionId}' ${why}. Read its state with agent.replay('${sessionId}'), and resume an interrupted run with ` +
-      `agent.resume('${sessionId}').`,
-    sessionId,
-  )
-}
-
-/** Arguments from a person that replace the model's arguments, as JSON text. */
-export interface EditedArguments {
-  text: string
-  /** The validation problem or null, for tools with an asynchronous schema. */
-  problem?: Promise<UsageError | null>
+    `agent.resume('${sessionId}').`
+  return new UsageError('not_waiting', text, sessionId)
 }
 
 type EditedCall = Pick<PendingCall, 'callId' | 'name' | 'path' | 'hosted'>
 
 /**
- * Validates arguments edited by a person. Errors are reported to the person, because the model did not write the
- * arguments and could not correct them.
+ * Validates arguments edited by a person and returns them as JSON text. Errors are reported to the person, because the
+ * model did not write the arguments and could not correct them. With an asynchronous schema, `problem` resolves with
+ * the error or null.
  * @throws {UsageError} `invalid_input` for a value that is not JSON, or does not match the tool's schema
  */
 export function parseEditedArguments(
@@ -276,7 +233,7 @@ export function parseEditedArguments(
   call: EditedCall,
   tools: ToolSet,
   refused: (call: EditedCall, problem: string) => UsageError = refusedApprovalError,
-): EditedArguments {
+): { text: string; problem?: Promise<UsageError | null> } {
   if (call.hosted) throw refused(call, hostedEditProblem)
   const text = toJsonText(value)
   if (text === undefined)
@@ -285,9 +242,8 @@ export function parseEditedArguments(
   // For an unknown tool, the run reports the error to the model.
   if (tool === undefined) return { text }
   const parsed = fitArguments(tool, readJson(text))
-  if (parsed instanceof Promise) {
+  if (parsed instanceof Promise)
     return { text, problem: parsed.then((late) => (late.ok ? null : refused(call, late.message))) }
-  }
   if (!parsed.ok) throw refused(call, parsed.message)
   return { text }
 }
@@ -296,10 +252,10 @@ const hostedEditProblem =
   'The provider executes this call, so its arguments cannot be edited. Approve it unchanged, or reject it with a reason.'
 
 function refusedApprovalError(call: EditedCall, problem: string): UsageError {
-  return new UsageError(
-    'invalid_input',
-    `approve('${call.callId}'): the edited input was refused, and the call is still waiting. ${problem}`,
-    call.callId,
+  const { callId } = call
+  return inputError(
+    `approve('${callId}'): the edited input was refused, and the call is still waiting. ${problem}`,
+    callId,
   )
 }
 
@@ -359,16 +315,11 @@ export interface ResumeTime extends SentBy {
  */
 export function toResumeEvent(options: ResumeTime): Extract<ControlEvent, { type: 'RESUME' }> {
   if (typeof options !== 'object' || options === null)
-    throw new UsageError(
-      'invalid_input',
-      'resume(options): pass { at } with a date, { by }, or nothing.',
-      'options',
-    )
+    throw inputError('resume(options): pass { at } with a date, { by }, or nothing.', 'options')
   const { at } = options
   const sent = readSender(options, 'resume()')
   if (at === undefined) return { type: 'RESUME', ...sent }
   const time = readTime(at)
   if (time !== null) return { type: 'RESUME', at: time, ...sent }
-  const message = 'resume({ at }): at must be a Date, or milliseconds since the epoch.'
-  throw new UsageError('invalid_input', message, 'at')
+  throw inputError('resume({ at }): at must be a Date, or milliseconds since the epoch.', 'at')
 }

@@ -1,5 +1,5 @@
 import { readElapsed, wait } from '../base/clock.js'
-import { UsageError } from '../base/errors.js'
+import { optionError, UsageError } from '../base/errors.js'
 import { expectKnownOptions } from '../config/other-names.js'
 import { deleteSession } from '../sessions/delete-session.js'
 import { leaseMs } from '../sessions/log/lease.js'
@@ -56,15 +56,13 @@ export async function deleteSessions(parts: StoreParts, owner: SessionOwner): Pr
 
 function checkOwner(owner: SessionOwner): ListOptions {
   if (typeof owner !== 'object' || owner === null || !('prefix' in owner || 'tags' in owner))
-    throw new UsageError(
-      'invalid_option',
+    throw optionError(
       "deleteSessions needs a filter for the sessions to delete: { prefix: 'ann' } or { tags: { user: 'ann' } }.",
       'owner',
     )
   expectKnownOptions('deleteSessions', owner, ['prefix', 'tags'])
   const { prefix, tags } = checkListOptions(owner)
-  // Copies only the known keys into a new object. Inherited keys would be lost in each page's options, which would list
-  // the sessions of all owners.
+  // A copy, because each page's options would lose inherited keys and list the sessions of all owners.
   return { ...(prefix !== null && { prefix }), ...(tags.length > 0 && { tags: Object.fromEntries(tags) }) }
 }
 
@@ -98,18 +96,15 @@ async function deleteWhenFree(parts: StoreParts, sessionId: string): Promise<num
     // oxlint-disable-next-line no-await-in-loop -- each attempt follows the previous one
     const holder = (await store.get(sessionId))?.holder ?? null
     // Another run may start in the meantime.
-    // oxlint-disable-next-line no-await-in-loop -- each attempt follows the previous one
-    if (holder !== null && holder !== cancelled) await cancelRun(parts, sessionId)
+    if (holder !== null && holder !== cancelled) {
+      const cancel = { type: 'cancel', why: 'Its session was deleted.' } as const
+      // oxlint-disable-next-line no-await-in-loop -- each attempt follows the previous one
+      await sendToStoredSession(parts, sessionId, cancel).catch((error: unknown) => {
+        if (!(error instanceof UsageError)) throw error
+      })
+    }
     cancelled = holder
     // oxlint-disable-next-line no-await-in-loop -- each attempt follows the previous one
     await wait(clock, retryMs)
-  }
-}
-
-async function cancelRun(parts: StoreParts, sessionId: string): Promise<void> {
-  try {
-    await sendToStoredSession(parts, sessionId, { type: 'cancel', why: 'Its session was deleted.' })
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error
   }
 }

@@ -26,7 +26,7 @@ import { prepareCalls } from '../tools/prepare-calls.js'
 import { formatResult } from '../tools/tool-content.js'
 import { parseEditedArguments } from './answer-events.js'
 import { parseJsonOr } from '../base/json.js'
-import { copyAsJson, toMessage } from '../sessions/user-input.js'
+import { toMessage } from '../sessions/user-input.js'
 
 /**
  * A change that a fork makes to the copied session. The change edits a user message (by its id), the arguments of an
@@ -69,10 +69,8 @@ export async function editFork(
     edit === undefined ? keepUnchanged(folded) : await applyEdit(parts, folded, readEdit(edit), app)
   const { run } = start
   if (!run?.context.terms?.askFirst) return start
-  return {
-    ...start,
-    run: { ...run, machine: { ...run.machine, value: moveBeforeDispatch(run.machine.value) } },
-  }
+  const machine = { ...run.machine, value: moveBeforeDispatch(run.machine.value) }
+  return { ...start, run: { ...run, machine } }
 }
 
 async function applyEdit(
@@ -82,44 +80,45 @@ async function applyEdit(
   app: unknown,
 ): Promise<ForkStart> {
   const before = folded.run?.context.messages ?? folded.state.messages
-  const scene: EditScene = { parts, folded, messages: before, app }
-  const { messages, written, change } = await ('message' in edit
-    ? editMessage(edit, scene)
-    : 'instructions' in edit
-      ? editInstructions(edit, scene)
-      : 'result' in edit
-        ? editResult(edit, scene)
-        : editCall(edit, scene))
   const active = folded.run?.status === 'active' ? folded.run : null
+  const scene: EditScene = { parts, folded, messages: before, context: active?.context, app }
+  const applied = await chooseEdit(edit, scene)
+  const { messages = [...before], change = {}, place = moveBeforeRequest } = applied
   const last = active?.context ?? folded.state
-  const { terms } = { ...last, ...change.context }
+  const { terms } = { ...last, ...change }
   const fit = keepFit(last, before, messages)
   return {
     state: { ...folded.state, messages, fit, ...(terms && { terms }) },
     // The ended run answered the unedited content. The fork keeps the conversation, and the next run continues it.
     run: active && {
-      machine: { ...toMachineState(active), value: change.place(active.value) },
-      context: { ...active.context, messages, fit, ...change.context },
+      machine: { ...toMachineState(active), value: place(active.value) },
+      context: { ...active.context, messages, fit, ...change },
     },
-    edit: written,
+    edit: applied.written,
   }
 }
 
-/**
- * @throws {UsageError} `invalid_input` if the value is not an edit
- */
+function chooseEdit(edit: ForkEdit, scene: EditScene): AppliedEdit | Promise<AppliedEdit> {
+  if ('message' in edit) return editMessage(edit, scene)
+  if ('result' in edit) return editResult(edit, scene)
+  if ('arguments' in edit) return editCall(edit, scene)
+  // The author of the fork writes the instructions, so shields do not check them.
+  const { terms } = scene.folded.run?.context ?? scene.folded.state
+  return { written: edit, change: { terms: { ...terms, ...edit } } }
+}
+
+/** @throws {UsageError} `invalid_input` if the value is not an edit */
 function readEdit(edit: unknown): ForkEdit {
   const { message, content, call, ...rest } = (edit ?? {}) as Record<string, unknown>
   const { instructions } = rest
   if (typeof instructions === 'string' && Object.keys(edit as object).length === 1) return { instructions }
   if (typeof message === 'string' && call === undefined && Object.keys(rest).length === 0) {
-    return { message, content: copyAsJson(toMessage({ content }, 'edit').content, 'edit.content') }
+    return { message, content: toMessage({ content }, 'edit').content }
   }
-  const keys = Object.keys(rest)
+  const [key, ...others] = Object.keys(rest)
   const isOfCall = typeof call === 'string' && message === undefined && content === undefined
-  if (isOfCall && keys.length === 1 && rest['arguments'] !== undefined)
-    return { call, arguments: rest['arguments'] }
-  if (isOfCall && keys.length === 1 && rest['result'] !== undefined) return { call, result: rest['result'] }
+  if (isOfCall && others.length === 0 && (key === 'arguments' || key === 'result') && rest[key] !== undefined)
+    return { call, [key]: rest[key] } as ForkEdit
   throw inputError(
     'edit must be { message, content }, { call, arguments }, { call, result } or { instructions }. message and call are ids.',
     'edit',
@@ -156,14 +155,18 @@ interface EditScene {
   parts: AgentParts
   folded: FoldedSession
   messages: readonly Message[]
+  /** The context of the run, unless the run has ended. */
+  context: AgentContext | undefined
   app: unknown
 }
 
 interface AppliedEdit {
-  messages: Message[]
+  /** Absent if the transcript does not change. */
+  messages?: Message[]
   written: LoggedEdit
-  /** The changes to an active run, and the state that the run continues from. */
-  change: { context: Partial<AgentContext>; place(value: unknown): unknown }
+  change?: Partial<AgentContext>
+  /** The state from which an active run continues. Defaults to before the request. */
+  place?: (value: unknown) => unknown
 }
 
 async function editMessage(
@@ -175,53 +178,35 @@ async function editMessage(
   const message = userMessages.find((one) => one.id === id)
   if (message === undefined) {
     const known = userMessages.map((one) => one.id).join(', ') || 'none'
-    throw new UsageError(
-      'unknown_message',
-      `'${id}' is not a user message at that point. The user messages are: ${known}.`,
-      id,
-    )
+    const text = `'${id}' is not a user message at that point. The user messages are: ${known}.`
+    throw new UsageError('unknown_message', text, id)
   }
   const content = parts.shields.input.length === 0 ? newContent : await screenEditedInput(newContent, scene)
   const { withheld: _withheld, ...data } = message.data ?? {}
   const { data: _data, ...rest } = message
   const next: UserMessage = { ...rest, content, ...(Object.keys(data).length > 0 && { data }) }
   // The retrieved memory was for the previous user message.
-  const isRequestedAgain = folded.run?.context.features.retrieval === true && userMessages.at(-1) === message
-  const change = { context: {}, place: (value: unknown) => moveBeforeRequest(value, isRequestedAgain) }
-  return { messages: replaceMessage(messages, message, next), written: { message: id, content }, change }
-}
-
-/** Replaces the instructions. They come from the author of the fork, so shields do not check them. */
-async function editInstructions(
-  { instructions }: Extract<ForkEdit, { instructions: string }>,
-  { messages, folded }: EditScene,
-): Promise<AppliedEdit> {
-  const { terms } = folded.run?.context ?? folded.state
-  const change = {
-    context: { terms: { ...terms, instructions } },
-    place: (value: unknown) => moveBeforeRequest(value, false),
+  const isRetrievedAgain = folded.run?.context.features.retrieval === true && userMessages.at(-1) === message
+  return {
+    messages: replaceMessage(messages, message, next),
+    written: { message: id, content },
+    place: (value) => moveBeforeRequest(value, isRetrievedAgain ? 'retrieving' : 'checkingLimits'),
   }
-  return { messages: [...messages], written: { instructions }, change }
 }
 
 async function editCall(
   { call: id, arguments: newArguments }: Extract<ForkEdit, { arguments: unknown }>,
   scene: EditScene,
 ): Promise<AppliedEdit> {
-  const { messages, parts, folded, app } = scene
-  const context = folded.run?.status === 'active' ? folded.run.context : undefined
+  const { messages, parts, context, app } = scene
   const call = context?.calls.find((one) => one.id === id && one.result === undefined)
   const caller = findAskingMessage(messages, id)
   if (context === undefined || call === undefined)
     throw caller ? hasResultError(id) : unknownCallError(id, messages)
   if (call.needs === 'child' || call.questions || call.childUsage) throw delegatedCallError(id)
   const tools = getSpeakerTools(parts.tools, context.speaker)
-  const { text, problem } = parseEditedArguments(
-    newArguments,
-    { callId: id, ...call },
-    tools,
-    refusedForkEditError,
-  )
+  const edited = { callId: id, ...call }
+  const { text, problem } = parseEditedArguments(newArguments, edited, tools, refusedForkEditError)
   const refusal = await problem
   if (refusal) throw refusal
   const seen = await screenEditedText('toolInput', text, { callId: id, toolName: call.name }, scene)
@@ -247,7 +232,10 @@ async function editCall(
       isUnloaded: () => call.unloaded === true,
     },
   )
-  if (prepared && isDenied(prepared)) throw deniedByPolicyError(id, createDenial(prepared).content)
+  if (prepared && isDenied(prepared)) {
+    const text = `The edited arguments of call '${id}' were denied. ${createDenial(prepared).content}`
+    throw new UsageError('denied_by_policy', text, id)
+  }
   const isResting = context.state === 'WAITING_FOR_INPUT'
   // A run that rests for an answer to this call continues to rest.
   const needs = isResting ? { ...prepared, needs: call.needs } : { needs: 'approval' as const, ...prepared }
@@ -255,18 +243,15 @@ async function editCall(
   if (call.fact) next.fact = toCallFact(context.tools, { ...next }, context.config.guardrails)
   const { pendingAnswer } = context
   const { reasoning_details: _details, provider_items: _items, ...reasoning } = pendingAnswer?.reasoning ?? {}
-  const change = {
-    context: {
+  const isShown = caller !== undefined && !call.unscreenedArguments
+  return {
+    ...(isShown && { messages: replaceMessage(messages, caller, withArguments(caller, id, seen)) }),
+    written: { call: id, arguments: seen },
+    change: {
       calls: context.calls.map((one) => (one === call ? next : one)),
       ...(pendingAnswer && { pendingAnswer: { ...pendingAnswer, reasoning } }),
     },
     place: moveBeforeDispatch,
-  }
-  const isShown = caller !== undefined && !call.unscreenedArguments
-  return {
-    messages: isShown ? replaceMessage(messages, caller, withArguments(caller, id, seen)) : [...messages],
-    written: { call: id, arguments: seen },
-    change,
   }
 }
 
@@ -274,26 +259,21 @@ async function editResult(
   { call: id, result: newResult }: Extract<ForkEdit, { result: unknown }>,
   scene: EditScene,
 ): Promise<AppliedEdit> {
-  const { messages, parts, folded } = scene
-  const context = folded.run?.status === 'active' ? folded.run.context : undefined
+  const { messages, parts, context } = scene
   const call = context?.calls.find((one) => one.id === id)
   const message = messages.findLast(
     (one): one is ToolMessage => one.role === 'tool' && one.tool_call_id === id,
   )
   const caller = findAskingMessage(messages, id)
-  if (!caller) throw unknownCallError(id, messages)
-  if (caller.tool_calls?.some((one) => one.id === id && one.hosted)) throw hostedAnswerError(id)
+  const asked = caller?.tool_calls?.find((one) => one.id === id)
+  if (!asked) throw unknownCallError(id, messages)
+  if (asked.hosted) throw hostedAnswerError(id)
   if (call ? call.result === undefined : message === undefined) throw noResultError(id)
   const isError = newResult instanceof Error
   const limits = (context?.config ?? parts.config).toolCalls
   const { content, truncated } = formatResult(isError ? newResult.message : newResult, limits.maxResultChars)
-  const toolName = caller.tool_calls?.find((one) => one.id === id)?.function.name
-  const seen = await screenEditedText(
-    'toolOutput',
-    content,
-    { callId: id, ...(toolName && { toolName }) },
-    scene,
-  )
+  const about = { callId: id, toolName: asked.function.name }
+  const seen = await screenEditedText('toolOutput', content, about, scene)
   const result = {
     status: isError ? ('error' as const) : ('ok' as const),
     content: seen,
@@ -306,12 +286,9 @@ async function editResult(
   const next: ToolMessage = { ...rest, content: seen, ...(isError && { data: { status: 'error' } }) }
   return {
     // An unscreened result is not in the transcript yet.
-    messages: message && !call?.unscreenedResult ? replaceMessage(messages, message, next) : [...messages],
+    ...(message && !call?.unscreenedResult && { messages: replaceMessage(messages, message, next) }),
     written: { call: id, result: seen },
-    change: {
-      context: call && calls ? { calls } : {},
-      place: (value) => moveBeforeRequest(value, false),
-    },
+    ...(call && calls && { change: { calls } }),
   }
 }
 
@@ -350,10 +327,10 @@ function keepFit(
 }
 
 /** Moves a request in progress back to the previous safe point, because the request may be longer now. */
-function moveBeforeRequest(value: unknown, isRequestedAgain: boolean): unknown {
+function moveBeforeRequest(value: unknown, to = 'checkingLimits'): unknown {
   const { preparing, asking } = (value as { RUNNING?: Record<string, unknown> }).RUNNING ?? {}
   const isBefore = preparing === 'fittingContext' || asking === 'requesting' || asking === 'backingOff'
-  return isBefore ? { RUNNING: { preparing: isRequestedAgain ? 'retrieving' : 'checkingLimits' } } : value
+  return isBefore ? { RUNNING: { preparing: to } } : value
 }
 
 /** Moves the run back to the state where it decides which calls run. */
@@ -370,10 +347,8 @@ async function screenEditedInput(
   const looked = await screenContent(content, (text) => screenEdit('input', text, {}, scene))
   const blocked = looked.find(({ action }) => action === 'block')
   if (blocked) throw refusedByShieldError('edit', blocked.message)
-  return withScreenedTexts(
-    content,
-    looked.map((one) => ({ ...one, index: 0 })),
-  )
+  const texts = looked.map((one) => ({ ...one, index: 0 }))
+  return withScreenedTexts(content, texts)
 }
 
 async function screenEditedText(
@@ -396,26 +371,15 @@ function screenEdit(
 ): Promise<Screening> {
   const { timeoutMs, failOpen } = shields
   const { signal } = new AbortController()
-  return askShields(shields[point], text, {
-    ...about,
-    point,
-    signal,
-    clock,
-    timeoutMs,
-    failOpen,
-    messages,
-    context: app,
-  })
+  const scene = { ...about, point, messages, context: app }
+  return askShields(shields[point], text, { ...scene, signal, clock, timeoutMs, failOpen })
 }
 
 function unknownCallError(id: string, messages: readonly Message[]): UsageError {
   const known = messages.flatMap((one) => (one.role === 'assistant' ? (one.tool_calls ?? []) : []))
   const ids = known.map((call) => call.id).join(', ') || 'none'
-  return new UsageError(
-    'unknown_call',
-    `There is no call '${id}' at that point. The calls in the transcript are: ${ids}.`,
-    id,
-  )
+  const text = `There is no call '${id}' at that point. The calls in the transcript are: ${ids}.`
+  return new UsageError('unknown_call', text, id)
 }
 
 function hasResultError(id: string): UsageError {
@@ -439,19 +403,13 @@ function delegatedCallError(id: string): UsageError {
 }
 
 function refusedForkEditError({ callId }: { callId: string }, problem: string): UsageError {
-  const text = `fork(): the arguments of call '${callId}' were refused, and nothing was forked. ${problem}`
-  return new UsageError('invalid_input', text, callId)
-}
-
-function refusedByShieldError(subject: string, message: string | null): UsageError {
-  const why = message ?? 'A shield refused it.'
-  return new UsageError(
-    'refused_by_shield',
-    `fork(): the edit was refused, and nothing was forked. ${why}`,
-    subject,
+  return inputError(
+    `fork(): the arguments of call '${callId}' were refused, and nothing was forked. ${problem}`,
+    callId,
   )
 }
 
-function deniedByPolicyError(id: string, why: string): UsageError {
-  return new UsageError('denied_by_policy', `The edited arguments of call '${id}' were denied. ${why}`, id)
+function refusedByShieldError(subject: string, message: string | null): UsageError {
+  const text = `fork(): the edit was refused, and nothing was forked. ${message ?? 'A shield refused it.'}`
+  return new UsageError('refused_by_shield', text, subject)
 }

@@ -2,7 +2,7 @@ import { outlivesRun } from '../sessions/grant-input.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import { getChildSessionId } from '../sessions/agent-definition.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
+import type { AgentMachineEvent, ControlEvent } from '../../../machines/agent/machine-events.js'
 import { isFinalState, openStates } from '../../../machines/agent/run-result.js'
 import { type Clock, unrefTimer } from '../base/clock.js'
 import { listOpenChildren, mayHaveLeftChildren } from '../live/abandoned-sub-agents.js'
@@ -30,30 +30,55 @@ export async function cancelStoredRun(
   sessionId: string,
   message: number,
 ): Promise<Receipt['status']> {
-  return withFreeSession(parts, sessionId, 'a process that cancels it', async (session) => {
-    const waiting = await readInbox(parts.store, sessionId)
-    const found = waiting.find((one) => one.message === message)
-    const cancel = found && parseInboxMessage(found)
-    if (session.folded.run?.status === 'active' && cancel)
-      await endStoredRun(parts, session, { ...cancel, inbox: message }, waiting)
-    return 'applied'
-  })
+  return withMessage(
+    parts,
+    sessionId,
+    message,
+    'a process that cancels it',
+    async (session, cancel, waiting) => {
+      if (session.folded.run?.status === 'active' && cancel)
+        await endStoredRun(parts, session, { ...cancel, inbox: message }, waiting)
+      return 'applied'
+    },
+  )
 }
 
-/** Holds the session while `work` runs. Returns `sent` if another process holds the session and reads its inbox. */
-async function withFreeSession(
+/** Holds the session while `work` runs. */
+async function withSession<Outcome>(
   { store, clock }: StoreParts,
   sessionId: string,
   holder: string,
-  work: (session: AcquiredSession) => Promise<Receipt['status']>,
+  work: (session: AcquiredSession) => Promise<Outcome>,
+): Promise<Outcome> {
+  const session = await openSession(store, sessionId, { clock, holder })
+  try {
+    return await work(session)
+  } finally {
+    await session.log.close()
+  }
+}
+
+/**
+ * Holds the session while `work` applies a message from its inbox. Returns `sent` if another process holds the session
+ * and reads the message.
+ */
+async function withMessage(
+  parts: StoreParts,
+  sessionId: string,
+  message: number,
+  holder: string,
+  work: (
+    session: AcquiredSession,
+    event: ControlEvent | null | undefined,
+    inbox: readonly InboxMessage[],
+  ) => Promise<Receipt['status']>,
 ): Promise<Receipt['status']> {
   try {
-    const session = await openSession(store, sessionId, { clock, holder })
-    try {
-      return await work(session)
-    } finally {
-      await session.log.close()
-    }
+    return await withSession(parts, sessionId, holder, async (session) => {
+      const inbox = await readInbox(parts.store, sessionId)
+      const found = inbox.find((one) => one.message === message)
+      return work(session, found && parseInboxMessage(found), inbox)
+    })
   } catch (error) {
     if (isSessionBusy(error)) return 'sent'
     throw error
@@ -99,22 +124,17 @@ export async function endStoredRun(
     .filter((one) => !isQueuedText(one.text) && !outlivesRun(parseInboxMessage(one)))
     .map(({ message }) => message)
   if (messages.length > 0) await store.inbox?.remove(log.sessionId, messages)
-  await cancelChildren(parts, run.context)
+  const open = listOpenChildren(run.context)
+  for (const child of open) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    await endChildSession(parts, child)
+  }
+  if (mayHaveLeftChildren(run.context)) await endChildrenExcept(parts, log.sessionId, open)
   return { ...folded, run: moved[0], lastEventSeq, head: log.head }
 }
 
 export const readInbox = async (store: SessionStore, sessionId: string): Promise<readonly InboxMessage[]> =>
   (await store.inbox?.read(sessionId)) ?? []
-
-/** Ends the stored runs of all sub-agents, including sub-agents whose calls are closed. */
-async function cancelChildren(parts: StoreParts, context: AgentContext): Promise<void> {
-  const open = listOpenChildren(context)
-  for (const child of open) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
-    await endChildSession(parts, child)
-  }
-  if (mayHaveLeftChildren(context)) await endChildrenExcept(parts, context.sessionId, open)
-}
 
 /** Ends the unfinished sub-agents of a session in the store, except the listed ones. Never rejects. */
 async function endChildrenExcept(
@@ -143,27 +163,23 @@ const [retryMs, mostRetries] = [leaseMs / 3, 4]
  * expires, so this retries without keeping the process alive. Never rejects.
  */
 async function endChildSession(parts: StoreParts, child: string, tries = mostRetries): Promise<void> {
-  if (await hasEnded(parts, child)) return
+  if (await endIfFree(parts, child)) return
   if (tries === 0) return
   const timer = parts.clock.setTimeout(() => void endChildSession(parts, child, tries - 1), retryMs)
   unrefTimer(timer)
 }
 
 /** Ends the run if it has not ended. Returns false if another process holds the session or the store is unavailable. */
-async function hasEnded(parts: StoreParts, child: string): Promise<boolean> {
-  const { store, clock } = parts
+async function endIfFree(parts: StoreParts, child: string): Promise<boolean> {
   try {
     // The session may not have any records.
-    const { state } = (await store.get(child))?.summary ?? {}
+    const { state } = (await parts.store.get(child))?.summary ?? {}
     if (state === undefined || state === null || isFinalState(state)) return true
-    const session = await openSession(store, child, { clock, holder: 'a process that ends it' })
-    try {
+    return await withSession(parts, child, 'a process that ends it', async (session) => {
       const why = 'The run that called it has ended.'
       if (session.folded.run?.status === 'active') await endStoredRun(parts, session, { type: 'CANCEL', why })
-    } finally {
-      await session.log.close()
-    }
-    return true
+      return true
+    })
   } catch (error) {
     return error instanceof StoreError && !['session_busy', 'store_unavailable'].includes(error.code)
   }
@@ -179,22 +195,25 @@ export async function postponeStoredRun(
   message: number,
 ): Promise<Receipt['status']> {
   const { store, clock } = parts
-  return withFreeSession(parts, sessionId, 'a process that postpones it', async (session) => {
-    const { folded } = session
-    const waiting = await readInbox(store, sessionId)
-    const found = waiting.find((one) => one.message === message)
-    const resume = found && parseInboxMessage(found)
-    if (resume?.type !== 'RESUME' || resume.at === undefined) return 'waiting'
-    const { run } = folded
-    const event = { ...resume, now: Math.max(clock.now(), folded.at), inbox: message }
-    const moved = run?.status === 'active' && waiting[0] === found ? takeEvent(run, event) : null
-    if (moved?.[0].context.state !== 'PAUSED') {
-      await setAlarm(store, sessionId, resume.at, folded.definition)
-      return 'waiting'
-    }
-    await writeRest(session, event, moved)
-    return 'applied'
-  })
+  return withMessage(
+    parts,
+    sessionId,
+    message,
+    'a process that postpones it',
+    async (session, resume, inbox) => {
+      const { folded } = session
+      if (resume?.type !== 'RESUME' || resume.at === undefined) return 'waiting'
+      const { run } = folded
+      const event = { ...resume, now: Math.max(clock.now(), folded.at), inbox: message }
+      const moved = run?.status === 'active' && inbox[0]?.message === message ? takeEvent(run, event) : null
+      if (moved?.[0].context.state !== 'PAUSED') {
+        await setAlarm(store, sessionId, resume.at, folded.definition)
+        return 'waiting'
+      }
+      await writeRest(session, event, moved)
+      return 'applied'
+    },
+  )
 }
 
 /** Ends the run of a call found by `findAbandonedCalls`, so that its log does not stay open forever. Never rejects. */
@@ -213,10 +232,7 @@ export async function endAbandonedChild(
   }
 }
 
-/**
- * Ends unfinished sub-agents of earlier processes. Called by a process that has just acquired the parent session. Never
- * rejects.
- */
+/** Ends unfinished sub-agents of earlier processes, when a process acquires the parent session. Never rejects. */
 export async function endLeftChildren(parts: StoreParts, { run }: Pick<FoldedSession, 'run'>): Promise<void> {
   if (run === null || !mayHaveLeftChildren(run.context)) return
   const isOpen = run.status === 'active' ? listOpenChildren(run.context) : []

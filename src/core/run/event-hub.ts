@@ -1,5 +1,5 @@
-import type { Observable } from 'rxjs'
-import type { Actor, Subscription } from 'xstate'
+import type { Observable, Subscriber } from 'rxjs'
+import type { Actor } from 'xstate'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentState } from '../../../machines/agent/run-result.js'
 import type { AgentMachine } from '../live/journaled-machine.js'
@@ -10,11 +10,7 @@ import type { AnswerPiece, PartialObjects } from '../structured/partial-objects.
 import { SafeObservable } from './safe-listeners.js'
 import type { RestPromise } from './run-parts.js'
 
-type EventFilter = AgentEvent['type'] | '*'
-
 interface Listener {
-  /** Types of events to receive. */
-  of: EventFilter
   next(event: AgentEvent): void
   complete(): void
   /** Called when the run is refused. `warning` is for listeners without an error callback. */
@@ -24,14 +20,14 @@ interface Listener {
 const noListeners: readonly Listener[] = []
 
 /**
- * Passes events from the actor on to observables and iterators. The hub subscribes only to types of events that have a
+ * Passes events from the actor on to observables and iterators. The hub subscribes to the actor only when there is a
  * listener, because events without listeners cost almost nothing.
  */
 export class EventHub {
   #actor: Actor<AgentMachine> | undefined
   readonly #rest: Pick<RestPromise<unknown>, 'isReached' | 'onReach'>
   #listeners: readonly Listener[] = noListeners
-  #subscriptions: Map<EventFilter, Subscription> | undefined
+  #isSubscribed = false
   #events: Observable<AgentEvent> | undefined
   #text: Observable<string> | undefined
   #state: Observable<AgentState> | undefined
@@ -49,27 +45,17 @@ export class EventHub {
   /** Subscribes to the actor. Subscribers that were added before this point receive all events. */
   attachActor(actor: Actor<AgentMachine>): void {
     this.#actor = actor
-    for (const { of } of this.#listeners) this.#subscribeTo(of)
+    if (this.#listeners.length > 0) this.#subscribe()
   }
 
-  #subscribeTo(type: EventFilter): void {
-    if (this.#actor === undefined) return
-    const subscriptions = (this.#subscriptions ??= new Map())
-    if (subscriptions.has(type) || subscriptions.has('*')) return
-    if (type === '*') {
-      for (const subscription of subscriptions.values()) subscription.unsubscribe()
-      subscriptions.clear()
-    } else if (type !== 'run_ended') this.#subscribeTo('run_ended')
-    subscriptions.set(
-      type,
-      this.#actor.on(type, (event) => {
-        const agentEvent = event as AgentEvent
-        if (agentEvent.type === 'run_ended') this.#hasEnded = true
-        this.#notify((listener) => {
-          if (listener.of === '*' || listener.of === agentEvent.type) listener.next(agentEvent)
-        })
-      }),
-    )
+  #subscribe(): void {
+    if (this.#isSubscribed || !this.#actor) return
+    this.#isSubscribed = true
+    this.#actor.on('*', (event) => {
+      const agentEvent = event as AgentEvent
+      if (agentEvent.type === 'run_ended') this.#hasEnded = true
+      this.#notify((listener) => listener.next(agentEvent))
+    })
   }
 
   /**
@@ -91,48 +77,60 @@ export class EventHub {
     }
   }
 
-  /** The observable of all events. Created on first use, because most runs are only awaited. */
+  // Observables are created on first use, because most runs are only awaited.
+
   get events$(): Observable<AgentEvent> {
-    this.#events ??= this.#observe('*', (event, next) => {
-      next(event)
-    })
-    return this.#events
+    return (this.#events ??= this.#observe((event, subscriber) => subscriber.next(event)))
   }
 
   get text$(): Observable<string> {
-    this.#text ??= this.#observe('stream_chunk', (event, next) => {
-      if (event.type === 'stream_chunk' && event.text !== '') next(event.text)
-    })
-    return this.#text
+    return (this.#text ??= this.#observe((event, subscriber) => {
+      if (event.type === 'stream_chunk' && event.text !== '') subscriber.next(event.text)
+    }))
+  }
+
+  get state$(): Observable<AgentState> {
+    return (this.#state ??= this.#observe((event, subscriber) => {
+      if (event.type === 'state_changed') subscriber.next(event.to)
+    }))
   }
 
   /** The partial object of the current answer. */
   get object$(): Observable<object> {
-    this.#objects ??= new SafeObservable<object>(this.#createReporter(), (subscriber) => {
+    return (this.#objects ??= new SafeObservable<object>(this.#createReporter(), (subscriber) => {
       const objects = new ObjectStream((object) => subscriber.next(object))
       const answer = this.#actor && findRuntime(this.#actor)?.answer
       if (answer) objects.read({ ...answer, finished: false })
-      return this.#addListener({
-        of: 'stream_chunk',
-        next: (event) => {
+      return this.#listen(
+        subscriber,
+        (event) => {
           if (event.type === 'stream_chunk') objects.read(event)
         },
-        complete: () =>
+        () =>
           void objects.ready.then(
             () => subscriber.complete(),
             (error: unknown) => subscriber.error(error),
           ),
-        refused: (error) => subscriber.error(error),
-      })
-    })
-    return this.#objects
+      )
+    }))
   }
 
-  get state$(): Observable<AgentState> {
-    this.#state ??= this.#observe('state_changed', (event, next) => {
-      if (event.type === 'state_changed') next(event.to)
-    })
-    return this.#state
+  #observe<T>(read: (event: AgentEvent, subscriber: Subscriber<T>) => void): Observable<T> {
+    return new SafeObservable<T>(this.#createReporter(), (subscriber) =>
+      this.#listen(subscriber, (event) => read(event, subscriber)),
+    )
+  }
+
+  #listen(
+    subscriber: Subscriber<never>,
+    next: (event: AgentEvent) => void,
+    complete = () => subscriber.complete(),
+  ): () => void {
+    const refused = (error: unknown, warning: AgentEvent): void => {
+      next(warning)
+      subscriber.error(error)
+    }
+    return this.#addListener({ next, complete, refused })
   }
 
   /** Called when the run has reached its final state. */
@@ -161,44 +159,15 @@ export class EventHub {
     })
     undo.push(
       this.#addListener({
-        of: '*',
-        next: (event) => {
-          queue.push(event)
-        },
+        next: (event) => queue.push(event),
         // Does not end here, because the result may not be durable yet.
         complete: () => undefined,
-        refused: (error) => {
-          queue.end({ error })
-        },
+        refused: (error) => queue.end({ error }),
       }),
-      this.#rest.onReach(() => {
-        queue.end()
-      }),
+      this.#rest.onReach(() => queue.end()),
     )
     if (this.#rest.isReached) queue.end()
     return queue
-  }
-
-  #observe<T>(of: EventFilter, select: (event: AgentEvent, next: (value: T) => void) => void): Observable<T> {
-    return new SafeObservable<T>(this.#createReporter(), (subscriber) =>
-      this.#addListener({
-        of,
-        next: (event) => {
-          select(event, (value) => {
-            subscriber.next(value)
-          })
-        },
-        complete: () => {
-          subscriber.complete()
-        },
-        refused: (error, warning) => {
-          select(warning, (value) => {
-            subscriber.next(value)
-          })
-          subscriber.error(error)
-        },
-      }),
-    )
   }
 
   /** Adds a listener. Late listeners receive the run's current state first. */
@@ -210,11 +179,9 @@ export class EventHub {
     if (this.#end === 'completed') listener.complete()
     else if (this.#end === 'open') {
       this.#listeners = this.#listeners.concat(listener)
-      this.#subscribeTo(listener.of)
+      this.#subscribe()
     } else listener.refused(this.#end.error, this.#end.warning)
-    return () => {
-      this.#remove(listener)
-    }
+    return () => this.#remove(listener)
   }
 
   #remove(listener: Listener): void {
@@ -266,9 +233,7 @@ class ObjectStream {
   }
 }
 
-interface PendingRead<Value> {
-  resolve(result: IteratorResult<Value, undefined> | Promise<IteratorResult<Value, undefined>>): void
-}
+type Read<Value> = IteratorResult<Value, undefined>
 
 /**
  * An async iterator over pushed values. Supports concurrent reads. After the end, it returns the remaining values.
@@ -277,7 +242,7 @@ interface PendingRead<Value> {
 export class EventQueue<Value> implements AsyncIterator<Value, undefined> {
   readonly #values: Value[] = []
   /** Reads that wait for a value. */
-  readonly #reads: PendingRead<Value>[] = []
+  readonly #reads: ((result: Read<Value> | Promise<Read<Value>>) => void)[] = []
   readonly #onEnd: () => void
   #isOver = false
   #failure: { error: unknown } | null = null
@@ -289,8 +254,8 @@ export class EventQueue<Value> implements AsyncIterator<Value, undefined> {
 
   push(value: Value): void {
     if (this.#isOver) return
-    const first = this.#reads.shift()
-    if (first) first.resolve({ done: false, value })
+    const resolve = this.#reads.shift()
+    if (resolve) resolve({ done: false, value })
     else this.#values.push(value)
   }
 
@@ -300,31 +265,27 @@ export class EventQueue<Value> implements AsyncIterator<Value, undefined> {
     this.#isOver = true
     this.#failure = failure
     this.#onEnd()
-    for (const asking of this.#reads.splice(0)) asking.resolve(this.#endResult())
+    for (const resolve of this.#reads.splice(0)) resolve(this.#endResult())
   }
 
-  next(): Promise<IteratorResult<Value, undefined>> {
+  next(): Promise<Read<Value>> {
     if (this.#values.length > 0) return Promise.resolve({ done: false, value: this.#values.shift() as Value })
-    if (this.#isOver) return this.#endResult()
-    const answer = new Promise<IteratorResult<Value, undefined>>((resolve) => {
-      this.#reads.push({ resolve })
-    })
-    return ignoreRejection(answer)
+    return ignoreRejection(
+      this.#isOver ? this.#endResult() : new Promise((resolve) => void this.#reads.push(resolve)),
+    )
   }
 
-  return(): Promise<IteratorResult<Value, undefined>> {
+  return(): Promise<Read<Value>> {
     this.#values.length = 0
     this.end()
     this.#failure = null
     return this.#endResult()
   }
 
-  #endResult(): Promise<IteratorResult<Value, undefined>> {
+  #endResult(): Promise<Read<Value>> {
     const failure = this.#failure
     this.#failure = null
-    return failure
-      ? ignoreRejection(Promise.reject(failure.error))
-      : Promise.resolve({ done: true, value: undefined })
+    return failure ? Promise.reject(failure.error) : Promise.resolve({ done: true, value: undefined })
   }
 }
 

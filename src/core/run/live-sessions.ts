@@ -57,15 +57,11 @@ export function getLiveSessions(store: SessionStore): LiveSessions {
   return getOrCreate(known, getInnerStore(store), () => new LiveSessions())
 }
 
-/** The parts of a run that `publishSession` needs. */
-interface ConnectedRun {
-  runId: string
-  actor: Actor<AgentMachine>
-  hub: EventHub
-}
-
 /** Makes a run available to other code in this process while this process holds its session. */
-export function publishSession(log: SessionLog, { runId, actor, hub }: ConnectedRun): void {
+export function publishSession(
+  log: SessionLog,
+  { runId, actor, hub }: { runId: string; actor: Actor<AgentMachine>; hub: EventHub },
+): void {
   const { sessionId } = log
   const sessions = getLiveSessions(log.store)
   const session: LiveSession = {

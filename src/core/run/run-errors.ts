@@ -1,17 +1,12 @@
 import { expectArgument, objectRule } from '../base/values.js'
 import { guardNames } from '../../../guards/roster.js'
-import type { Reason, RunResult } from '../../../machines/agent/run-result.js'
+import type { AgentState, Reason, RunResult } from '../../../machines/agent/run-result.js'
 import { StatewrightError } from '../base/errors.js'
 
 /**
  * A run that did not complete, as an exception. `result` contains the transcript, the usage and the last output.
  *
- * @example
- * try {
- *   orThrow(result)
- * } catch (error) {
- *   if (error instanceof RunError) console.log(error.code, error.result.state, error.result.output)
- * }
+ * @example if (error instanceof RunError) console.log(error.code, error.result.state, error.result.output)
  */
 export class RunError extends StatewrightError {
   override readonly name: string = 'RunError'
@@ -28,117 +23,63 @@ export class RunError extends StatewrightError {
 
 /**
  * The run ended in ERROR because of the provider or an internal failure.
- *
- * @example
- * try {
- *   orThrow(result)
- * } catch (error) {
- *   if (error instanceof ProviderError) console.log(error.code, error.message) // insufficient_quota …
- * }
+ * @example if (error instanceof ProviderError) console.log(error.code, error.message) // insufficient_quota …
  */
 export class ProviderError extends RunError {
   override readonly name = 'ProviderError'
 }
 /**
  * MAX_STEPS: the run used all of its `limits.maxSteps`.
- *
- * @example
- * try {
- *   orThrow(result)
- * } catch (error) {
- *   if (error instanceof MaxStepsError) console.log(`Gave up after ${error.result.steps} steps.`)
- * }
+ * @example if (error instanceof MaxStepsError) console.log(`Gave up after ${error.result.steps} steps.`)
  */
 export class MaxStepsError extends RunError {
   override readonly name = 'MaxStepsError'
 }
 /**
  * BUDGET_EXCEEDED with the `code` `token_budget`, `output_tokens` or `cost_limit`.
- *
- * @example
- * try {
- *   orThrow(result)
- * } catch (error) {
- *   if (error instanceof BudgetExceededError) console.log(error.result.reason) // token_budget, output_tokens, cost_limit
- * }
+ * @example if (error instanceof BudgetExceededError) console.log(error.code)
  */
 export class BudgetExceededError extends RunError {
   override readonly name = 'BudgetExceededError'
 }
 /**
  * TIMED_OUT: the run took longer than `limits.timeoutMs`.
- *
- * @example
- * try {
- *   orThrow(result)
- * } catch (error) {
- *   if (error instanceof TimedOutError) console.log(`So far: ${error.result.output}`)
- * }
+ * @example if (error instanceof TimedOutError) console.log(`So far: ${error.result.output}`)
  */
 export class TimedOutError extends RunError {
   override readonly name = 'TimedOutError'
 }
 /**
  * CANCELLED: `cancel()` was called, or the signal aborted.
- *
- * @example
- * try {
- *   orThrow(result)
- * } catch (error) {
- *   if (!(error instanceof CancelledError)) throw error // cancelling is not a failure
- * }
+ * @example if (!(error instanceof CancelledError)) throw error // cancelling is not a failure
  */
 export class CancelledError extends RunError {
   override readonly name = 'CancelledError'
 }
 /**
  * A shield refused the input or the answer.
- *
- * @example
- * try {
- *   orThrow(result)
- * } catch (error) {
- *   if (error instanceof BlockedError) console.log(error.message) // the message of the shield
- * }
+ * @example if (error instanceof BlockedError) console.log(error.message) // the message of the shield
  */
 export class BlockedError extends RunError {
   override readonly name = 'BlockedError'
 }
 /**
  * A guard halted the run in ERROR or PAUSED. A paused run can be resumed.
- *
- * @example
- * try {
- *   orThrow(result)
- * } catch (error) {
- *   if (error instanceof GuardrailError && error.result.resumable) run.resume()
- * }
+ * @example if (error instanceof GuardrailError && error.result.resumable) run.resume()
  */
 export class GuardrailError extends RunError {
   override readonly name = 'GuardrailError'
 }
 /**
  * An agent with an output schema returned no object.
- *
- * @example
- * try {
- *   objectOrThrow(result)
- * } catch (error) {
- *   if (error instanceof InvalidOutputError) console.log(error.result.output) // the raw text
- * }
+ * @example if (error instanceof InvalidOutputError) console.log(error.result.output) // the raw text
  */
 export class InvalidOutputError extends RunError {
   override readonly name = 'InvalidOutputError'
 }
 /**
  * The run rests and waits for an approval, a client tool, a message or a resume.
- *
- * @example
- * try {
- *   orThrow(result)
- * } catch (error) {
- *   if (error instanceof NotFinishedError) console.log(error.result.state) // WAITING_FOR_INPUT or PAUSED
- * }
+ * @example if (error instanceof NotFinishedError) console.log(error.result.state) // WAITING_FOR_INPUT or PAUSED
  */
 export class NotFinishedError extends RunError {
   override readonly name = 'NotFinishedError'
@@ -157,24 +98,8 @@ export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
     result,
     objectRule(['state', 'reason'], "a run's result: await run.result"),
   )
-  switch (result.state) {
-    case 'COMPLETED':
-      return result
-    case 'MAX_STEPS':
-      throw new MaxStepsError(result)
-    case 'BUDGET_EXCEEDED':
-      throw new BudgetExceededError(result)
-    case 'TIMED_OUT':
-      throw new TimedOutError(result)
-    case 'CANCELLED':
-      throw new CancelledError(result)
-    case 'BLOCKED':
-      throw new BlockedError(result)
-    case 'ERROR':
-      throw guardReasons.has(result.reason) ? new GuardrailError(result) : createProviderError(result)
-    default:
-      throw guardReasons.has(result.reason) ? new GuardrailError(result) : new NotFinishedError(result)
-  }
+  if (result.state !== 'COMPLETED') throw toRunError(result)
+  return result
 }
 
 /**
@@ -184,19 +109,27 @@ export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
  * @example const { city } = objectOrThrow(await agent.run('Where was it?').result)
  */
 export function objectOrThrow<Output>(result: RunResult<Output>): Output {
-  expectArgument(
-    'objectOrThrow(result)',
-    result,
-    objectRule(['state', 'reason'], "a run's result: await run.result"),
-  )
   const { object } = orThrow(result)
   if (object === undefined) throw new InvalidOutputError(result)
   return object
 }
 
-function createProviderError(result: RunResult): RunError {
-  if (result.reason === 'invalid_output') return new InvalidOutputError(result)
-  return providerReasons.has(result.reason) ? new ProviderError(result) : new RunError(result)
+const errorByState: Partial<Record<AgentState, new (result: RunResult) => RunError>> = {
+  MAX_STEPS: MaxStepsError,
+  BUDGET_EXCEEDED: BudgetExceededError,
+  TIMED_OUT: TimedOutError,
+  CANCELLED: CancelledError,
+  BLOCKED: BlockedError,
+}
+
+function toRunError(result: RunResult): RunError {
+  const { state, reason } = result
+  const StateError = errorByState[state]
+  if (StateError) return new StateError(result)
+  if (guardReasons.has(reason)) return new GuardrailError(result)
+  if (state !== 'ERROR') return new NotFinishedError(result)
+  if (reason === 'invalid_output') return new InvalidOutputError(result)
+  return providerReasons.has(reason) ? new ProviderError(result) : new RunError(result)
 }
 
 const guardReasons: ReadonlySet<Reason> = new Set([...guardNames, 'user_guard'])

@@ -10,17 +10,12 @@ import type { Session } from '../sessions/session.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import type { Inspector } from './safe-listeners.js'
 import { createStoreFailedEvent } from '../sessions/journal.js'
-import { warnProcess } from '../base/platform.js'
-import { StatewrightError, UsageError, describeError } from '../base/errors.js'
-import { freezeOnce } from '../base/values.js'
 
 /** The origin of a run: new input, or a stored state. */
 export interface RunOrigin {
-  /** The machine's input, bound to this run. */
   input?: object
-  /** The machine's state, as plain JSON. */
   snapshot?: MachineState
-  /** The write-ahead log of the run, if its session is in a store. */
+  /** Absent if the session is not in a store. */
   log?: SessionLog
   queuedId?: string
 }
@@ -32,7 +27,6 @@ export interface ParentLink {
   id: string
   /** Receives each state of the run immediately. */
   watch: (context: AgentContext) => void
-  /** Receives all events. */
   onEvent: (event: AgentEvent) => void
 }
 
@@ -51,7 +45,6 @@ export interface RunParts {
   /** Resolves when the run may start. If it rejects, the run is refused. */
   ready?: Promise<void> | undefined
   inspect: Inspector | undefined
-  /** The link to the parent run. Set only for a sub-agent's run. */
   above?: ParentLink
 }
 
@@ -124,7 +117,6 @@ export class RestPromise<Result> {
     this.#open = undefined
   }
 
-  /** Calls back whenever a rest is reached. */
   onReach(listener: () => void): () => void {
     this.#listeners = this.#listeners.concat(listener)
     return () => {
@@ -170,27 +162,4 @@ export class EventForecast<State, Event> {
 export function toUnsavedResult(result: RunResult, error: unknown): RunResult | null {
   if (isRestState(result.state)) return null
   return { error: { ...createStoreFailedEvent(error).failure, recoverable: true }, ...result } as RunResult
-}
-
-/** The only event of a run that was refused before its start. */
-export function createRefusalEvent(runId: string, error: unknown, at: number): AgentEvent {
-  return freezeOnce({ type: 'warning', ...describeRefusal(error), id: `${runId}:1`, runId, seq: 1, at })
-}
-
-/** Reports a refused run with a process warning, because the app neither listens nor awaits nor iterates. */
-export function warnOfRefusal(error: unknown): void {
-  const { code, message } = describeRefusal(error)
-  warnProcess(`A run was refused, but nothing awaits its result: ${message}`, code)
-}
-
-function describeRefusal(error: unknown): { code: string; message: string } {
-  return {
-    code: error instanceof StatewrightError ? error.code : 'run_refused',
-    message: describeError(error),
-  }
-}
-
-export function wrongStateError(method: string, state: string, why: string): UsageError {
-  const text = `${method}(): the run is ${state} and ${why}. Await run.result, or watch run.state$, before you call it.`
-  return new UsageError('wrong_state', text, method)
 }

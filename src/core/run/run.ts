@@ -2,7 +2,7 @@ import { canResumeFromLog, provideControls } from '../live/release-run.js'
 import type { Observable } from 'rxjs'
 import { type Actor, createActor, type SnapshotFrom, transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
-import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
+import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { listLate } from '../../../machines/agent/expiry.js'
 import type { AgentMachineEvent, ControlEvent } from '../../../machines/agent/machine-events.js'
@@ -16,7 +16,7 @@ import {
 } from '../../../machines/agent/run-result.js'
 import { toRunResult } from '../../../machines/agent/to-result.js'
 import { isNearBudget } from '../../../machines/agent/budget-totals.js'
-import { type UsageError, describeError } from '../base/errors.js'
+import { StatewrightError, UsageError, describeError } from '../base/errors.js'
 import { whenAborted } from '../base/abort.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import {
@@ -46,10 +46,7 @@ import {
   RestPromise,
   type RunOrigin,
   type RunParts,
-  createRefusalEvent,
   toUnsavedResult,
-  warnOfRefusal,
-  wrongStateError,
 } from './run-parts.js'
 import {
   type GrantOptions,
@@ -61,7 +58,7 @@ import {
 } from '../sessions/grant-input.js'
 import { safeInspector } from './safe-listeners.js'
 import { type UserInput, toMessages } from '../sessions/user-input.js'
-import { getPlatform } from '../base/platform.js'
+import { getPlatform, warnProcess } from '../base/platform.js'
 import type { DeepPartial } from '../structured/partial-objects.js'
 import type { Session } from '../sessions/session.js'
 import { readSender, type SentBy } from '../sessions/principal.js'
@@ -102,8 +99,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   /** Events that were sent but not processed by the machine. */
   #pending: ControlEvent[] = []
   /**
-   * Pending events that have not been delivered to the actor. These events wait until the actor is created. While the
-   * run rests, they wait until the session is reacquired, because another process may hold the session.
+   * Pending events that wait until the actor is created or, after a rest, until the session is reacquired, because
+   * another process may hold the session.
    */
   #queue: ControlEvent[] = []
   #delivery: Promise<void> | undefined
@@ -297,10 +294,15 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   ): void {
     const { awaited, context, ...sent } = this.#getAwaitedCall(call, 'approval', options)
     const { callId, fingerprint } = awaited
-    const why = options?.why === undefined ? {} : { why: options.why }
-    const given = options?.grant
-    const grant = given === undefined ? {} : { grant: readGrant(given, 'approve()', this.#now) }
-    const event: ApproveEvent = { type: 'APPROVE', callId, fingerprint, ...why, ...grant, ...sent }
+    const { why, grant } = options ?? {}
+    const event: ApproveEvent = {
+      type: 'APPROVE',
+      callId,
+      fingerprint,
+      ...(why !== undefined && { why }),
+      ...(grant !== undefined && { grant: readGrant(grant, 'approve()', this.#now) }),
+      ...sent,
+    }
     const vote = editedInput === undefined ? event : { ...event, arguments: '' }
     checkAnswerFits(vote, awaited, context, this.#now)
     if (editedInput === undefined) return this.#send(event)
@@ -376,7 +378,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return this.#actor.getPersistedSnapshot()
   }
 
-  /** The call that waits for this answer, the state of its run, and the answer's sender. */
   #getAwaitedCall(
     call: CallReference,
     needs: PendingCall['needs'],
@@ -387,7 +388,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return { awaited: getAwaitedCall(context, callId, needs, target), context, ...(by && { by }) }
   }
 
-  /** The snapshot of the actor. Undefined until the session is read. */
+  /** Undefined until the session is read. */
   get #snapshot(): AgentSnapshot | undefined {
     return this.#actor?.getSnapshot()
   }
@@ -402,7 +403,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return (context && this.#runtime?.readTime(context)) ?? 0
   }
 
-  /** Whether a question has expired after the pending events. `at` is a time that has been reached on another clock. */
+  /** `at` is a time that has been reached on another clock. */
   #isExpired(at = 0): boolean {
     this.#runtime?.time.advanceTo(at)
     const forecast = this.#forecast
@@ -427,7 +428,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     )
   }
 
-  /** Whether the run has a pause that can be ended or withdrawn, after the pending events. */
   get #canResume(): boolean {
     const forecast = this.#forecast
     if (forecast) return canResume(forecast)
@@ -494,7 +494,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * two pages answered the same question.
    */
   #readInbox({ inbox, sessionId }: SessionLog): void {
-    inbox.onQueued(({ messageId }) => this.#emit({ type: 'message_queued', messageId }))
+    inbox.onQueued(({ messageId }) => this.#runtime?.emit({ type: 'message_queued', messageId }))
     inbox.onMessage((message, event) => {
       try {
         const received = event && { ...event, inbox: message }
@@ -517,7 +517,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   #startRun(actor: Actor<AgentMachine>, { queuedId }: RunOrigin): void {
     if (!this.#isReleased) actor.start()
-    if (queuedId !== undefined) this.#emit({ type: 'message_dequeued', messageId: queuedId })
+    if (queuedId !== undefined) this.#runtime?.emit({ type: 'message_dequeued', messageId: queuedId })
     const reach = (): void => this.#started.reach(doNothing)
     const durable = this.#log?.flush()
     // If the store fails, it ends the run itself.
@@ -549,24 +549,22 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     })
   }
 
-  async #releaseLog(): Promise<void> {
-    try {
-      await this.#log?.close()
-    } catch {
-      // The run has already reported its refusal.
-    }
-  }
-
   #refuseRun(error: unknown): void {
     this.#isRefused = true
     this.#session.release(this.id)
-    void this.#releaseLog()
+    // The run reports its refusal here, so a second failure adds nothing.
+    this.#log?.close()?.catch(doNothing)
     this.#unfollow?.()
     this.#started.refuse(error)
     this.#rest.refuse(error)
-    this.#hub.fail(error, createRefusalEvent(this.id, error, this.#clock.now()))
+    const message = describeError(error)
+    const code = error instanceof StatewrightError ? error.code : 'run_refused'
+    const [runId, at] = [this.id, this.#clock.now()]
+    this.#hub.fail(error, freezeOnce({ type: 'warning', code, message, id: `${runId}:1`, runId, seq: 1, at }))
     // The caller has just received the run and may still read one of its promises.
-    getPlatform().runSoon(() => (this.#isWatched ? undefined : warnOfRefusal(error)))
+    getPlatform().runSoon(() => {
+      if (!this.#isWatched) warnProcess(`A run was refused, but nothing awaits its result: ${message}`, code)
+    })
   }
 
   #send(event: ControlEvent): void {
@@ -713,22 +711,13 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   #warn(code: string, message: string): void {
-    this.#emit({ type: 'warning', code, message })
+    this.#runtime?.emit({ type: 'warning', code, message })
   }
 
-  /** Emits an event that does not come from the machine. */
-  #emit(event: EmittedEvent): void {
-    this.#runtime?.emit(event)
-  }
-
-  /**
-   * Emits a warning about the inspector after the transition, because XState calls the inspector during a transition.
-   */
+  /** Warns after the transition, because XState calls the inspector during a transition. */
   #warnOfInspector(thrown: unknown): void {
-    queueMicrotask(() => {
-      const message = `The inspector threw an error and is not called again: ${describeError(thrown)}`
-      this.#warn('subscriber_error', message)
-    })
+    const message = `The inspector threw an error and is not called again: ${describeError(thrown)}`
+    queueMicrotask(() => this.#warn('subscriber_error', message))
   }
 
   /** Leaves the rest while the edit is validated, and returns to it if the edit is invalid. */
@@ -773,9 +762,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     else this.#rest.reach(() => ended ?? toRunResult(context))
   }
 
-  /** Creates the result of an ended run. A run that ended because its log could not be written can be resumed. */
   #toEndResult(context: AgentContext): RunResult {
     const result = toRunResult(context)
+    // A run that ended because its log could not be written can be resumed.
     const isResumable = result.reason === 'store_error' && this.#log?.isResumable === true
     return isResumable ? ({ ...result, resumable: true } as RunResult) : result
   }
@@ -786,6 +775,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   #failWrongState(method: string, why: string): never {
-    throw wrongStateError(method, this.state, why)
+    const text = `${method}(): the run is ${this.state} and ${why}. Await run.result, or watch run.state$, before you call it.`
+    throw new UsageError('wrong_state', text, method)
   }
 }

@@ -31,16 +31,12 @@ export class SafeObservable<T> extends Observable<T> {
     error?: ((error: unknown) => void) | null,
     complete?: (() => void) | null,
   ): Subscription {
-    const observer: Partial<Observer<T>> =
+    const observer =
       typeof observerOrNext === 'function' || !observerOrNext
-        ? {
-            ...(observerOrNext && { next: observerOrNext }),
-            ...(error && { error }),
-            ...(complete && { complete }),
-          }
+        ? { next: observerOrNext, error, complete }
         : observerOrNext
     // Operators use subscribers that pass errors down the pipe.
-    if ('destination' in observer) return super.subscribe(observer)
+    if ('destination' in observer) return super.subscribe(observer as Observer<T>)
     return super.subscribe({
       next: this.#guard(observer.next?.bind(observer)),
       error: this.#guard(observer.error?.bind(observer) ?? this.#report),

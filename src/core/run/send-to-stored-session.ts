@@ -1,8 +1,9 @@
 import { getOrCreate } from '../base/values.js'
-import type { AgentContext } from '../../../machines/agent/context.js'
+import type { NewMessage } from '../../../machines/agent/context.js'
+import type { Principal } from '../../../machines/agent/principal.js'
 import { isWorkState, type PendingCall } from '../../../machines/agent/run-result.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
-import { UsageError } from '../base/errors.js'
+import { inputError, UsageError } from '../base/errors.js'
 import { notifyOwner } from '../sessions/inbox/inbox-owners.js'
 import {
   checkMessage,
@@ -12,7 +13,7 @@ import {
   type Receipt,
   type SessionMessage,
   parseInboxMessage,
-  type UserMessageToSend,
+  toTarget,
 } from '../sessions/inbox/session-message.js'
 import { readSender } from '../sessions/principal.js'
 import { outlivesRun, readGrant, withToolDigest } from '../sessions/grant-input.js'
@@ -54,16 +55,13 @@ import {
   withMessageId,
 } from '../sessions/inbox/queued-message.js'
 
-/** The effect of an inbox on a run. */
+/** The effect of an inbox on a run, after the log record `head` with the checksum `check`. */
 interface InboxForecast {
   run: FoldedRun
   /** Number of the last message that was read. */
   message: number
   /** The idempotency keys of the messages that were read, with the numbers of the messages. */
   keys: Map<string, number>
-}
-
-interface KeptForecast extends InboxForecast {
   head: number
   check: string
 }
@@ -71,7 +69,7 @@ interface KeptForecast extends InboxForecast {
 /** Maximum number of cached inboxes per store. */
 const mostKept = 200
 
-const keptForecasts = new WeakMap<SessionStore, Map<string, KeptForecast>>()
+const keptForecasts = new WeakMap<SessionStore, Map<string, InboxForecast>>()
 
 /**
  * Computes the state of a session's run after its inbox has been read. With `until`, only messages before that number
@@ -84,10 +82,10 @@ async function forecastInbox(
   now: number,
   until = Infinity,
 ): Promise<InboxForecast> {
-  const all = getOrCreate(keptForecasts, store, () => new Map<string, KeptForecast>())
+  const all = getOrCreate(keptForecasts, store, () => new Map<string, InboxForecast>())
   const forecast = all.get(sessionId)
   const isPart = forecast?.head === head && forecast.check === check && forecast.message < until
-  let foreseen: InboxForecast = isPart ? forecast : { run, message: inbox, keys: new Map() }
+  let foreseen: InboxForecast = isPart ? forecast : { run, message: inbox, keys: new Map(), head, check }
   const { message: from } = foreseen
   for (const found of (await store.inbox?.read(sessionId, from)) ?? []) {
     const { message } = found
@@ -97,17 +95,11 @@ async function forecastInbox(
     if (event?.key !== undefined) foreseen.keys.set(event.key, message)
     foreseen = { ...foreseen, run: forecastMessage(foreseen.run, event, sessionId, now), message }
   }
-  rememberForecast(all, sessionId, { ...foreseen, head, check })
-  return foreseen
-}
-
-function rememberForecast(all: Map<string, KeptForecast>, sessionId: string, forecast: KeptForecast): void {
   all.delete(sessionId)
-  all.set(sessionId, forecast)
-  for (const oldest of all.keys()) {
-    if (all.size <= mostKept) return
-    all.delete(oldest)
-  }
+  all.set(sessionId, foreseen)
+  const [oldest = sessionId] = all.keys()
+  if (all.size > mostKept) all.delete(oldest)
+  return foreseen
 }
 
 function forecastMessage(run: FoldedRun, event: ControlEvent | null, id: string, now: number): FoldedRun {
@@ -166,11 +158,19 @@ export async function sendToStoredSession(
   }
   return sendInOrder(store, id, () => {
     if (message.type !== 'message') return sendNow(parts, inbox, id, message, options)
-    const { when, messageId: key = options.key, ...fields } = message
-    const named = { ...fields, ...(key !== undefined && { messageId: key }) }
-    if (when === 'next') return queueMessage(store, id, named)
-    const { text, queued } = readSteeringInput(named)
-    return sendNow(parts, inbox, id, { type: 'steer', text, by: message.by }, { ...options, key, queued })
+    const { when, input, messageId: key = options.key } = message
+    const { by } = readSender(message, 'message')
+    const userMessages = toMessages(input)
+    if (when === 'next') return queueMessage(store, id, userMessages, key, by)
+    const text = joinTexts(userMessages)
+    if (text === null)
+      throw inputError(
+        "A message with when: 'now' can only contain text. Send pictures and files with when: 'next'.",
+        'input',
+      )
+    const messageId = key ?? createId()
+    const queued = formatQueuedMessage(messageId, withMessageId(userMessages, messageId), 'now', by)
+    return sendNow(parts, inbox, id, { type: 'steer', text, by }, { ...options, key, queued })
   })
 }
 
@@ -232,13 +232,10 @@ async function sendNow(
   if (options.queued !== undefined) return { message: number, status: 'waiting' }
   try {
     // The lease owner may have released the session, or other messages may have arrived.
-    if (isHeld || number - 1 !== fit.last)
-      await checkSend(parts, {
-        id,
-        message: bindToMessage(message, fit.event),
-        isHeld: false,
-        before: number,
-      })
+    if (isHeld || number - 1 !== fit.last) {
+      const bound = bindToMessage(message, fit.event)
+      await checkSend(parts, { id, message: bound, isHeld: false, before: number })
+    }
   } catch (error) {
     await inbox.remove(id, [number])
     throw error
@@ -282,10 +279,18 @@ async function checkSend(
   // The process that received an earlier cancel may have died before it read the message.
   const run = message.type === 'cancel' && !isHeld ? left : forecast.run
   if (!isGrantMessage(message)) checkNotEnded(run, id)
-  if (at !== undefined && at !== folded.head && message.type !== 'cancel')
-    throw staleAnswerError(id, at, folded.head)
+  if (at !== undefined && at !== folded.head && message.type !== 'cancel') {
+    const text =
+      `Session '${id}' has new records since record ${at}, to which the answer refers. Its last record is ${folded.head}. Read its pending ` +
+      `calls again, and answer those.`
+    throw new UsageError('stale_answer', text, 'at')
+  }
   if (isAnswer(message)) return { event: await toAnswerEvent(message, run, now, tools), last }
-  const event = toSentEvent(message, run, now, tools)
+  let event = toPublicEvent(message, now)
+  if (event.type === 'GRANT' && tools) {
+    const tool = getSpeakerTools(tools, run.context.speaker).get(event.tool)
+    event = { ...event, grant: withToolDigest(event.grant, tool) }
+  }
   checkMessageFits(event, run, id, now)
   if (!isHeld && !isGrantMessage(message) && message.type !== 'cancel') {
     const state = getState(left)
@@ -295,15 +300,6 @@ async function checkSend(
       throw notWaitingError(id, `is ${getState(run)}, so there is no work to pause`)
   }
   return { event, last }
-}
-
-function staleAnswerError(id: string, at: number, head: number): UsageError {
-  return new UsageError(
-    'stale_answer',
-    `Session '${id}' has new records since record ${at}, to which the answer refers. Its last record is ${head}. Read its pending ` +
-      `calls again, and answer those.`,
-    'at',
-  )
 }
 
 /** Binds the message to the call that it matched. */
@@ -323,65 +319,43 @@ async function toAnswerEvent(
 ): Promise<AnswerEvent> {
   const needs = message.type === 'toolOutput' ? 'client' : 'approval'
   const call = getAwaitedCall(context, message.callId, needs, message)
-  const event = await createAnswerEvent(message, call, context, now, tools)
+  const target = { ...toTarget(call), ...readSender(message, message.type) }
+  if (message.type === 'toolOutput') {
+    provideAnswerReader(readElicitationAnswer)
+    const { value } = message
+    const isError = message.isError === true || value instanceof Error
+    const { maxResultChars: maxChars } = context.config.toolCalls
+    return { ...toToolOutputEvent(call, value, { maxChars, isError }), ...target }
+  }
+  const known = getSpeakerTools(tools ?? createToolSet([]), context.speaker)
+  const event =
+    message.type === 'reject'
+      ? { type: 'REJECT' as const, ...target, why: message.why ?? '' }
+      : await toApproval(message, target, call, known, now)
   checkAnswerFits(event, call, context, now)
   return event
 }
 
-async function createAnswerEvent(
-  message: AnswerMessage,
+async function toApproval(
+  { why, grant, editedInput }: Extract<AnswerMessage, { type: 'approve' }>,
+  target: ReturnType<typeof toTarget> & ReturnType<typeof readSender>,
   call: PendingCall,
-  context: AgentContext,
+  tools: ToolSet,
   now: number,
-  tools: ToolSet | undefined,
-): Promise<AnswerEvent> {
-  const { callId } = message
-  const { fingerprint, messageId } = call
-  const target = {
-    callId,
-    fingerprint,
-    ...(messageId !== undefined && { messageId }),
-    ...readSender(message, message.type),
-  }
-  if (message.type === 'reject') return { type: 'REJECT', ...target, why: message.why ?? '' }
-  if (message.type === 'toolOutput') {
-    provideAnswerReader(readElicitationAnswer)
-    const { value, isError } = message
-    const maxChars = context.config.toolCalls.maxResultChars
-    const output = toToolOutputEvent(call, value, {
-      maxChars,
-      isError: isError === true || value instanceof Error,
-    })
-    return { ...output, ...target }
-  }
-  const known = getSpeakerTools(tools ?? createToolSet([]), context.speaker)
-  const { why, grant } = message
-  const approve: Extract<ControlEvent, { type: 'APPROVE' }> = {
-    type: 'APPROVE',
+) {
+  const approval = {
+    type: 'APPROVE' as const,
     ...target,
     ...(why !== undefined && { why }),
     ...(grant !== undefined && {
-      grant: withToolDigest(readGrant(grant, 'send()', now), known.get(call.name)),
+      grant: withToolDigest(readGrant(grant, 'send()', now), tools.get(call.name)),
     }),
   }
-  if (message.editedInput === undefined) return approve
-  const { text, problem } = parseEditedArguments(message.editedInput, call, known)
+  if (editedInput === undefined) return approval
+  const { text, problem } = parseEditedArguments(editedInput, call, tools)
   const refusal = await problem
   if (refusal) throw refusal
-  return { ...approve, arguments: text }
-}
-
-/** The machine event for a message that is not an answer. */
-function toSentEvent(
-  message: Exclude<EventMessage, AnswerMessage>,
-  { context }: FoldedRun,
-  now: number,
-  tools: ToolSet | undefined,
-): ControlEvent {
-  const event = toPublicEvent(message, now)
-  if (event.type !== 'GRANT' || tools === undefined) return event
-  const tool = getSpeakerTools(tools, context.speaker).get(event.tool)
-  return { ...event, grant: withToolDigest(event.grant, tool) }
+  return { ...approval, arguments: text }
 }
 
 /** Whether a message gives or revokes a grant, which is possible in any state of a session. */
@@ -395,10 +369,10 @@ const isGrantMessage = (message: EventMessage): boolean =>
 async function queueMessage(
   store: SessionStore,
   id: string,
-  { input, messageId: givenId, ...sender }: Omit<UserMessageToSend, 'type' | 'when'>,
+  userMessages: NewMessage[],
+  givenId: string | undefined,
+  by: Principal | undefined,
 ): Promise<Receipt> {
-  const { by } = readSender(sender, 'message')
-  const userMessages = toMessages(input)
   const own = userMessages[0]?.data?.['clientId']
   const messageId = givenId ?? (typeof own === 'string' ? own : createId())
   const text = formatQueuedMessage(messageId, withMessageId(userMessages, messageId), 'next', by)
@@ -407,7 +381,10 @@ async function queueMessage(
   refuseSubAgentSession(id, listed.summary?.parent)
   const { run, queued, state, keys, inbox } = foldRecords(await store.read(id, { from: 'snapshot' }), id)
   const { messages } = run?.context ?? state
-  if (run?.status === 'active' && run.context.config.interactive) throw interactiveError(id)
+  if (run?.status === 'active' && run.context.config.interactive) {
+    const what = `Session '${id}' has an interactive run, which has no queue. Send { type: 'reply', input } while it waits for a message.`
+    throw new UsageError('interactive_run', what, id)
+  }
   const found = (await store.inbox?.read(id)) ?? []
   const known = sortQueue(found, { queued, messages, keys }).waiting.find((one) =>
     listMessageIds(one).includes(messageId),
@@ -428,31 +405,4 @@ async function queueMessage(
   if (put.holder === null) return { message: put.message, status: 'waiting' }
   notifyOwner(store, id, put.message)
   return { message: put.message, status: 'sent' }
-}
-
-/** The text of a message to be read at the next safe point, and its inbox entry until then. */
-function readSteeringInput({
-  input,
-  messageId: givenId,
-  ...sender
-}: Omit<UserMessageToSend, 'type' | 'when'>): { text: string; queued: string } {
-  const userMessages = toMessages(input)
-  const text = joinTexts(userMessages)
-  const messageId = givenId ?? createId()
-  const { by } = readSender(sender, 'message')
-  if (text !== null)
-    return { text, queued: formatQueuedMessage(messageId, withMessageId(userMessages, messageId), 'now', by) }
-  throw new UsageError(
-    'invalid_input',
-    "A message with when: 'now' can only contain text. Send pictures and files with when: 'next'.",
-    'input',
-  )
-}
-
-function interactiveError(id: string): UsageError {
-  return new UsageError(
-    'interactive_run',
-    `Session '${id}' has an interactive run, which has no queue. Send { type: 'reply', input } while it waits for a message.`,
-    id,
-  )
 }

@@ -7,7 +7,6 @@ import { UsageError } from '../base/errors.js'
 import { unknownSessionError } from '../sessions/store/store-error.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import type { SessionStore, LogRecord } from '../sessions/store/store.js'
-import type { ShownAnswer } from '../live/answer-stream.js'
 import { type LiveSession, getLiveSessions } from './live-sessions.js'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import {
@@ -23,26 +22,17 @@ import {
 /** The events of a log. The machine is pure, so folding the records emits the same events again. */
 class LoggedEvents {
   readonly #id: string
-  #folded: FoldedSession | undefined
+  folded: FoldedSession | undefined
   #announced: EmittedEvent[] = []
 
   constructor(sessionId: string) {
     this.#id = sessionId
   }
 
-  /** The number of the last record. */
-  get head(): number {
-    return this.#folded?.head ?? 0
-  }
-
-  get run(): FoldedRun | null {
-    return this.#folded?.run ?? null
-  }
-
   takeRecord(record: LogRecord): readonly EmittedEvent[] {
-    this.#folded ??= createFoldedSession([record])
+    this.folded ??= createFoldedSession([record])
     this.#announced = []
-    applyRecord(this.#folded, record, this.#id, this.#folding)
+    applyRecord(this.folded, record, this.#id, this.#folding)
     return this.#announced
   }
 
@@ -78,7 +68,6 @@ export interface WatchOptions {
    * aborts or the session is deleted. Defaults to `rest`.
    */
   until?: 'rest' | 'end' | 'never'
-  /** Ends the watch. */
   signal?: AbortSignal
 }
 
@@ -94,10 +83,8 @@ export type WatchedEvent<Tools = AnyTools> = AgentEvent<Tools> & {
 
 /** Polling interval for a log that another process writes, in milliseconds. */
 const lookMs = 500
-
 /** Number of records per read. */
 const pageSize = 100
-
 /** Maximum number of events that wait for a slow reader. Further live events are dropped. */
 const mostWaiting = 1000
 
@@ -127,20 +114,16 @@ export async function* watchSession(
 ): AsyncGenerator<WatchedEvent, void> {
   const id = checkSessionId(sessionId)
   const { after = 0, until = 'rest', signal } = options ?? {}
-  const place = parsePosition(after)
+  const position = parsePosition(after)
   if (!['rest', 'end', 'never'].includes(until))
     throw invalidOptionError('until', "must be 'rest', 'end' or 'never'")
   if (signal !== undefined && typeof signal?.addEventListener !== 'function')
     throw invalidOptionError('signal', 'must be an AbortSignal')
-  const watched = new SessionWatch({ store, clock }, id, place)
+  const watched = new SessionWatch({ store, clock }, id, position, until)
   const unfollow = [signal, left].map((one) => one && whenAborted(one, () => watched.stop()))
   try {
     await watched.begin()
-    for (;;) {
-      const event = await watched.next(until)
-      if (event === null) return
-      yield event
-    }
+    for (let event = await watched.next(); event; event = await watched.next()) yield event
   } finally {
     for (const stop of unfollow) stop?.()
     watched.stop()
@@ -151,7 +134,8 @@ class SessionWatch {
   readonly #store: SessionStore
   readonly #clock: Clock
   readonly #id: string
-  readonly #after: { record: number; delivered: number }
+  readonly #after: ReturnType<typeof parsePosition>
+  readonly #until: WatchOptions['until']
   readonly #log: LoggedEvents
   readonly #ready: WatchedEvent[] = []
   /** Live events that arrived while earlier records were being read. */
@@ -173,14 +157,16 @@ class SessionWatch {
   #joined: string | null = null
 
   constructor(
-    parts: { store: SessionStore; clock: Clock },
+    { store, clock }: { store: SessionStore; clock: Clock },
     id: string,
-    after: { record: number; delivered: number },
+    after: ReturnType<typeof parsePosition>,
+    until: WatchOptions['until'],
   ) {
-    this.#store = parts.store
-    this.#clock = parts.clock
+    this.#store = store
+    this.#clock = clock
     this.#id = id
     this.#after = after
+    this.#until = until
     this.#log = new LoggedEvents(id)
     this.#last = `${after.record}.${after.delivered}`
   }
@@ -195,7 +181,7 @@ class SessionWatch {
     if (known > 0) {
       for (const each of await this.#store.read(this.#id, { from: 'snapshot', to: known }))
         this.#log.takeRecord(each)
-      this.#runId = this.#log.run?.context.runId ?? ''
+      this.#runId = this.#log.folded?.run?.context.runId ?? ''
     }
   }
 
@@ -206,23 +192,22 @@ class SessionWatch {
     this.#wake()
   }
 
-  async next(until: NonNullable<WatchOptions['until']>): Promise<WatchedEvent | null> {
+  async next(): Promise<WatchedEvent | null> {
     for (;;) {
       const event = this.#ready.shift()
       if (this.#isStopped) return null
       if (event) return event
       if (this.#isDue) await this.#readPage()
-      else if (this.#isOver(until)) return null
+      else if (this.#isOver()) return null
       else await this.#wait()
     }
   }
 
-  #isOver(until: NonNullable<WatchOptions['until']>): boolean {
-    if (this.#live || until === 'never') return false
-    const { run } = this.#log
-    if (run === null) return until === 'rest'
-    const { state } = run.context
-    return run.status !== 'active' || (until === 'rest' && isRestState(state))
+  #isOver(): boolean {
+    if (this.#live || this.#until === 'never') return false
+    const run = this.#log.folded?.run
+    if (!run) return this.#until === 'rest'
+    return run.status !== 'active' || (this.#until === 'rest' && isRestState(run.context.state))
   }
 
   #onChange(): void {
@@ -231,15 +216,14 @@ class SessionWatch {
     this.#wake()
   }
 
-  /** Reads the next page of records. */
   async #readPage(): Promise<void> {
     this.#isDue = false
     this.#isReading = true
-    const from = this.#log.head + 1
+    const from = (this.#log.folded?.head ?? 0) + 1
     const records = await this.#store.read(this.#id, { from, to: from + pageSize - 1 })
     for (const record of records) {
       const announcements = this.#log.takeRecord(record)
-      this.#runId = this.#log.run?.context.runId ?? this.#runId
+      this.#runId = this.#log.folded?.run?.context.runId ?? this.#runId
       announcements.forEach((announcement, index) => {
         if (record.seq === this.#after.record && index < this.#after.delivered) return
         this.#last = `${record.seq}.${index + 1}`
@@ -257,7 +241,8 @@ class SessionWatch {
   }
 
   #pushEvent(announcement: EmittedEvent, at: number): void {
-    const stamp = { id: this.#last, runId: this.#runId, seq: (this.#seq += 1), at, record: this.#log.head }
+    const record = this.#log.folded?.head ?? 0
+    const stamp = { id: this.#last, runId: this.#runId, seq: (this.#seq += 1), at, record }
     this.#ready.push({ ...announcement, ...stamp })
   }
 
@@ -280,7 +265,10 @@ class SessionWatch {
     })
     // The first parts of this answer's calls were missed, so the calls are emitted when they are complete.
     this.#joined = answer?.hasCalls ? `${answer.stepId} ${answer.attempt}` : null
-    if (answer !== null && answer.text !== '') this.#pushEvent(toChunk(answer), this.#clock.now())
+    if (answer === null || answer.text === '') return
+    const { stepId, attempt, text } = answer
+    const chunk = { type: 'stream_chunk', stepId, attempt, text, finished: false, reset: true } as const
+    this.#pushEvent(chunk, this.#clock.now())
   }
 
   #takeLive({ id: _id, runId, seq: _seq, at, ...announcement }: AgentEvent): void {
@@ -314,15 +302,6 @@ class SessionWatch {
     })
   }
 }
-
-const toChunk = ({ stepId, attempt, text }: ShownAnswer): EmittedEvent => ({
-  type: 'stream_chunk',
-  stepId,
-  attempt,
-  text,
-  finished: false,
-  reset: true,
-})
 
 /** @throws {UsageError} `invalid_option` */
 function parsePosition(after: string | number): { record: number; delivered: number } {
