@@ -2,7 +2,9 @@ import type { NewMessage } from '../../../machines/agent/context.js'
 import { formatSnippets } from '../memory/retrieved-text.js'
 import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/config.js'
 import { resolveRequestOptions } from '../config/request-options.js'
+import { defineAll } from '../config/definition.js'
 import { resolveConfig } from '../config/resolve-config.js'
+import type { Json } from '../../../machines/agent/json.js'
 import { ConfigError, configError, optionError, inputError } from '../base/errors.js'
 import { checkBudgets } from '../budgets/shared-budget.js'
 import { checkMemory } from '../memory/retriever.js'
@@ -148,27 +150,9 @@ function warnOfUnreachable(input: AgentConfigInput, config: AgentConfig): void {
 /** Checks the guards. Throws a ConfigError: `duplicate_guard` for a repeated name, otherwise `invalid_guard`. */
 function checkGuards(guards: readonly UserGuard[]): readonly UserGuard[] {
   if (!Array.isArray(guards)) throw new ConfigError('invalid_guard', 'guards must be an array.', 'guards')
-  const names = new Set<string>()
-  return guards.map((entry: UserGuard, index) => {
-    if (typeof entry !== 'object' || entry === null) {
-      const place = `guards[${index}]`
-      throw new ConfigError(
-        'invalid_guard',
-        `${place} is not a guard. Create it with defineGuard({ … }).`,
-        place,
-      )
-    }
-    // A definition that was not created by `defineGuard` gets the same checks.
-    const guard = defineGuard(entry)
-    if (names.has(guard.name)) {
-      throw new ConfigError(
-        'duplicate_guard',
-        `Two guards are named '${guard.name}'. Rename one, because a guard's state is stored under its name.`,
-        guard.name,
-      )
-    }
-    names.add(guard.name)
-    return guard
+  return defineAll('guard', 'guards', guards as readonly UserGuard[], defineGuard<Json>, (name) => {
+    const text = `Two guards are named '${name}'. Rename one, because a guard's state is stored under its name.`
+    return new ConfigError('duplicate_guard', text, name)
   })
 }
 

@@ -1,27 +1,11 @@
 import type { PresetName, AgentConfig } from '../../../machines/agent/config.js'
 import type { Setting, Settings } from '../../../guards/lib/settings.js'
 import { type GuardKey, guards } from '../../../guards/roster.js'
-import {
-  type Kind,
-  nullable,
-  type KindValue,
-  type PartialKind,
-  amount,
-  amountOrOff,
-  anyText,
-  choice,
-  count,
-  countOrNull,
-  countOrOff,
-  flag,
-  fractionOrOff,
-  section,
-  number,
-  wholeNumber,
-} from './kind.js'
+import * as is from './kind.js'
+import type { Kind, KindValue, PartialKind } from './kind.js'
 
 const guardSections = Object.fromEntries(
-  guards.map(([key, { settings }]) => [key, nullable(toSection(settings))]),
+  guards.map(([key, { settings }]) => [key, is.nullable(toSection(settings))]),
 ) as { [Key in GuardKey]: Kind<GivenSettings<AgentConfig['guardrails'][Key]> | null> }
 
 type GivenSettings<Value> = Value extends object
@@ -33,81 +17,81 @@ type GivenSettings<Value> = Value extends object
  * rejected.
  */
 export const agentSections = {
-  limits: section({
-    maxSteps: countOrNull(1, ', or null for no cap'),
-    maxToolCalls: countOrNull(1, ', or null for no cap'),
-    maxToolCallsPerResponse: countOrNull(1, ', or null for no cap'),
-    timeoutMs: amountOrOff('a number of milliseconds'),
-    tokenBudget: countOrOff(),
-    outputTokens: countOrOff(),
-    costLimit: amountOrOff('an amount in USD'),
-    onLimit: choice('stop', 'conclude'),
-    onNearBudget: choice('warn', 'conclude'),
+  limits: is.section({
+    maxSteps: is.countOrNull(1, ', or null for no cap'),
+    maxToolCalls: is.countOrNull(1, ', or null for no cap'),
+    maxToolCallsPerResponse: is.countOrNull(1, ', or null for no cap'),
+    timeoutMs: is.amountOrOff('a number of milliseconds'),
+    tokenBudget: is.countOrOff(),
+    outputTokens: is.countOrOff(),
+    costLimit: is.amountOrOff('an amount in USD'),
+    onLimit: is.choice('stop', 'conclude'),
+    onNearBudget: is.choice('warn', 'conclude'),
   }),
-  budget: section({
-    scope: choice('session', 'run'),
-    countCached: flag(),
-    onOvershoot: choice('exceeded', 'complete'),
-    finishBatch: flag(),
-    preflight: flag(),
-    onUnknownPrice: choice('error', 'warn'),
-    onMissingUsage: choice('estimate', 'zero'),
+  budget: is.section({
+    scope: is.choice('session', 'run'),
+    countCached: is.flag(),
+    onOvershoot: is.choice('exceeded', 'complete'),
+    finishBatch: is.flag(),
+    preflight: is.flag(),
+    onUnknownPrice: is.choice('error', 'warn'),
+    onMissingUsage: is.choice('estimate', 'zero'),
   }),
-  retry: section({
-    maxAttempts: count(1, ' (1 means no retry)'),
-    rateLimitAttempts: count(1, ' (1 means no retry)'),
-    baseDelayMs: amount('milliseconds'),
-    maxDelayMs: amount('milliseconds'),
-    maxRetryAfterMs: amount('milliseconds'),
+  retry: is.section({
+    maxAttempts: is.count(1, ' (1 means no retry)'),
+    rateLimitAttempts: is.count(1, ' (1 means no retry)'),
+    baseDelayMs: is.amount('milliseconds'),
+    maxDelayMs: is.amount('milliseconds'),
+    maxRetryAfterMs: is.amount('milliseconds'),
   }),
-  stream: flag(),
-  streamIdleMs: amountOrOff('a number of milliseconds'),
-  storeTimeoutMs: amountOrOff('a number of milliseconds'),
-  contentIdleMs: amountOrOff('a number of milliseconds'),
-  completion: section({ onMissingEnd: choice('retry', 'accept'), maxOutputRepairs: countOrOff() }),
-  context: section({
-    window: countOrOff(),
-    strategy: choice('sliding_window', 'compact', 'summarize', 'none'),
+  stream: is.flag(),
+  streamIdleMs: is.amountOrOff('a number of milliseconds'),
+  storeTimeoutMs: is.amountOrOff('a number of milliseconds'),
+  contentIdleMs: is.amountOrOff('a number of milliseconds'),
+  completion: is.section({ onMissingEnd: is.choice('retry', 'accept'), maxOutputRepairs: is.countOrOff() }),
+  context: is.section({
+    window: is.countOrOff(),
+    strategy: is.choice('sliding_window', 'compact', 'summarize', 'none'),
   }),
-  toolCalls: section({
-    concurrency: count(1),
-    timeoutMs: amountOrOff('a number of milliseconds'),
-    maxResultChars: count(1),
-    onInterrupted: choice('result', 'approval'),
+  toolCalls: is.section({
+    concurrency: is.count(1),
+    timeoutMs: is.amountOrOff('a number of milliseconds'),
+    maxResultChars: is.count(1),
+    onInterrupted: is.choice('result', 'approval'),
   }),
-  interactive: flag(),
-  guardrails: section({
-    maxTokensRecoveries: countOrOff(),
-    maxRepeatedToolSteps: countOrNull(1, ', or null to switch the guard off'),
-    reserveTokens: countOrOff(),
-    reserveCostFraction: fractionOrOff(),
+  interactive: is.flag(),
+  guardrails: is.section({
+    maxTokensRecoveries: is.countOrOff(),
+    maxRepeatedToolSteps: is.countOrNull(1, ', or null to switch the guard off'),
+    reserveTokens: is.countOrOff(),
+    reserveCostFraction: is.fractionOrOff(),
     ...guardSections,
-    emptyAnswer: nullable(section({ reprompts: count(0), retries: count(0) })),
+    emptyAnswer: is.nullable(is.section({ reprompts: is.count(0), retries: is.count(0) })),
   }),
   // Names are checked when the preset is merged.
-  preset: anyText('a preset name') as Kind<PresetName>,
+  preset: is.anyText('a preset name') as Kind<PresetName>,
 }
 
-export const agentSchema = section(agentSections)
+export const agentSchema = is.section(agentSections)
 
 /** A validated configuration without defaults. */
 export type GivenConfig = KindValue<typeof agentSchema>
 
 function toSection(settings: Settings<object>): PartialKind<Record<string, Kind>> {
-  return section(
+  return is.section(
     Object.fromEntries(Object.entries(settings).map(([key, setting]) => [key, toKind(setting as Setting)])),
   )
 }
 
 function toKind(setting: Setting): Kind {
-  if (setting === 'flag') return flag()
-  if (isChoice(setting)) return choice(...setting)
-  if ('has' in setting) return setting.canBeOff ? nullable(toSection(setting.has)) : toSection(setting.has)
-  if ('isNever' in setting) return countOrNull(setting.from, ', or null for never')
+  if (setting === 'flag') return is.flag()
+  if (isChoice(setting)) return is.choice(...setting)
+  if ('has' in setting) return setting.canBeOff ? is.nullable(toSection(setting.has)) : toSection(setting.has)
+  if ('isNever' in setting) return is.countOrNull(setting.from, ', or null for never')
   const { from, to = Infinity, of } = setting
-  if (of === 'milliseconds') return amount(of)
-  if (of === 'share') return number(from, to, `a number from ${from} to ${to}`)
-  return to === Infinity ? count(from) : wholeNumber(from, to, `a whole number from ${from} to ${to}`)
+  if (of === 'milliseconds') return is.amount(of)
+  if (of === 'share') return is.number(from, to, `a number from ${from} to ${to}`)
+  return to === Infinity ? is.count(from) : is.wholeNumber(from, to, `a whole number from ${from} to ${to}`)
 }
 
 function isChoice(setting: Setting): setting is readonly [string, ...string[]] {

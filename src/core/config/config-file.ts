@@ -4,21 +4,7 @@ import {
   type OpenAIResponsesOptions,
   reasoningForms,
 } from '../models/openai/openai-options.js'
-import {
-  union,
-  list,
-  map,
-  optional,
-  predicate,
-  refine,
-  anyText,
-  choice,
-  count,
-  flag,
-  record,
-  nonEmptyText,
-  section,
-} from './kind.js'
+import * as is from './kind.js'
 import type { AgentConfigInput } from '../../../machines/agent/config.js'
 import { checkInput, invalidInputError } from './check-input.js'
 import { defaultConfig } from './defaults.js'
@@ -71,8 +57,8 @@ export const apiOnlyKeys: Readonly<Record<ModelApi, readonly (keyof ModelSection
 const noSecretHint = 'put the key into an environment variable and set model.apiKeyEnv to its name'
 
 const parameterMap = (what: string) =>
-  refine(
-    map(nonEmptyText(), 'an object with string values'),
+  is.refine(
+    is.map(is.nonEmptyText(), 'an object with string values'),
     (value) => !Object.keys(value).some(isSecretName),
     `${what} without secrets: ${noSecretHint}`,
   )
@@ -85,32 +71,32 @@ const echoPhrase = "true, false, 'reasoning_content', 'reasoning' or 'thinking'"
 
 const toolsPhrase = "a list of tools with a type, such as [{ type: 'web_search' }]"
 
-const modelSection = record({
-  model: nonEmptyText('a model name'),
-  api: optional(choice(...modelApis)),
-  provider: optional(nonEmptyText()),
-  baseURL: optional(refine(anyText(urlPhrase), isPlainUrl, urlPhrase)),
-  apiKeyEnv: optional(
-    refine(anyText(variablePhrase), (name) => /^[A-Z_][A-Z\d_]*$/.test(name), variablePhrase),
+const modelSection = is.record({
+  model: is.nonEmptyText('a model name'),
+  api: is.optional(is.choice(...modelApis)),
+  provider: is.optional(is.nonEmptyText()),
+  baseURL: is.optional(is.refine(is.anyText(urlPhrase), isPlainUrl, urlPhrase)),
+  apiKeyEnv: is.optional(
+    is.refine(is.anyText(variablePhrase), (name) => /^[A-Z_][A-Z\d_]*$/.test(name), variablePhrase),
   ),
-  organization: optional(nonEmptyText()),
-  project: optional(nonEmptyText()),
-  headers: optional(parameterMap('headers')),
-  query: optional(parameterMap('query parameters')),
-  timeoutMs: optional(count(1)),
-  maxTokensField: optional(choice('max_tokens', 'max_completion_tokens')),
-  echoReasoning: optional(union([flag(), choice(...reasoningForms)], echoPhrase)),
-  hostedTools: optional(
-    list(
-      predicate<JsonObject>(
+  organization: is.optional(is.nonEmptyText()),
+  project: is.optional(is.nonEmptyText()),
+  headers: is.optional(parameterMap('headers')),
+  query: is.optional(parameterMap('query parameters')),
+  timeoutMs: is.optional(is.count(1)),
+  maxTokensField: is.optional(is.choice('max_tokens', 'max_completion_tokens')),
+  echoReasoning: is.optional(is.union([is.flag(), is.choice(...reasoningForms)], echoPhrase)),
+  hostedTools: is.optional(
+    is.list(
+      is.predicate<JsonObject>(
         (tool) => typeof (tool as { type?: unknown } | null)?.type === 'string',
         toolsPhrase,
       ),
       toolsPhrase,
     ),
   ),
-  reasoningSummary: optional(choice('auto', 'concise', 'detailed')),
-  encryptedReasoning: optional(flag()),
+  reasoningSummary: is.optional(is.choice('auto', 'concise', 'detailed')),
+  encryptedReasoning: is.optional(is.flag()),
 })
 
 /** Whether the value at this path may be a misplaced secret, which must not appear in errors. */
@@ -141,8 +127,8 @@ export interface ConfigFile extends AgentConfigInput, RequestOptions {
   prices?: PriceTable | undefined
 }
 
-export const configFileKind = section({
-  $schema: anyText(),
+export const configFileKind = is.section({
+  $schema: is.anyText(),
   model: modelSection,
   ...requestSections,
   prices: priceTable,

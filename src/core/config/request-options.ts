@@ -2,22 +2,7 @@ import type { JsonObject } from '../../../machines/agent/json.js'
 import type { Sampling, ToolChoice } from '../models/provider.js'
 import { omitUndefined } from '../base/values.js'
 import { checkInput } from './check-input.js'
-import {
-  union,
-  list,
-  map,
-  predicate,
-  transform,
-  refine,
-  anyText,
-  numberBetween,
-  choice,
-  count,
-  record,
-  section,
-  nonEmptyText,
-  wholeNumber,
-} from './kind.js'
+import * as is from './kind.js'
 
 /** Options for every request, apart from messages and tools. */
 export interface RequestOptions {
@@ -37,36 +22,39 @@ export interface RequestOptions {
 const stopPhrase = 'a string or a list of strings'
 
 export const requestSections = {
-  instructions: anyText(),
-  sampling: transform(
-    section({
-      temperature: numberBetween(0, 2),
-      topP: numberBetween(0, 1),
-      maxTokens: count(1),
-      frequencyPenalty: numberBetween(-2, 2),
-      presencePenalty: numberBetween(-2, 2),
-      seed: wholeNumber(-Infinity, Infinity, 'a whole number'),
-      stop: union(
-        [nonEmptyText(), refine(list(nonEmptyText(), stopPhrase), ({ length }) => length > 0, stopPhrase)],
+  instructions: is.anyText(),
+  sampling: is.transform(
+    is.section({
+      temperature: is.numberBetween(0, 2),
+      topP: is.numberBetween(0, 1),
+      maxTokens: is.count(1),
+      frequencyPenalty: is.numberBetween(-2, 2),
+      presencePenalty: is.numberBetween(-2, 2),
+      seed: is.wholeNumber(-Infinity, Infinity, 'a whole number'),
+      stop: is.union(
+        [
+          is.nonEmptyText(),
+          is.refine(is.list(is.nonEmptyText(), stopPhrase), ({ length }) => length > 0, stopPhrase),
+        ],
         stopPhrase,
       ),
-      reasoningEffort: choice('none', 'minimal', 'low', 'medium', 'high', 'xhigh'),
+      reasoningEffort: is.choice('none', 'minimal', 'low', 'medium', 'high', 'xhigh'),
     }),
     omitUndefined,
   ),
-  toolChoice: union(
-    [choice('auto', 'none', 'required'), record({ name: nonEmptyText() })],
+  toolChoice: is.union(
+    [is.choice('auto', 'none', 'required'), is.record({ name: is.nonEmptyText() })],
     "'auto', 'none', 'required' or { name: … } with a tool's name",
   ),
-  extraBody: map(
-    predicate<JsonObject[string]>((value) => isJson(value), 'plain JSON'),
+  extraBody: is.map(
+    is.predicate<JsonObject[string]>((value) => isJson(value), 'plain JSON'),
     'an object of plain JSON',
   ),
 }
 
 /** Validates the options. Throws a ConfigError (`invalid_config`) with all problems. */
 export function resolveRequestOptions(input: unknown = {}): RequestOptions {
-  return checkInput(section(requestSections), input, 'request options')
+  return checkInput(is.section(requestSections), input, 'request options')
 }
 
 const maxDepth = 100

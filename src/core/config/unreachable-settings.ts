@@ -1,5 +1,5 @@
 import { warnProcess } from '../base/platform.js'
-import type { ProgressConfig, Steps, StepsWithBlock } from '../../../guards/progress-config.js'
+import type { Steps, StepsWithBlock } from '../../../guards/progress-config.js'
 import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/config.js'
 import type { Problem } from './check-input.js'
 import { defaultConfig } from './defaults.js'
@@ -29,6 +29,8 @@ interface Threshold {
 /** Counts of at least this size mean "never", because some counts cannot be switched off. */
 const never = 1_000
 
+const failingRules = ['identical', 'any', 'transientIdentical', 'transientAny', 'policyDenied'] as const
+
 /** Counters that grow by at most one per step. */
 function listSteps(config: AgentConfig): Threshold[] {
   const { failing, repeatedCall, repeatedOutput, cycle, emptyAnswer, ...counts } = config.guardrails
@@ -43,9 +45,7 @@ function listSteps(config: AgentConfig): Threshold[] {
   // The shortest cycle has two batches.
   const mostPeriods = Math.floor(steps / 2)
   return [
-    ...(['identical', 'any', 'transientIdentical', 'transientAny', 'policyDenied'] as const).map((rule) =>
-      beyond(`guardrails.failing.${rule}`, failing?.[rule], steps),
-    ),
+    ...failingRules.map((rule) => beyond(`guardrails.failing.${rule}`, failing?.[rule], steps)),
     beyond('guardrails.maxRepeatedToolSteps', repeatedCall && counts.maxRepeatedToolSteps, steps),
     beyond('guardrails.repeatedOutput.rounds', repeatedOutput?.rounds, steps),
     beyond('guardrails.cycle.nudgeAt', cycle?.nudgeAt, mostPeriods),
@@ -62,14 +62,14 @@ function endsBefore({ limits }: AgentConfig): string {
   return `limits.maxSteps (${limits.maxSteps}) ends the run first`
 }
 
-type Detector = Steps & Partial<StepsWithBlock>
-
 function listProgressSteps(config: AgentConfig): Threshold[] {
   const { progress } = config.guardrails
   if (progress === null) return []
   const steps = config.limits.maxSteps ?? Infinity
+  // The largest increment per batch: refused calls count twice, and identical calls count each execution.
+  const largest = Math.max(2, progress.stale?.blockAt ?? 0)
   // The first batch always makes progress.
-  const repeated = steps > 1 ? (steps - 1) * getLargestPart(progress) : 0
+  const repeated = steps > 1 ? (steps - 1) * largest : 0
   const once = ['failing', 'sameError', 'unknownTools', 'refused', 'policyDenied', 'transient'] as const
   const because = endsBefore(config)
   return [
@@ -77,7 +77,7 @@ function listProgressSteps(config: AgentConfig): Threshold[] {
     ...once.map((name) => list(name, progress[name], steps)),
   ].flat()
 
-  function list(name: string, detector: Detector | null, most: number): Threshold[] {
+  function list(name: string, detector: (Steps & Partial<StepsWithBlock>) | null, most: number): Threshold[] {
     if (!detector) return []
     const path = `guardrails.progress.${name}`
     const { nudgeAt, blockAt = null, haltAt } = detector
@@ -96,11 +96,6 @@ function listProgressSteps(config: AgentConfig): Threshold[] {
   }
 }
 
-/** The largest increment per batch. Refused calls count twice, and identical calls count each execution. */
-function getLargestPart({ stale }: ProgressConfig): number {
-  return Math.max(2, stale?.blockAt ?? 0)
-}
-
 function listAmounts(config: AgentConfig): Threshold[] {
   const { limits, guardrails, retry, toolCalls, streamIdleMs, contentIdleMs } = config
   const { timeoutMs, tokenBudget, outputTokens, costLimit, onNearBudget } = limits
@@ -110,57 +105,55 @@ function listAmounts(config: AgentConfig): Threshold[] {
   const isSilentBefore = contentIdleMs > 0 && streamIdleMs > contentIdleMs
   const concludes = onNearBudget === 'conclude'
   const hasReserve = (tokenBudget > 0 && reserveTokens > 0) || (costLimit > 0 && reserveCostFraction > 0)
-  return [
-    {
-      path: 'toolCalls.timeoutMs',
-      value: toolCalls.timeoutMs,
-      isBeyond: isLate(toolCalls.timeoutMs),
-      because: deadline,
-    },
-    { path: 'contentIdleMs', value: contentIdleMs, isBeyond: isLate(contentIdleMs), because: deadline },
-    {
-      path: 'streamIdleMs',
-      value: streamIdleMs,
-      isBeyond: isLate(streamIdleMs) || isSilentBefore,
-      because: isLate(streamIdleMs) ? deadline : `contentIdleMs (${contentIdleMs}) ends the response first`,
-    },
-    {
-      path: 'limits.outputTokens',
-      value: outputTokens,
-      isBeyond: tokenBudget > 0 && outputTokens >= tokenBudget,
-      because: `limits.tokenBudget (${tokenBudget}) also counts them and is reached first`,
-    },
-    {
-      path: 'guardrails.reserveTokens',
-      value: reserveTokens,
-      isBeyond: tokenBudget > 0 && reserveTokens >= tokenBudget,
-      because: `it equals or exceeds limits.tokenBudget (${tokenBudget}), so the budget is almost exhausted from the start`,
-    },
-    {
-      path: 'guardrails.reserveCostFraction',
-      value: reserveCostFraction,
-      isBeyond: reserveCostFraction >= 1,
-      because: 'it equals or exceeds limits.costLimit, so the budget is almost exhausted from the start',
-    },
-    {
-      path: 'limits.onNearBudget',
-      value: `'${onNearBudget}'`,
-      isBeyond: concludes && !hasReserve,
-      because: 'neither limits.tokenBudget nor limits.costLimit is set with a reserve',
-    },
-    {
-      path: 'limits.tokenBudget',
-      value: tokenBudget,
-      isBeyond: concludes && tokenBudget > 0 && reserveTokens >= tokenBudget,
-      because: `guardrails.reserveTokens (${reserveTokens}) equals or exceeds it, so the first request is the last (limits.onNearBudget)`,
-    },
-    {
-      path: 'retry.baseDelayMs',
-      value: retry.baseDelayMs,
-      isBeyond: retry.baseDelayMs > retry.maxDelayMs,
-      because: `retry.maxDelayMs (${retry.maxDelayMs}) is less, so every wait takes that long`,
-    },
+  const isAllReserved = tokenBudget > 0 && reserveTokens >= tokenBudget
+  const isReached = 'so the budget is almost exhausted from the start'
+  const amounts: [path: string, value: number | string, isBeyond: boolean, because: string][] = [
+    ['toolCalls.timeoutMs', toolCalls.timeoutMs, isLate(toolCalls.timeoutMs), deadline],
+    ['contentIdleMs', contentIdleMs, isLate(contentIdleMs), deadline],
+    [
+      'streamIdleMs',
+      streamIdleMs,
+      isLate(streamIdleMs) || isSilentBefore,
+      isLate(streamIdleMs) ? deadline : `contentIdleMs (${contentIdleMs}) ends the response first`,
+    ],
+    [
+      'limits.outputTokens',
+      outputTokens,
+      tokenBudget > 0 && outputTokens >= tokenBudget,
+      `limits.tokenBudget (${tokenBudget}) also counts them and is reached first`,
+    ],
+    [
+      'guardrails.reserveTokens',
+      reserveTokens,
+      isAllReserved,
+      `it equals or exceeds limits.tokenBudget (${tokenBudget}), ${isReached}`,
+    ],
+    [
+      'guardrails.reserveCostFraction',
+      reserveCostFraction,
+      reserveCostFraction >= 1,
+      `it equals or exceeds limits.costLimit, ${isReached}`,
+    ],
+    [
+      'limits.onNearBudget',
+      `'${onNearBudget}'`,
+      concludes && !hasReserve,
+      'neither limits.tokenBudget nor limits.costLimit is set with a reserve',
+    ],
+    [
+      'limits.tokenBudget',
+      tokenBudget,
+      concludes && isAllReserved,
+      `guardrails.reserveTokens (${reserveTokens}) equals or exceeds it, so the first request is the last (limits.onNearBudget)`,
+    ],
+    [
+      'retry.baseDelayMs',
+      retry.baseDelayMs,
+      retry.baseDelayMs > retry.maxDelayMs,
+      `retry.maxDelayMs (${retry.maxDelayMs}) is less, so every wait takes that long`,
+    ],
   ]
+  return amounts.map(([path, value, isBeyond, because]) => ({ path, value, isBeyond, because }))
 }
 
 /** The user's guard settings that differ from the defaults and from all presets. */

@@ -4,7 +4,7 @@ import { truncate } from '../../../guards/lib/cut.js'
 import { CallAbort, onAbort, attachSignal, runWithTimeout } from '../base/abort.js'
 import { type Clock, systemClock } from '../base/clock.js'
 import { describeError } from '../base/errors.js'
-import type { Shield, ShieldAction, ShieldScene } from './define-shield.js'
+import type { Shield, ShieldScene } from './define-shield.js'
 import { expectArgument, listRule, objectRule } from '../base/values.js'
 import { defaultTimeoutMs } from './shield-set.js'
 
@@ -14,7 +14,11 @@ export interface AskShieldsOptions extends ShieldScene {
   clock: Clock
   timeoutMs: number
   failOpen: boolean
-  reportThrown?: AskShieldOptions['reportThrown']
+  /**
+   * Receives the exception from a check. If set, the exception is omitted from the message, because pages show messages
+   * from shields. By default, the exception is included.
+   */
+  reportThrown?: ((failure: string) => void) | undefined
 }
 
 /** Implements `runShields`. */
@@ -24,24 +28,19 @@ export async function askShields(
   { signal, clock, timeoutMs, failOpen, reportThrown, ...scene }: AskShieldsOptions,
 ): Promise<Screening> {
   const running = new Set<CallAbort>()
-  const ask = (
-    shield: Shield,
-    text: string,
-    onFailure: AskShieldOptions['onFailure'],
-  ): Promise<ShieldAnswer> =>
+  const asking = { scene, clock, timeoutMs, running, reportThrown }
+  const ask = async (shield: Shield, text: string, onFailure: 'warn' | 'block'): Promise<ShieldAnswer> =>
     signal.aborted
-      ? Promise.resolve({ ...createStoppedAnswer(shield), durationMs: 0 })
-      : askShield(shield, text, { scene, clock, timeoutMs, onFailure, running, reportThrown })
+      ? { ...createStoppedAnswer(shield), durationMs: 0 }
+      : askShield(shield, text, { ...asking, onFailure })
 
   const stopWaiting = onAbort(signal, () => {
     for (const abort of running) abort.abort(signal.reason)
   })
   try {
+    const onFailure = failOpen ? 'warn' : 'block'
     const answers = await Promise.all(
-      shields.map(async (shield) => ({
-        shield,
-        answer: await ask(shield, content, failOpen ? 'warn' : 'block'),
-      })),
+      shields.map(async (shield) => ({ shield, answer: await ask(shield, content, onFailure) })),
     )
     const redacted = await redactInTurn(content, answers, (shield, text) => ask(shield, text, 'block'))
     return sumUpAnswers(redacted, answers)
@@ -62,14 +61,12 @@ async function redactInTurn(
   askAgain: (shield: Shield, text: string) => Promise<ShieldAnswer>,
 ): Promise<string> {
   if (answers.some(({ answer }) => answer.action === 'block')) return content
-  let text = content
-  let isFirst = true
+  let text: string | undefined
   for (const answered of answers) {
     const { shield, answer } = answered
     if (answer.action !== 'redact') continue
-    if (isFirst) {
+    if (text === undefined) {
       text = answer.content
-      isFirst = false
       continue
     }
     const again = await askAgain(shield, text)
@@ -82,24 +79,16 @@ async function redactInTurn(
     // The new message covers only a part of the content, so the first message is kept.
     answered.answer = { ...answer, durationMs }
   }
-  return text
+  return text ?? content
 }
 
-const weight: Record<ShieldAction, number> = { allow: 0, warn: 1, redact: 2, block: 3 }
+const gravestFirst = ['block', 'redact', 'warn'] as const
 
 function sumUpAnswers(content: string, answers: readonly AnsweredShield[]): Screening {
-  const findings = answers.map(
-    ({ shield, answer: { action, message, durationMs } }): ShieldFinding => ({
-      shield: shield.name,
-      action,
-      message,
-      durationMs,
-    }),
-  )
-  const action = findings.reduce<ShieldAction>(
-    (gravest, { action: next }) => (weight[next] > weight[gravest] ? next : gravest),
-    'allow',
-  )
+  const findings = answers.map(({ shield, answer: { action, message, durationMs } }): ShieldFinding => {
+    return { shield: shield.name, action, message, durationMs }
+  })
+  const action = gravestFirst.find((one) => findings.some((finding) => finding.action === one)) ?? 'allow'
   const words = findings.flatMap((finding) =>
     finding.action === action && finding.message !== null ? [finding.message] : [],
   )
@@ -109,8 +98,6 @@ function sumUpAnswers(content: string, answers: readonly AnsweredShield[]): Scre
 type CheckedShieldVerdict =
   | { action: 'allow' | 'warn' | 'block'; message: string | null }
   | { action: 'redact'; message: string | null; content: string }
-
-const longestMessage = 2000
 
 /**
  * Validates the return value of `check()`. Returns a sentence if the verdict is invalid. An invalid message is ignored,
@@ -123,31 +110,22 @@ function readShieldVerdict(value: unknown): CheckedShieldVerdict | { problem: st
     return { problem: `check() returned ${shown}; ${shapes}` }
   }
   const { action, message: text, content } = value as Record<string, unknown>
-  const message = typeof text === 'string' && text.trim() !== '' ? truncate(text, longestMessage) : null
+  const message = typeof text === 'string' && text.trim() !== '' ? truncate(text, 2000) : null
   if (action === 'allow' || action === 'warn' || action === 'block') return { action, message }
   if (action !== 'redact') return { problem: `check() returned an object without a valid action; ${shapes}` }
-  if (typeof content !== 'string') {
-    return { problem: `check() returned 'redact' without content; ${shapes}` }
-  }
+  if (typeof content !== 'string') return { problem: `check() returned 'redact' without content; ${shapes}` }
   return { action, message, content }
 }
 
 const shapes =
   "return { action: 'allow' | 'warn' | 'block', message? } or { action: 'redact', content, message? }"
 
-interface AskShieldOptions {
+interface AskShieldOptions extends Pick<AskShieldsOptions, 'clock' | 'timeoutMs' | 'reportThrown'> {
   scene: ShieldScene
-  clock: Clock
-  timeoutMs: number
   /** The action if a check fails. */
   onFailure: 'warn' | 'block'
   /** Checks in progress. They are aborted when the screening is aborted. */
   running: Set<CallAbort>
-  /**
-   * Receives the exception from a check. If set, the exception is omitted from the message, because pages show messages
-   * from shields. By default, the exception is included.
-   */
-  reportThrown?: ((failure: string) => void) | undefined
 }
 
 type ShieldAnswer = CheckedShieldVerdict & { durationMs: number }
@@ -158,10 +136,14 @@ async function askShield(shield: Shield, content: string, asking: AskShieldOptio
   const timeoutMs = shield.timeoutMs ?? asking.timeoutMs
   const abort = new CallAbort()
   const startedAt = clock.now()
-  const fail = (failure: string): CheckedShieldVerdict => ({
-    action: onFailure,
-    message: formatFailed(shield, failure, onFailure),
-  })
+  const fail = (failure: string): CheckedShieldVerdict => {
+    const consequence =
+      onFailure === 'block'
+        ? 'Content that could not be checked is blocked. Fix the shield, or set failOpen to allow it with a warning.'
+        : 'The content is allowed without a check (failOpen).'
+    const what = toEvidence(`Shield '${shield.name}' failed: ${failure}`).replace(/\.$/, '')
+    return { action: onFailure, message: `${what}. ${consequence}` }
+  }
   const check = async (): Promise<CheckedShieldVerdict> => {
     try {
       const verdict = readShieldVerdict(await shield.check(content, attachSignal({ ...scene }, abort)))
@@ -188,14 +170,6 @@ async function askShield(shield: Shield, content: string, asking: AskShieldOptio
   const verdict = await runWithTimeout<CheckedShieldVerdict>(limit, check)
   running.delete(abort)
   return { ...verdict, durationMs: Math.max(0, clock.now() - startedAt) }
-}
-
-function formatFailed({ name }: Shield, failure: string, action: 'warn' | 'block'): string {
-  const consequence =
-    action === 'block'
-      ? 'Content that could not be checked is blocked. Fix the shield, or set failOpen to allow it with a warning.'
-      : 'The content is allowed without a check (failOpen).'
-  return `${toEvidence(`Shield '${name}' failed: ${failure}`).replace(/\.$/, '')}. ${consequence}`
 }
 
 /** The answer of a stopped check. It clears nothing, even with `failOpen`. */

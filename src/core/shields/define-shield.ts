@@ -1,6 +1,7 @@
 import type { Message } from '../../../machines/agent/messages.js'
 import type { ShieldPoint } from '../../../machines/agent/screening.js'
 import { ConfigError } from '../base/errors.js'
+import { isTimeout, readDefinition, timeoutRule } from '../config/definition.js'
 
 export type { ShieldAction, ShieldPoint } from '../../../machines/agent/screening.js'
 
@@ -67,43 +68,12 @@ export interface Shield {
  * Throws a ConfigError `invalid_shield` for an invalid definition. The error names the shield and the remedy.
  */
 export function defineShield(definition: Shield): Shield {
-  const { name, check, timeoutMs } = checkDefinition(definition)
-  return Object.freeze({
-    name,
-    check,
-    ...(timeoutMs !== undefined && { timeoutMs }),
-  })
-}
-
-const keys = ['name', 'check', 'timeoutMs']
-const longest = 2_147_483_647
-
-/** Checks at run time what the types prevent, for JavaScript and casts. */
-function checkDefinition(definition: unknown): Shield {
-  if (typeof definition !== 'object' || definition === null) {
-    throw new ConfigError('invalid_shield', 'defineShield takes an object: { name, check, timeoutMs? }.')
-  }
-  const { name, check, timeoutMs } = definition as Record<string, unknown>
-  if (typeof name !== 'string' || !/^[a-zA-Z0-9_.-]{1,64}$/.test(name)) {
-    const shown = typeof name === 'string' ? `'${name.slice(0, 80)}'` : `a value of type ${typeof name}`
-    throw new ConfigError(
-      'invalid_shield',
-      `A shield cannot be named ${shown}: use 1 to 64 letters, digits, '_', '-' and '.'.`,
-      'name',
-    )
-  }
-  checkKeys(name, definition, keys)
-  if (typeof check !== 'function') throw invalidShieldError(name, 'check', 'check must be a function.')
-  if (timeoutMs !== undefined && !isTimeout(timeoutMs)) {
-    throw invalidShieldError(name, 'timeoutMs', `timeoutMs ${timeoutRule}`)
-  }
-  return definition as Shield
-}
-
-export const timeoutRule = `must be a number of milliseconds from 1 to ${longest}.`
-
-export function isTimeout(value: unknown): value is number {
-  return typeof value === 'number' && value >= 1 && value <= longest
+  const { fields, refuse } = readDefinition('shield', definition, 'name, check, timeoutMs?')
+  const { name, check, timeoutMs } = definition
+  checkKeys(name, fields, ['name', 'check', 'timeoutMs'])
+  if (typeof check !== 'function') refuse('check', 'check must be a function.')
+  if (timeoutMs !== undefined && !isTimeout(timeoutMs)) refuse('timeoutMs', `timeoutMs ${timeoutRule}`)
+  return Object.freeze({ name, check, ...(timeoutMs !== undefined && { timeoutMs }) })
 }
 
 export function invalidShieldError(name: string, option: string, problem: string): ConfigError {
@@ -112,14 +82,12 @@ export function invalidShieldError(name: string, option: string, problem: string
 
 /** Rejects values that are not an options object, and unknown options. */
 export function checkKeys(name: string, options: unknown, keys: readonly string[]): void {
-  if (typeof options !== 'object' || options === null) {
-    throw invalidShieldError(name, 'options', `the options must be an object with ${keys.join(', ')}.`)
-  }
-  for (const key of Object.keys(options)) {
-    if (!keys.includes(key)) {
-      throw invalidShieldError(name, key, `there is no option '${key}'. The options are ${keys.join(', ')}.`)
-    }
-  }
+  const known = keys.join(', ')
+  if (typeof options !== 'object' || options === null)
+    throw invalidShieldError(name, 'options', `the options must be an object with ${known}.`)
+  const key = Object.keys(options).find((one) => !keys.includes(one))
+  if (key !== undefined)
+    throw invalidShieldError(name, key, `there is no option '${key}'. The options are ${known}.`)
 }
 
 /** Returns the chosen kinds, or all kinds by default. */
@@ -131,13 +99,8 @@ export function chooseKinds<Kind extends string>(
 ): readonly Kind[] {
   const isChoice =
     Array.isArray(kinds) && kinds.length > 0 && kinds.every((kind) => known.includes(kind as Kind))
-  if (!isChoice) {
-    throw invalidShieldError(
-      name,
-      option,
-      `${option} must be an array of one or more of ${known.join(', ')}.`,
-    )
-  }
+  const problem = `${option} must be an array of one or more of ${known.join(', ')}.`
+  if (!isChoice) throw invalidShieldError(name, option, problem)
   // The built-in order is from specific to general.
   return known.filter((kind) => kinds.includes(kind))
 }

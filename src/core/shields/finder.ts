@@ -22,9 +22,9 @@ export interface Finder {
   wrapped?: { pattern: RegExp; start: RegExp; end: RegExp }
 }
 
-export function listKinds(finders: readonly Finder[], text: string): string[] {
-  return [...new Set(listMatching(finders, text).map(({ kind }) => kind))]
-}
+export const listKinds = (finders: readonly Finder[], text: string): string[] => [
+  ...new Set(listMatching(finders, text).map(({ kind }) => kind)),
+]
 
 function listMatching(finders: readonly Finder[], text: string): Finder[] {
   const readings = createReadings(finders, text)
@@ -36,25 +36,15 @@ interface Span {
   end: number
 }
 
-export interface RedactedText {
-  text: string
-  kinds: string[]
-  /** Whether the text is clean. False if it still contains a match that cannot be removed. */
-  clean: boolean
-}
-
-/**
- * Maximum number of passes. A redaction may create another match. If more than two passes are needed, the replacement
- * text itself causes the matches.
- */
+/** A redaction may create another match. After more than two passes, the replacement text itself causes the matches. */
 const mostPasses = 10
 
-/** Replaces all matches. */
+/** Replaces all matches. The text is not `clean` if it still contains a match that cannot be removed. */
 export function redactAll(
   finders: readonly Finder[],
   text: string,
   replacement: (kind: string) => string,
-): RedactedText {
+): { text: string; kinds: string[]; clean: boolean } {
   const kinds = new Set<string>()
   for (let pass = 0; pass < mostPasses; pass += 1) {
     const found = listMatching(finders, text)
@@ -91,18 +81,18 @@ function redactSpans(finder: Finder, text: string, replacement: string): string 
 }
 
 /** Whether another reading extends the match instead of adding the next word. */
-function isMore(rest: string): boolean {
-  return /\d/.test(rest) && rest.trim().length >= shortestRest
-}
+const isMore = (rest: string): boolean => /\d/.test(rest) && rest.trim().length >= 8
 
-const shortestRest = 8
-
+/**
+ * The text, and its normalized readings if they differ. In both, invisible characters are removed, full-width, bold and
+ * circled letters become plain letters, and JSON escapes are decoded. The second one also joins lines.
+ */
 function createReadings(finders: readonly Finder[], text: string): (finder: Finder) => View[] {
-  const itself = createIdentityView(text)
+  const itself: View = { text, start: (index) => index, end: (index) => index + 1 }
   if (finders.every(({ reads }) => reads === undefined)) return () => [itself]
-  const { plain, joined } = createViews(text)
-  const plainly = plain === null ? [itself] : [itself, plain]
-  const unbroken = joined === null ? plainly : [...plainly, joined]
+  const plain = isPlain(text) ? itself : createPlainView(text)
+  const plainly = plain === itself ? [itself] : [itself, plain]
+  const unbroken = /[\r\n]|\\[rn]/.test(text) ? [...plainly, createJoinedView(plain)] : plainly
   return ({ reads }) => (reads === 'unbroken' ? unbroken : reads === 'plainly' ? plainly : [itself])
 }
 
@@ -121,7 +111,6 @@ function* findSpans(finder: Finder, { text, begins }: View): Generator<Span, voi
   }
 }
 
-/** Yields the spans of all matches. `matchAll` copies the pattern, so the pattern's `lastIndex` does not change. */
 function* matchSpans({ pattern, accepts }: Finder, text: string): Generator<Span, void> {
   // Copying the pattern costs more than testing it.
   if (text.search(pattern) < 0) return
@@ -155,23 +144,9 @@ interface View {
  */
 const invisible = /[\p{Cf}\p{Variation_Selector}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]/u
 
-/**
- * Creates the normalized readings that differ from the text. In both, invisible characters are removed, full-width,
- * bold and circled letters become plain letters, and JSON escapes are decoded. The second one also joins lines.
- */
-function createViews(text: string): { plain: View | null; joined: View | null } {
-  const plain = isPlain(text) ? null : createPlainView(text)
-  const joined = /[\r\n]|\\[rn]/.test(text) ? createJoinedView(plain ?? createIdentityView(text)) : null
-  return { plain, joined }
-}
-
 function isPlain(text: string): boolean {
   if (/\\u[\da-fA-F]{4}/.test(text)) return false
   return /^[\0-\x7f]*$/.test(text) || (!invisible.test(text) && text.normalize('NFKC') === text)
-}
-
-function createIdentityView(text: string): View {
-  return { text, start: (index) => index, end: (index) => index + 1 }
 }
 
 function createPlainView(text: string): View {
@@ -188,7 +163,8 @@ function createPlainView(text: string): View {
       }
       continue
     }
-    const read = found.startsWith('\\u') && found.length === 6 ? unescapeJson(found) : found
+    const [, code] = /^\\u([\da-f]{4})$/i.exec(found) ?? []
+    const read = code === undefined ? found : String.fromCharCode(Number.parseInt(code, 16))
     if (invisible.test(read)) continue
     const plain = /^[\0-\x7f]*$/.test(read) ? read : read.normalize('NFKC')
     pieces.push(plain)
@@ -198,10 +174,6 @@ function createPlainView(text: string): View {
     }
   }
   return { text: pieces.join(''), start: (i) => starts[i] ?? text.length, end: (i) => ends[i] ?? text.length }
-}
-
-function unescapeJson(escape: string): string {
-  return String.fromCharCode(Number.parseInt(escape.slice(2), 16))
 }
 
 function createJoinedView({ text, start, end }: View): View {

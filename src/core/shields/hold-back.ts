@@ -55,16 +55,11 @@ export class HoldBack {
 
   /** Throws a ConfigError `invalid_option`. */
   constructor({ window = 200, overlap = window, continues, check, release }: HoldBackOptions) {
-    if (!Number.isSafeInteger(window) || window < 1) {
+    if (!Number.isSafeInteger(window) || window < 1)
       throw new ConfigError('invalid_option', 'window must be a positive number of characters.', 'window')
-    }
-    if (!Number.isSafeInteger(overlap) || overlap < 0 || overlap > window) {
-      throw new ConfigError(
-        'invalid_option',
-        `overlap must be a whole number of characters between 0 and the window size (${window}).`,
-        'overlap',
-      )
-    }
+    const rule = `overlap must be a whole number of characters between 0 and the window size (${window}).`
+    if (!Number.isSafeInteger(overlap) || overlap < 0 || overlap > window)
+      throw new ConfigError('invalid_option', rule, 'overlap')
     this.#window = window
     this.#overlap = overlap
     this.#text = continues?.text ?? ''

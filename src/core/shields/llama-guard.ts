@@ -1,6 +1,7 @@
 import type { ModelProvider } from '../models/provider.js'
 import { toWellFormed } from '../models/plain-json.js'
 import { readProperty } from '../base/json.js'
+import { asText } from '../base/values.js'
 import {
   defineShield,
   invalidShieldError,
@@ -83,20 +84,16 @@ export function llamaGuard(options: LlamaGuardOptions): Shield {
     check: async (content, { point, messages, signal }) => {
       if (content.trim() === '') return { action: 'allow' }
       const turns = toConversation(content, point, messages)
-      const pending: GuardedTurn[] =
-        template === 'endpoint'
-          ? turns
-          : [{ role: 'user', content: formatLlamaGuardPrompt(turns, categories) }]
-      const violated = parseLlamaGuardAnswer(await askLlamaGuard(model, pending, signal))
+      const prompt = { role: 'user' as const, content: formatLlamaGuardPrompt(turns, categories) }
+      const answer = await askLlamaGuard(model, template === 'endpoint' ? turns : [prompt], signal)
+      const violated = parseLlamaGuardAnswer(answer)
       if (violated === null) return { action: 'allow' }
       // Unknown categories always count.
       const counting = violated.filter((code) => !isKnown(code) || categories.includes(code))
       if (violated.length > 0 && counting.length === 0) return { action: 'allow' }
       const words = counting.map((code) => (isKnown(code) ? llamaGuardCategories[code] : code))
-      return {
-        action,
-        message: `Llama Guard found the text unsafe${words.length > 0 ? `: ${words.join(', ')}` : ''}.`,
-      }
+      const which = words.length > 0 ? `: ${words.join(', ')}` : ''
+      return { action, message: `Llama Guard found the text unsafe${which}.` }
     },
   })
 }
@@ -116,8 +113,6 @@ function parseLlamaGuardAnswer(answer: string): string[] | null {
   return [...new Set(text.toUpperCase().match(/\bS\d{1,2}\b/g))]
 }
 
-const maxTokens = 100
-
 async function askLlamaGuard(
   model: LlamaGuardOptions['model'],
   turns: readonly GuardedTurn[],
@@ -125,14 +120,10 @@ async function askLlamaGuard(
 ): Promise<string> {
   if ('client' in model) {
     const answer: unknown = await model.client.chat.completions.create(
-      { model: model.model, messages: toWellFormed([...turns]), temperature: 0, max_tokens: maxTokens },
+      { model: model.model, messages: toWellFormed([...turns]), temperature: 0, max_tokens: 100 },
       { signal },
     )
-    const text = readProperty(
-      readProperty(readProperty(readProperty(answer, 'choices'), '0'), 'message'),
-      'content',
-    )
-    return typeof text === 'string' ? text : ''
+    return asText(readPath(answer, ['choices', '0', 'message', 'content']))
   }
   const response = await model.request(
     {
@@ -140,7 +131,7 @@ async function askLlamaGuard(
       messages: turns.map((turn, index) => ({ ...turn, id: `turn-${index + 1}`, createdAt: 0 })),
       nudges: [],
       tools: [],
-      sampling: { temperature: 0, maxTokens },
+      sampling: { temperature: 0, maxTokens: 100 },
       extraBody: {},
       stream: false,
     },
@@ -151,28 +142,24 @@ async function askLlamaGuard(
 
 const doNothing = (): void => undefined
 
-function checkOptions(name: string, options: LlamaGuardOptions): void {
-  const { model, template, action } = options
-  const isModel =
-    typeof readProperty(model, 'request') === 'function' ||
-    (typeof readProperty(
-      readProperty(readProperty(readProperty(model, 'client'), 'chat'), 'completions'),
-      'create',
-    ) === 'function' &&
-      typeof readProperty(model, 'model') === 'string')
-  if (!isModel) {
+const readPath = (value: unknown, keys: readonly string[]): unknown =>
+  keys.reduce<unknown>((inner, key) => readProperty(inner, key), value)
+
+function checkOptions(name: string, { model, template, action }: LlamaGuardOptions): void {
+  const isClient = typeof readPath(model, ['client', 'chat', 'completions', 'create']) === 'function'
+  if (
+    typeof readProperty(model, 'request') !== 'function' &&
+    !(isClient && typeof readProperty(model, 'model') === 'string')
+  )
     throw invalidShieldError(
       name,
       'model',
       "model must be a ModelProvider, such as openaiChat({ … }), or { client: new OpenAI(), model: 'name' }.",
     )
-  }
-  if (template !== undefined && template !== 'endpoint' && template !== 'prompt') {
+  if (![undefined, 'endpoint', 'prompt'].includes(template))
     throw invalidShieldError(name, 'template', "template must be 'endpoint' or 'prompt'.")
-  }
-  if (action !== undefined && action !== 'block' && action !== 'warn') {
+  if (![undefined, 'block', 'warn'].includes(action))
     throw invalidShieldError(name, 'action', "action must be 'block' or 'warn': Llama Guard cannot redact.")
-  }
 }
 
 export interface GuardedTurn {
@@ -207,7 +194,8 @@ function formatLlamaGuardPrompt(
   turns: readonly GuardedTurn[],
   categories: readonly LlamaGuardCategory[],
 ): string {
-  const role = turns.at(-1)?.role === 'assistant' ? 'Agent' : 'User'
+  const nameOf = (turn: GuardedTurn | undefined) => (turn?.role === 'assistant' ? 'Agent' : 'User')
+  const role = nameOf(turns.at(-1))
   return [
     `Task: Check if there is unsafe content in '${role}' messages in conversations according our safety policy with the below categories.`,
     '',
@@ -217,7 +205,7 @@ function formatLlamaGuardPrompt(
     '',
     '<BEGIN CONVERSATION>',
     '',
-    ...turns.flatMap((turn) => [`${turn.role === 'assistant' ? 'Agent' : 'User'}: ${turn.content}`, '']),
+    ...turns.flatMap((turn) => [`${nameOf(turn)}: ${turn.content}`, '']),
     '<END CONVERSATION>',
     '',
     `Provide your safety assessment for ONLY THE LAST ${role} in the above conversation:`,

@@ -57,17 +57,13 @@ export function openaiModeration(options: OpenAIModerationOptions): Shield {
     ...(options.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
     check: async (content, { signal }) => {
       if (content.trim() === '') return { action: 'allow' }
-      const answer: unknown = await client.moderations.create(
-        { model, input: toWellFormed(content) },
-        { signal },
-      )
+      const input = toWellFormed(content)
+      const answer: unknown = await client.moderations.create({ model, input }, { signal })
       const found = readResults(answer).map((result) => readFlags(result, options))
       if (!found.some(({ flagged }) => flagged)) return { action: 'allow' }
       const named = [...new Set(found.flatMap(({ categories }) => categories))]
-      return {
-        action,
-        message: `OpenAI's moderation flagged the text${named.length > 0 ? `: ${named.join(', ')}` : ''}.`,
-      }
+      const which = named.length > 0 ? `: ${named.join(', ')}` : ''
+      return { action, message: `OpenAI's moderation flagged the text${which}.` }
     },
   })
 }
@@ -80,16 +76,11 @@ function readResults(answer: unknown): readonly unknown[] {
   return results
 }
 
-interface FlaggedResult {
-  flagged: boolean
-  categories: string[]
-}
-
 /** Throws if a category is missing from the response, so that a misspelled category is not treated as harmless. */
 function readFlags(
   result: unknown,
   { categories: chosen, threshold }: OpenAIModerationOptions,
-): FlaggedResult {
+): { flagged: boolean; categories: string[] } {
   const judged = readProperty(result, threshold === undefined ? 'categories' : 'category_scores')
   const flagged = readProperty(result, 'flagged')
   if (typeof judged !== 'object' || judged === null || typeof flagged !== 'boolean') {
@@ -109,28 +100,19 @@ function readFlags(
 }
 
 function checkOptions(name: string, options: OpenAIModerationOptions): void {
-  const { client, model, categories, threshold, action } = options
-  if (
-    typeof (client as Partial<OpenAIModerationOptions['client']> | undefined)?.moderations?.create !==
-    'function'
-  ) {
-    throw invalidShieldError(name, 'client', 'client must be an OpenAI client, such as new OpenAI().')
+  const { client, model = 'default', categories = ['all'], threshold = 1, action } = options
+  const refuse = (key: string, rule: string): never => {
+    throw invalidShieldError(name, key, `${key} must be ${rule}.`)
   }
-  if (model !== undefined && (typeof model !== 'string' || model.trim() === '')) {
-    throw invalidShieldError(name, 'model', "model must be a model name, such as 'omni-moderation-latest'.")
-  }
-  const named = categories === undefined || (Array.isArray(categories) && categories.length > 0)
-  if (!named || categories?.some((category) => typeof category !== 'string')) {
-    throw invalidShieldError(
-      name,
-      'categories',
-      "categories must be an array of names, such as ['hate', 'violence'].",
-    )
-  }
-  if (threshold !== undefined && !(typeof threshold === 'number' && threshold > 0 && threshold <= 1)) {
-    throw invalidShieldError(name, 'threshold', 'threshold must be a number above 0, up to 1.')
-  }
-  if (action !== undefined && action !== 'block' && action !== 'warn') {
-    throw invalidShieldError(name, 'action', "action must be 'block' or 'warn': moderation cannot redact.")
-  }
+  if (typeof readProperty(readProperty(client, 'moderations'), 'create') !== 'function')
+    refuse('client', 'an OpenAI client, such as new OpenAI()')
+  if (typeof model !== 'string' || model.trim() === '')
+    refuse('model', "a model name, such as 'omni-moderation-latest'")
+  const named = Array.isArray(categories) && categories.length > 0
+  if (!named || categories.some((category) => typeof category !== 'string'))
+    refuse('categories', "an array of names, such as ['hate', 'violence']")
+  if (!(typeof threshold === 'number' && threshold > 0 && threshold <= 1))
+    refuse('threshold', 'a number above 0, up to 1')
+  if (![undefined, 'block', 'warn'].includes(action))
+    refuse('action', "'block' or 'warn': moderation cannot redact")
 }

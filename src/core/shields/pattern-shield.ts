@@ -1,11 +1,10 @@
 import { invalidShieldError, checkKeys, type Shield, defineShield, chooseKinds } from './define-shield.js'
 import { type Finder, listKinds, redactAll } from './finder.js'
 import { createPiiFinders, type PiiKind, piiKinds } from './pii.js'
+import { readProperty } from '../base/json.js'
 import { createSecretFinders, type SecretKind, secretKinds } from './secrets.js'
 
 export interface PatternShieldOptions extends FinderShieldOptions {
-  /** The name of the shield. Defaults to `patterns`. */
-  name?: string
   /**
    * Patterns to find anywhere in the text. The `g` and `y` flags are ignored. The name is shown to people and defaults
    * to `pattern 1`, `pattern 2`, … A group named `prefix` at the start of a pattern is not redacted. A timeout cannot
@@ -30,39 +29,34 @@ const keys = ['name', 'patterns', 'action', 'replacement', 'message']
 export function patternShield(options: PatternShieldOptions): Shield {
   checkKeys('patterns', options, keys)
   const { name = 'patterns', patterns, action } = options
-  if (!Array.isArray(patterns) || patterns.length === 0) {
+  if (!Array.isArray(patterns) || patterns.length === 0)
     throw invalidShieldError(
       name,
       'patterns',
       'patterns must be an array of at least one regular expression.',
     )
-  }
-  if (action === undefined)
-    throw invalidShieldError(name, 'action', "action must be 'redact', 'block' or 'warn'.")
+  if (action === undefined) throw invalidShieldError(name, 'action', actionProblem)
   const finders = Array.from(patterns, (entry: unknown, index) => toFinder(name, entry, index))
   return createFinderShield(name, finders, 'The text matches', options)
 }
 
-function toFinder(name: string, entry: unknown, index: number): Finder {
+const actionProblem = "action must be 'redact', 'block' or 'warn'."
+
+function toFinder(shield: string, entry: unknown, index: number): Finder {
   const place = `patterns[${index}]`
-  const named = isRegExp(entry) ? { name: `pattern ${index + 1}`, pattern: entry } : entry
-  const { name: kind, pattern } = (named ?? {}) as { name?: unknown; pattern?: unknown }
-  if (!isRegExp(pattern)) {
-    throw invalidShieldError(name, place, `${place} must be a RegExp or { name, pattern: RegExp }.`)
+  const refuse = (problem: string): never => {
+    throw invalidShieldError(shield, place, `${place}${problem}`)
   }
-  if (typeof kind !== 'string' || kind.trim() === '') {
-    throw invalidShieldError(name, place, `${place}.name must be a string.`)
-  }
-  const { source, flags } = pattern
-  if (''.search(new RegExp(source, flags.replace(/[gy]/g, ''))) !== -1) {
-    throw invalidShieldError(
-      name,
-      place,
-      `${place} matches the empty string, and therefore every text. Make it more specific.`,
-    )
-  }
+  const isPattern = isRegExp(entry)
+  const kind = isPattern ? `pattern ${index + 1}` : readProperty(entry, 'name')
+  const pattern = isPattern ? entry : readProperty(entry, 'pattern')
+  if (!isRegExp(pattern)) return refuse(' must be a RegExp or { name, pattern: RegExp }.')
+  if (typeof kind !== 'string' || kind.trim() === '') return refuse('.name must be a string.')
+  const flags = pattern.flags.replace(/[gy]/g, '')
+  if (''.search(new RegExp(pattern.source, flags)) !== -1)
+    refuse(' matches the empty string, and therefore every text. Make it more specific.')
   // Copies the pattern, because the original may have a `lastIndex`.
-  return { kind, pattern: new RegExp(source, `${flags.replace(/[gy]/g, '')}g`) }
+  return { kind, pattern: new RegExp(pattern.source, `${flags}g`) }
 }
 
 function isRegExp(value: unknown): value is RegExp {
@@ -70,9 +64,9 @@ function isRegExp(value: unknown): value is RegExp {
 }
 
 export interface FinderShieldOptions<Kind extends string = string> {
-  /** The name of the shield, unique per point. */
+  /** The name of the shield, unique per point. Defaults to `pii`, `secrets` or `patterns`. */
   name?: string
-  /** Action for a match. */
+  /** Action for a match. Defaults to `redact`. */
   action?: 'redact' | 'block' | 'warn'
   /** Replacement text, which is used literally (without `$1`). Defaults to `[redacted KIND]`. */
   replacement?: string | ((kind: Kind) => string)
@@ -109,36 +103,24 @@ function createFinderShield(
 
 function checkOptions(name: string, finders: readonly Finder[], options: FinderShieldOptions): void {
   const { action, message, replacement } = options
-  if (action !== 'redact' && action !== 'block' && action !== 'warn') {
-    throw invalidShieldError(name, 'action', "action must be 'redact', 'block' or 'warn'.")
+  const refuse = (key: string, problem: string): never => {
+    throw invalidShieldError(name, key, problem)
   }
-  if (message !== undefined && typeof message !== 'string') {
-    throw invalidShieldError(name, 'message', 'message must be a string.')
-  }
+  if (action !== 'redact' && action !== 'block' && action !== 'warn') refuse('action', actionProblem)
+  if (message !== undefined && typeof message !== 'string') refuse('message', 'message must be a string.')
   for (const { kind } of finders) {
     const text: unknown = typeof replacement === 'function' ? replacement(kind) : replacement
-    if (typeof text !== 'string') {
-      throw invalidShieldError(
-        name,
-        'replacement',
-        'replacement must be a string, or a function that returns one for a kind.',
-      )
-    }
-    if (action === 'redact' && listKinds(finders, text).length > 0) {
-      throw invalidShieldError(
-        name,
+    if (typeof text !== 'string')
+      return refuse('replacement', 'replacement must be a string, or a function that returns one for a kind.')
+    if (action === 'redact' && listKinds(finders, text).length > 0)
+      refuse(
         'replacement',
         `the replacement '${text.slice(0, 80)}' matches the pattern that it replaces. Choose another.`,
       )
-    }
   }
 }
 
 export interface PiiShieldOptions extends FinderShieldOptions<PiiKind> {
-  /** The name of the shield. Defaults to `pii`. */
-  name?: string
-  /** The action for a match. Defaults to `redact`. */
-  action?: 'redact' | 'block' | 'warn'
   /** Kinds to find. Defaults to all. */
   kinds?: readonly PiiKind[]
 }
@@ -158,10 +140,6 @@ export function piiShield(options: PiiShieldOptions = {}): Shield {
 }
 
 export interface SecretsShieldOptions extends FinderShieldOptions<SecretKind> {
-  /** The name of the shield. Defaults to `secrets`. */
-  name?: string
-  /** The action for a match. Defaults to `redact`. */
-  action?: 'redact' | 'block' | 'warn'
   /** Kinds to find. Defaults to all. */
   kinds?: readonly SecretKind[]
 }
@@ -178,10 +156,6 @@ export function secretsShield(options: SecretsShieldOptions = {}): Shield {
   checkKeys('secrets', options, finderKeys)
   const { name = 'secrets' } = options
   const finders = createSecretFinders(chooseKinds(name, secretKinds, options.kinds))
-  return createFinderShield(
-    name,
-    finders,
-    'The text seems to contain a secret',
-    options as FinderShieldOptions,
-  )
+  const found = 'The text seems to contain a secret'
+  return createFinderShield(name, finders, found, options as FinderShieldOptions)
 }

@@ -1,3 +1,4 @@
+import { getOrCreate } from '../base/values.js'
 import { createWordStart, type Finder } from './finder.js'
 
 /**
@@ -17,18 +18,15 @@ const issuers: readonly (readonly [start: RegExp, lengths: readonly number[]])[]
   [/^4/, [13, 16, 19]],
 ]
 
-const prefix = 4
-
 const lengthsByPrefix = new Map<string, readonly number[]>()
 
+/** The possible lengths of a card number, longest first. */
 function listLengths(digits: string): readonly number[] {
-  const start = digits.slice(0, prefix)
-  const known = lengthsByPrefix.get(start)
-  if (known) return known
-  const lengths = issuers.flatMap(([range, possible]) => (range.test(start) ? possible : []))
-  const longestFirst = [...new Set(lengths)].sort((a, b) => b - a)
-  lengthsByPrefix.set(start, longestFirst)
-  return longestFirst
+  const start = digits.slice(0, 4)
+  return getOrCreate(lengthsByPrefix, start, () => {
+    const lengths = issuers.flatMap(([range, possible]) => (range.test(start) ? possible : []))
+    return [...new Set(lengths)].sort((a, b) => b - a)
+  })
 }
 
 /**
@@ -43,13 +41,11 @@ function findCardNumberLength(text: string): number {
   return isDigit(text, end) ? 0 : end
 }
 
-const zero = 48
-
 /** Whether the check digit of the first `length` digits is correct (ISO/IEC 7812-1, annex B). */
 function isLuhn(digits: string, length: number): boolean {
   let sum = 0
   for (let i = 0; i < length; i += 1) {
-    const digit = digits.charCodeAt(length - 1 - i) - zero
+    const digit = Number(digits[length - 1 - i])
     const doubled = i % 2 === 1 ? digit * 2 : digit
     sum += doubled > 9 ? doubled - 9 : doubled
   }
@@ -62,10 +58,7 @@ function indexAfterDigits(text: string, count: number): number {
   return index
 }
 
-function isDigit(text: string, index: number): boolean {
-  const code = text.charCodeAt(index) - zero
-  return code >= 0 && code <= 9
-}
+const isDigit = (text: string, index: number): boolean => /\d/.test(text[index] ?? '')
 
 /** IBAN lengths by country, from SWIFT's IBAN registry (ISO 13616). */
 const lengths = new Map(
@@ -94,10 +87,7 @@ function findIbanLength(text: string): number {
   return getRemainder(compact) === 1 ? end : 0
 }
 
-/**
- * The remainder of ISO 7064 MOD 97-10: moves the first four characters to the end and converts letters to numbers (A is
- * 10).
- */
+/** ISO 7064 MOD 97-10: the first four characters move to the end, and letters become numbers (A is 10). */
 function getRemainder(iban: string): number {
   let rest = 0
   for (const character of iban.slice(4) + iban.slice(0, 4)) {
@@ -107,9 +97,7 @@ function getRemainder(iban: string): number {
   return rest
 }
 
-function isAlphanumeric(character: string): boolean {
-  return /[A-Za-z0-9]/.test(character)
-}
+const isAlphanumeric = (character: string): boolean => /[A-Za-z0-9]/.test(character)
 
 function createPattern(characters: string, source: string, flags = 'g'): RegExp {
   return new RegExp(`${createWordStart(characters)}${source}`, flags)

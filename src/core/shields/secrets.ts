@@ -1,36 +1,31 @@
 import { createWordStart, type Finder } from './finder.js'
 
-/** Keys with a known prefix can be found across line breaks. Other keys end at a line break. */
-const wrappedByPattern = new Map<RegExp, NonNullable<Finder['wrapped']>>()
+type Pattern = Omit<Finder, 'kind'>
 
 /**
- * Creates the pattern of a key with a known prefix. The pattern starts with the prefix and checks the boundary
+ * Finds a key with a known prefix, also across line breaks. The pattern starts with the prefix and checks the boundary
  * afterwards, because engines find literals quickly. Text that matches `behind` must not follow the key.
  */
-function createKeyPattern(start: string, rest: string, behind?: string): RegExp {
+function findKey(start: string, rest: string, behind?: string): Pattern {
   const end = behind === undefined ? '' : `(?!${behind})`
-  const pattern = new RegExp(`(?:${start})(?<=${createWordStart()}(?:${start}))(?:${rest})${end}`, 'g')
-  wrappedByPattern.set(pattern, {
-    pattern: new RegExp(`(?:${start})(?:${rest})`, 'g'),
-    start: new RegExp(createWordStart(), 'y'),
-    end: new RegExp(end, 'y'),
-  })
-  return pattern
+  return {
+    pattern: new RegExp(`(?:${start})(?<=${createWordStart()}(?:${start}))(?:${rest})${end}`, 'g'),
+    reads: 'unbroken',
+    wrapped: {
+      pattern: new RegExp(`(?:${start})(?:${rest})`, 'g'),
+      start: new RegExp(createWordStart(), 'y'),
+      end: new RegExp(end, 'y'),
+    },
+  }
 }
 
-function hasDigit(match: string): number {
-  return /\d/.test(match) ? match.length : 0
-}
+/** Accepts a match that contains all of these. */
+const withAll =
+  (...parts: RegExp[]) =>
+  (match: string): number =>
+    parts.every((part) => part.test(match)) ? match.length : 0
 
-function hasDigitAndLetter(match: string): number {
-  return /\d/.test(match) && /[a-z]/i.test(match) ? match.length : 0
-}
-
-function hasClaims(match: string): number {
-  return match.includes('.') ? match.length : 0
-}
-
-type Pattern = Omit<Finder, 'kind'>
+const { raw } = String
 
 /**
  * Patterns of secrets from the documentation of their issuers, ordered from specific to general. All run in linear
@@ -49,104 +44,78 @@ const patterns = {
    * RFC 7519: base64url of a JSON header and JSON claims; RFC 7515 for the signature. The pattern also matches a
    * header without claims, which is then rejected, because restarting at each `eyJ` would take quadratic time.
    */
-  jwt: [
-    {
-      pattern: createKeyPattern('eyJ', String.raw`[\w-]{5,}(?:\.eyJ[\w-]{5,}(?:\.[\w-]*)?)?`),
-      accepts: hasClaims,
-    },
-  ],
+  jwt: [{ ...findKey('eyJ', raw`[\w-]{5,}(?:\.eyJ[\w-]{5,}(?:\.[\w-]*)?)?`), accepts: withAll(/\./) }],
   /** docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html, "Understanding unique ID prefixes" */
   aws: [
-    { pattern: createKeyPattern('AKIA|ASIA', '[A-Z0-9]{16}', '[A-Za-z0-9]') },
+    findKey('AKIA|ASIA', '[A-Z0-9]{16}', '[A-Za-z0-9]'),
     {
       pattern:
         /(?<prefix>aws_?secret_?access_?key\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?)[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])/gi,
     },
   ],
   /** docs.github.com, "About authentication to GitHub", "GitHub's token formats" */
-  github: [
-    { pattern: createKeyPattern('gh[opsur]_', String.raw`[A-Za-z0-9]{36}\w*`) },
-    { pattern: createKeyPattern('github_pat_', String.raw`\w{22,}`) },
-  ],
+  github: [findKey('gh[opsur]_', raw`[A-Za-z0-9]{36}\w*`), findKey('github_pat_', raw`\w{22,}`)],
   /** docs.gitlab.com/security/tokens, "Token prefixes" */
-  gitlab: [
-    {
-      pattern: createKeyPattern(
-        'gl(?:pat|oas|dt|rtr?|cbt|ptt|ft|imt|agent|soat|ffct|wt)-',
-        String.raw`[\w-]{20}[\w.-]*`,
-      ),
-    },
-  ],
+  gitlab: [findKey('gl(?:pat|oas|dt|rtr?|cbt|ptt|ft|imt|agent|soat|ffct|wt)-', raw`[\w-]{20}[\w.-]*`)],
   /** platform.openai.com/docs/api-reference/authentication; many compatible services use the plain form too. */
-  openai: [
-    { pattern: createKeyPattern('sk-(?:proj|svcacct|admin|None)-', String.raw`[\w-]{20,}`) },
-    { pattern: createKeyPattern('sk-', '[A-Za-z0-9]{32,}') },
-  ],
+  openai: [findKey('sk-(?:proj|svcacct|admin|None)-', raw`[\w-]{20,}`), findKey('sk-', '[A-Za-z0-9]{32,}')],
   /** docs.claude.com/en/api/admin-api: sk-ant-api03-…, sk-ant-admin01-… */
-  anthropic: [{ pattern: createKeyPattern('sk-ant-', String.raw`[\w-]{20,}`) }],
+  anthropic: [findKey('sk-ant-', raw`[\w-]{20,}`)],
   /** openrouter.ai/docs/api-reference/authentication */
-  openrouter: [{ pattern: createKeyPattern('sk-or-v1-', '[0-9a-f]{40,}') }],
+  openrouter: [findKey('sk-or-v1-', '[0-9a-f]{40,}')],
   /** cloud.google.com/docs/authentication/api-keys; developers.google.com/identity/protocols/oauth2 */
   google: [
-    { pattern: createKeyPattern('AIza', String.raw`[\w-]{35}`) },
-    { pattern: createKeyPattern(String.raw`ya29\.`, String.raw`[\w-]{20,}`) },
-    { pattern: createKeyPattern('GOCSPX-', String.raw`[\w-]{28}`) },
+    findKey('AIza', raw`[\w-]{35}`),
+    findKey(raw`ya29\.`, raw`[\w-]{20,}`),
+    findKey('GOCSPX-', raw`[\w-]{28}`),
   ],
   /** docs.slack.dev/authentication/tokens; docs.slack.dev/messaging/sending-messages-using-incoming-webhooks */
   slack: [
-    { pattern: createKeyPattern(String.raw`xox[abeoprs](?:\.xox[bp])?-|xapp-\d-`, String.raw`[\w-]{10,}`) },
+    findKey(raw`xox[abeoprs](?:\.xox[bp])?-|xapp-\d-`, raw`[\w-]{10,}`),
     { pattern: /(?<prefix>hooks\.slack\.com\/(?:services|workflows|triggers)\/)[\w/]{20,}/g },
   ],
   /** docs.stripe.com/keys; publishable keys (pk_) are not secret. docs.stripe.com/webhooks for whsec_ */
-  stripe: [
-    { pattern: createKeyPattern('[sr]k_(?:live|test)_', '[A-Za-z0-9]{10,}') },
-    { pattern: createKeyPattern('whsec_', '[A-Za-z0-9+/]{24,}') },
-  ],
+  stripe: [findKey('[sr]k_(?:live|test)_', '[A-Za-z0-9]{10,}'), findKey('whsec_', '[A-Za-z0-9+/]{24,}')],
   /** docs.npmjs.com/about-access-tokens; github.blog, "Announcing npm's new access token format" */
-  npm: [{ pattern: createKeyPattern('npm_', '[A-Za-z0-9]{36}') }],
+  npm: [findKey('npm_', '[A-Za-z0-9]{36}')],
   /** pypi.org/help/#apitoken; the constant prefix of a macaroon for pypi.org or test.pypi.org. */
-  pypi: [{ pattern: createKeyPattern('pypi-AgE', String.raw`[\w-]{20,}`) }],
+  pypi: [findKey('pypi-AgE', raw`[\w-]{20,}`)],
   /**
    * learn.microsoft.com/purview: "Azure storage account key", "Azure AD client secret", "Azure shared access signature"
    */
   azure: [
     { pattern: /(?<prefix>AccountKey=)[A-Za-z0-9+/]{40,88}={0,2}/gi },
     {
-      pattern: new RegExp(
-        String.raw`${createWordStart(String.raw`\w~.\-`)}[\w~.-]{3}\dQ~[\w~.-]{31,34}(?![\w~-])`,
-        'g',
-      ),
+      pattern: new RegExp(raw`${createWordStart(raw`\w~.\-`)}[\w~.-]{3}\dQ~[\w~.-]{31,34}(?![\w~-])`, 'g'),
     },
     { pattern: /(?<prefix>[?&;]sig=)(?:[A-Za-z0-9+/]|%[0-9A-Fa-f]{2}){30,}={0,2}/g },
   ],
   /** huggingface.co/docs/hub/security-tokens */
-  huggingface: [{ pattern: createKeyPattern('hf_', '[A-Za-z0-9]{30,}') }],
+  huggingface: [findKey('hf_', '[A-Za-z0-9]{30,}')],
   /** console.groq.com/docs/quickstart */
-  groq: [{ pattern: createKeyPattern('gsk_', '[A-Za-z0-9]{40,}') }],
+  groq: [findKey('gsk_', '[A-Za-z0-9]{40,}')],
   /** docs.x.ai/docs/tutorial */
-  xai: [{ pattern: createKeyPattern('xai-', '[A-Za-z0-9]{40,}') }],
+  xai: [findKey('xai-', '[A-Za-z0-9]{40,}')],
   /** docs.perplexity.ai/getting-started */
-  perplexity: [{ pattern: createKeyPattern('pplx-', '[A-Za-z0-9]{40,}') }],
+  perplexity: [findKey('pplx-', '[A-Za-z0-9]{40,}')],
   /** replicate.com/docs/topics/security/api-tokens */
-  replicate: [{ pattern: createKeyPattern('r8_', '[A-Za-z0-9]{37}') }],
+  replicate: [findKey('r8_', '[A-Za-z0-9]{37}')],
   /** docs.sendgrid.com/ui/account-and-settings/api-keys */
-  sendgrid: [{ pattern: createKeyPattern(String.raw`SG\.`, String.raw`[\w-]{22}\.[\w-]{43}`) }],
+  sendgrid: [findKey(raw`SG\.`, raw`[\w-]{22}\.[\w-]{43}`)],
   /** twilio.com/docs/iam/api-keys */
-  twilio: [{ pattern: createKeyPattern('SK', '[0-9a-f]{32}', '[0-9a-f]') }],
+  twilio: [findKey('SK', '[0-9a-f]{32}', '[0-9a-f]')],
   /** core.telegram.org/bots/api#authorizing-your-bot */
-  telegram: [
-    { pattern: createKeyPattern(String.raw`\d{8,10}:AA`, String.raw`[\w-]{33}`, String.raw`[\w-]`) },
-  ],
+  telegram: [findKey(raw`\d{8,10}:AA`, raw`[\w-]{33}`, raw`[\w-]`)],
   /** docs.digitalocean.com/reference/api/create-personal-access-token */
-  digitalocean: [{ pattern: createKeyPattern('do[opr]_v1_', '[0-9a-f]{64}') }],
+  digitalocean: [findKey('do[opr]_v1_', '[0-9a-f]{64}')],
   /** shopify.dev/docs/apps/build/authentication-authorization/access-tokens */
-  shopify: [{ pattern: createKeyPattern('shp(?:at|ca|pa|ss)_', '[0-9a-fA-F]{32}') }],
+  shopify: [findKey('shp(?:at|ca|pa|ss)_', '[0-9a-fA-F]{32}')],
   /** docs.databricks.com/dev-tools/auth/pat */
-  databricks: [{ pattern: createKeyPattern('dapi', '[0-9a-f]{32}', '[0-9a-f]') }],
+  databricks: [findKey('dapi', '[0-9a-f]{32}', '[0-9a-f]')],
   /** developer.hashicorp.com/vault/docs/concepts/tokens, "Token prefixes" */
-  vault: [{ pattern: createKeyPattern(String.raw`hv[sbr]\.`, String.raw`[\w-]{24,}`) }],
+  vault: [findKey(raw`hv[sbr]\.`, raw`[\w-]{24,}`)],
   /** RFC 6750 §2.1. Words have no digits. */
-  bearer: [{ pattern: /(?<prefix>\bbearer\s{1,4})[\w.~+/-]{16,}=*/gi, accepts: hasDigit }],
+  bearer: [{ pattern: /(?<prefix>\bbearer\s{1,4})[\w.~+/-]{16,}=*/gi, accepts: withAll(/\d/) }],
   /** RFC 3986 §3.2.1: scheme://user:password@host. Does not match passwords that were already removed from evidence. */
   url_password: [
     { pattern: /(?<prefix>:\/\/[^\s/?#:@"']{0,256}:)(?!\[redacted\]@)[^\s/?#@"']{1,512}(?=@)/g },
@@ -156,7 +125,7 @@ const patterns = {
     {
       pattern:
         /(?<prefix>(?:(?:api|access|secret|private|account)[_-]?key|client[_-]?secret|(?:access|auth|refresh)[_-]?token|passw(?:or)?d|passphrase|pwd)\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?)[^\s"'\\,;&<>(){}[\]]{8,}/gi,
-      accepts: hasDigitAndLetter,
+      accepts: withAll(/\d/, /[a-z]/i),
     },
   ],
 } satisfies Record<string, readonly Pattern[]>
@@ -168,9 +137,6 @@ export const secretKinds = Object.keys(patterns) as readonly SecretKind[]
 
 export function createSecretFinders(kinds: readonly SecretKind[]): Finder[] {
   return kinds.flatMap((kind) =>
-    patterns[kind].map((pattern: Pattern) => {
-      const lines = wrappedByPattern.get(pattern.pattern)
-      return { kind, ...pattern, ...(lines ? { reads: 'unbroken', wrapped: lines } : { reads: 'plainly' }) }
-    }),
+    patterns[kind].map((pattern: Pattern) => ({ kind, reads: 'plainly' as const, ...pattern })),
   )
 }

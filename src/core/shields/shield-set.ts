@@ -1,5 +1,6 @@
 import { ConfigError } from '../base/errors.js'
-import { defineShield, isTimeout, timeoutRule, type Shield, type ShieldPoint } from './define-shield.js'
+import { defineAll, isTimeout, timeoutRule } from '../config/definition.js'
+import { defineShield, type Shield, type ShieldPoint } from './define-shield.js'
 
 /**
  * The shields of an agent.
@@ -44,10 +45,9 @@ export function createShieldSet(options: ShieldsOptions = {}): ShieldSet {
       'must be an object: { input: [], toolInput: [], toolOutput: [], output: [] }.',
     )
   }
-  for (const key of Object.keys(options)) {
-    if (!keys.includes(key))
-      throw invalidOptionError(`shields.${key}`, `is not an option. The options are ${keys.join(', ')}.`)
-  }
+  const other = Object.keys(options).find((key) => !keys.includes(key))
+  if (other !== undefined)
+    throw invalidOptionError(`shields.${other}`, `is not an option. The options are ${keys.join(', ')}.`)
   const { timeoutMs = defaultTimeoutMs, failOpen = false, holdBack = 200 } = options
   if (!isTimeout(timeoutMs)) throw invalidOptionError('shields.timeoutMs', timeoutRule)
   if (typeof failOpen !== 'boolean') throw invalidOptionError('shields.failOpen', 'must be true or false.')
@@ -67,29 +67,10 @@ export function createShieldSet(options: ShieldsOptions = {}): ShieldSet {
 function checkShields(point: ShieldPoint, shields: readonly Shield[] = []): readonly Shield[] {
   const place = `shields.${point}`
   if (!Array.isArray(shields)) throw invalidOptionError(place, 'must be an array of shields.')
-  const names = new Set<string>()
-  // Array.from includes holes.
   return Object.freeze(
-    Array.from(shields as readonly Shield[], (entry, index) => {
-      if (typeof entry !== 'object' || entry === null) {
-        const where = `${place}[${index}]`
-        throw new ConfigError(
-          'invalid_shield',
-          `${where} is not a shield. Create it with defineShield({ … }).`,
-          where,
-        )
-      }
-      // Definitions that were not created by `defineShield` are validated too.
-      const shield = defineShield(entry)
-      if (names.has(shield.name)) {
-        throw new ConfigError(
-          'duplicate_shield',
-          `Two shields in ${place} are named '${shield.name}'. Rename one, so that their findings can be distinguished.`,
-          place,
-        )
-      }
-      names.add(shield.name)
-      return shield
+    defineAll('shield', place, shields as readonly Shield[], defineShield, (name) => {
+      const text = `Two shields in ${place} are named '${name}'. Rename one, so that their findings can be distinguished.`
+      return new ConfigError('duplicate_shield', text, place)
     }),
   )
 }

@@ -43,16 +43,12 @@ async function decideCall(
   const known = tools.get(name)
   if (known === undefined || !(await parseArguments(known, text)).ok) return null
   const { readOnly, idempotent } = known
+  const tool = { name, kind: getKind(known), readOnly, idempotent }
   const read = async (): Promise<unknown> => {
     const parsed = await parseArguments(known, text)
     return parsed.ok ? parsed.input : undefined
   }
-  return askPolicies(
-    policies,
-    { tool: { name, kind: getKind(known), readOnly, idempotent }, callId },
-    read,
-    clock,
-  )
+  return askPolicies(policies, { tool, callId }, read, clock)
 }
 
 function getKind({ client, delegate, handoff, skill }: Tool): PolicyCall['tool']['kind'] {

@@ -1,4 +1,5 @@
 import { ConfigError, describeError } from '../base/errors.js'
+import { readDefinition } from '../config/definition.js'
 import { findOtherName } from '../config/other-names.js'
 import {
   type Flawless,
@@ -125,65 +126,36 @@ function createParameters(name: string, input: InputSchema): Tool['parameters'] 
   }
 }
 
-/** Checks at run time what the types prevent, for JavaScript and casts. */
 function checkDefinition(definition: unknown): void {
-  if (typeof definition !== 'object' || definition === null) {
-    throw new ConfigError(
-      'invalid_tool',
-      'defineTool takes an object: { name, description, input, execute }.',
-    )
-  }
-  const tool = definition as Record<string, unknown>
-  const { name, description, execute, timeoutMs, needsApproval, client } = tool
-  if (typeof name !== 'string' || !/^[a-zA-Z0-9_-]{1,64}$/.test(name) || name === '__proto__') {
-    const shown = typeof name === 'string' ? `'${name.slice(0, 80)}'` : `a value of type ${typeof name}`
-    throw new ConfigError(
-      'invalid_tool',
-      `A tool cannot be named ${shown}: use 1 to 64 letters, digits, '_' and '-'.`,
-      'name',
-    )
-  }
-  const refuse = (key: string, problem: string): never => {
-    throw new ConfigError('invalid_tool', `Tool '${name}': ${problem}`, `${name}.${key}`)
-  }
-  for (const key of Object.keys(tool)) {
+  const { fields, refuse } = readDefinition('tool', definition, 'name, description, input, execute')
+  for (const key of Object.keys(fields)) {
     if (key === 'parameters') refuse(key, `${toolFlaws.parameters}.`)
-    if (!(toolKeys as readonly string[]).includes(key)) {
-      const other = findOtherName(key)
-      const hint = other ? `Use ${other}.` : `The options are ${toolKeys.join(', ')}.`
-      refuse(key, `there is no option '${key}'. ${hint}`)
-    }
+    if ((toolKeys as readonly string[]).includes(key)) continue
+    const other = findOtherName(key)
+    const hint = other ? `Use ${other}.` : `The options are ${toolKeys.join(', ')}.`
+    refuse(key, `there is no option '${key}'. ${hint}`)
   }
-  if (typeof description !== 'string' || description.trim() === '') {
+  const { description, execute, timeoutMs = 0, needsApproval, maxCalls = 1, client } = fields
+  if (typeof description !== 'string' || description.trim() === '')
     refuse(
       'description',
       'description is missing. Describe for the model what the tool does and when to use it.',
     )
-  }
-  if (typeof timeoutMs !== 'undefined' && !(Number.isFinite(timeoutMs) && Number(timeoutMs) >= 0)) {
+  if (!(Number.isFinite(timeoutMs) && Number(timeoutMs) >= 0))
     refuse('timeoutMs', 'timeoutMs must be a number of milliseconds, 0 for no limit.')
-  }
-  if (
-    tool['maxCalls'] !== undefined &&
-    !(Number.isSafeInteger(tool['maxCalls']) && Number(tool['maxCalls']) >= 1)
-  ) {
+  if (!(Number.isSafeInteger(maxCalls) && Number(maxCalls) >= 1))
     refuse('maxCalls', 'maxCalls must be a positive integer. Omit it for no cap.')
-  }
-  if (!['undefined', 'boolean', 'function'].includes(typeof needsApproval)) {
+  if (!['undefined', 'boolean', 'function'].includes(typeof needsApproval))
     refuse('needsApproval', 'needsApproval must be true, false or a function.')
-  }
-  for (const flag of toolFlags) {
-    if (!['undefined', 'boolean'].includes(typeof tool[flag])) refuse(flag, `${flag} must be true or false.`)
-  }
-  if (client === true) {
-    const extra = ['execute', 'timeoutMs', 'needsApproval'].find((key) => tool[key] !== undefined)
-    if (extra !== undefined) {
-      refuse(
-        extra,
-        `a client tool is executed by the run's caller, so it cannot have ${extra}. Remove one of the two.`,
-      )
-    }
-  } else if (typeof execute !== 'function') {
+  for (const flag of toolFlags)
+    if (!['undefined', 'boolean'].includes(typeof fields[flag]))
+      refuse(flag, `${flag} must be true or false.`)
+  const extra = ['execute', 'timeoutMs', 'needsApproval'].find((key) => fields[key] !== undefined)
+  if (client === true && extra !== undefined)
+    refuse(
+      extra,
+      `a client tool is executed by the run's caller, so it cannot have ${extra}. Remove one of the two.`,
+    )
+  if (client !== true && typeof execute !== 'function')
     refuse('execute', execute === undefined ? `${toolFlaws.execute}.` : 'execute must be a function.')
-  }
 }

@@ -3,6 +3,7 @@ import { loadOnce } from '../base/platform.js'
 import { describeError } from '../base/errors.js'
 import { normalizeSchema } from '../models/normalize-schema.js'
 import { readProperty } from '../base/json.js'
+import { isObject } from '../base/values.js'
 import type { Validation } from './plain-validator.js'
 export type { Issue, Validation } from './plain-validator.js'
 
@@ -73,12 +74,10 @@ function convertToJsonSchema(schema: StandardJsonSchema): unknown {
   if (typeof jsonSchema?.input !== 'function') throw new Error(`${toolFlaws.schema}.`)
   try {
     return jsonSchema.input({ target: 'draft-2020-12' })
-  } catch (error) {
-    throw new Error(
-      `cannot be written as JSON Schema: ${describeError(error)}. Models send ` +
-        'JSON only, so accept a string or a number (z.iso.datetime() for a date) and convert it in execute.',
-      { cause: error },
-    )
+  } catch (cause) {
+    const advice = 'accept a string or a number (z.iso.datetime() for a date) and convert it in execute'
+    const text = `cannot be written as JSON Schema: ${describeError(cause)}. Models send JSON only, so ${advice}.`
+    throw new Error(text, { cause })
   }
 }
 
@@ -86,24 +85,19 @@ function copyJsonObject(schema: unknown): JsonObject {
   let copy: unknown
   try {
     copy = JSON.parse(JSON.stringify(schema) ?? 'null')
-  } catch (error) {
-    throw new Error('is not plain JSON. Remove circular references, BigInts and similar values.', {
-      cause: error,
-    })
+  } catch (cause) {
+    throw new Error('is not plain JSON. Remove circular references, BigInts and similar values.', { cause })
   }
-  if (typeof copy !== 'object' || copy === null || Array.isArray(copy)) {
-    throw new Error(
-      "is not a schema. Pass z.object({ … }) or a JSON Schema { type: 'object', properties: { … } }.",
-    )
-  }
-  return copy as JsonObject
+  if (isObject(copy)) return copy as JsonObject
+  throw new Error(
+    "is not a schema. Pass z.object({ … }) or a JSON Schema { type: 'object', properties: { … } }.",
+  )
 }
 
 function explainNotAnObject(parameters: JsonObject): string {
   const union = ['oneOf', 'anyOf', 'allOf'].find((keyword) => keyword in parameters)
-  if (union !== undefined) {
+  if (union !== undefined)
     return `has '${union}' at its top level, which providers refuse. Put the union in a field: z.object({ action: … }).`
-  }
   const found = typeof parameters.type === 'string' ? `of type '${parameters.type}'` : 'without a type'
   return `is a schema ${found}, but arguments are always an object. Wrap it: z.object({ value: … }).`
 }
@@ -134,9 +128,7 @@ interface StandardProps<Input, Output> {
 }
 
 export function isStandardSchema(value: unknown): value is StandardSchema {
-  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false
-  const { '~standard': standard } = value as { '~standard'?: { validate?: unknown } }
-  return typeof standard?.validate === 'function'
+  return typeof readProperty(readProperty(value, '~standard'), 'validate') === 'function'
 }
 
 /** Advice for invalid tool definitions, used in compiler errors and by `defineTool`. */
@@ -147,6 +139,7 @@ export const toolFlaws = {
   execute: "add execute: (input) => …, or client: true when the run's caller executes it",
 } as const
 
+const values = ['name', 'description', 'input', 'execute', 'timeoutMs', 'needsApproval', 'maxCalls'] as const
 export const toolFlags = [
   'client',
   'idempotent',
@@ -156,16 +149,7 @@ export const toolFlags = [
   'endsRun',
   'keepsHandle',
 ] as const
-export const toolKeys = [
-  'name',
-  'description',
-  'input',
-  'execute',
-  'timeoutMs',
-  'needsApproval',
-  'maxCalls',
-  ...toolFlags,
-] as const
+export const toolKeys = [...values, ...toolFlags] as const
 
 /** The allowed type of each key in a definition, or advice. */
 export type Flawless<Key extends PropertyKey> = {

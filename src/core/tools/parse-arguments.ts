@@ -93,15 +93,12 @@ export function readJson(text: string): unknown {
 }
 
 export function parseWithoutProto(text: string): unknown {
-  return mayNameProto.test(text) ? JSON.parse(text, dropProto) : JSON.parse(text)
+  if (!mayNameProto.test(text)) return JSON.parse(text)
+  return JSON.parse(text, (key, value: unknown) => (key === '__proto__' ? undefined : value))
 }
 
 /** Matches `__proto__`, possibly with escaped characters. */
 const mayNameProto = /__proto__|\\u00(?:5f|6f|7[024])/i
-
-function dropProto(key: string, value: unknown): unknown {
-  return key === '__proto__' ? undefined : value
-}
 
 const mostListed = 10
 const mostShown = 200
@@ -123,14 +120,12 @@ export function explainIssues(issues: readonly Issue[], parameters?: Json): stri
 
 function formatPath(keys: readonly PropertyKey[]): string {
   if (keys.length === 0) return '(arguments)'
-  return keys.map((key, index) => formatKey(key, index === 0)).join('')
-}
-
-function formatKey(key: PropertyKey, first: boolean): string {
-  if (typeof key === 'number') return `[${key}]`
-  const name = String(key)
-  if (!/^[\w$-]+$/.test(name)) return `[${JSON.stringify(name)}]`
-  return first ? name : `.${name}`
+  const steps = keys.map((key) => {
+    if (typeof key === 'number') return `[${key}]`
+    const name = String(key)
+    return /^[\w$-]+$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`
+  })
+  return steps.join('').replace(/^\./, '')
 }
 
 /** Finds the schema of a field. Follows only plain `properties` and `items`. */

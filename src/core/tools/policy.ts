@@ -75,7 +75,6 @@ export interface Policy {
   shadow?: boolean
 }
 
-/** Who must act on a call before it runs, and the decisions on the call. */
 export type PreparedCall = Omit<ModelOutput['calls'][number], 'id'>
 
 /** The policies of a run, and the part of their input that is the same for all of the run's calls. */
@@ -147,8 +146,7 @@ export function checkApprovals(option: unknown): { approvers?: readonly Approver
   const refuse = (key: string, rule: string): never => {
     throw configError(`${key} ${rule}`, key)
   }
-  const shape = 'must be { approvers?, expiresMs?, onExpiry? }.'
-  if (!isObject(option)) return refuse('approvals', shape)
+  if (!isObject(option)) return refuse('approvals', 'must be { approvers?, expiresMs?, onExpiry? }.')
   const { approvers, expiresMs, onExpiry, ...others } = option
   for (const key of Object.keys(others)) refuse(`approvals.${key}`, 'is not a key of approvals.')
   const terms = approvers === undefined ? undefined : parseApprovers(approvers)

@@ -14,14 +14,13 @@ const loadPolicies = loadOnce(() => import('./ask-policies.js'))
 
 export interface PrepareOptions {
   context: unknown
-  /** The default timeout in milliseconds. 0 means no timeout. */
+  /** In milliseconds. 0 means no timeout. */
   defaultTimeoutMs: number
   clock: Clock
   /** Whether a call to this tool only loads it. */
   isUnloaded?: ((name: string) => boolean) | undefined
   /** Whether all calls that are not read-only need approval. See `ForkTerms`. */
   askFirst?: boolean | undefined
-  /** The policies of the run. Absent if there are no policies. */
   policies?: PolicyScope | undefined
 }
 
@@ -36,19 +35,10 @@ export function prepareCalls(
   options: PrepareOptions,
 ): ModelOutput['calls'] | Promise<ModelOutput['calls']> {
   const prepared = calls.map((call) => prepareInTime(call, tools, options))
-  if (prepared.every(isKnown)) return toPreparedCalls(calls, prepared)
-  return Promise.all(prepared.map(async (one) => one)).then((settled) => toPreparedCalls(calls, settled))
-}
-
-function isKnown(prepared: PreparedCall | Promise<PreparedCall>): prepared is PreparedCall {
-  return !(prepared instanceof Promise)
-}
-
-function toPreparedCalls(
-  calls: readonly ToolCall[],
-  prepared: readonly PreparedCall[],
-): ModelOutput['calls'] {
-  return calls.map(({ id }, index) => ({ id, ...(prepared[index] ?? { needs: 'approval' }) }))
+  const toCalls = (settled: readonly PreparedCall[]): ModelOutput['calls'] =>
+    calls.map(({ id }, index) => ({ id, ...(settled[index] ?? { needs: 'approval' }) }))
+  if (prepared.every((one): one is PreparedCall => !(one instanceof Promise))) return toCalls(prepared)
+  return Promise.all(prepared).then(toCalls)
 }
 
 /** Timeout for an approval decision. Tools with `timeoutMs: 0` use the default. */
@@ -97,7 +87,7 @@ function prepareByTool(
   if (!tool.client && tool.needsApproval === false && !asksFirst && !options.policies)
     return { needs: 'nobody' }
   if (options.isUnloaded?.(tool.name)) return { needs: 'nobody' }
-  const decide = async (): Promise<PreparedCall> => decideNeeds(call, tool, options.context, asksFirst)
+  const decide = (): Promise<PreparedCall> => decideNeeds(call, tool, options.context, asksFirst)
   const timeoutMs = getDecisionTimeout(tool, options.defaultTimeoutMs)
   if (timeoutMs === 0) return decide()
   const timedOut = (): PreparedCall => ({ needs: 'nobody', approvalTimedOut: true })

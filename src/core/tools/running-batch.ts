@@ -20,18 +20,16 @@ import { toJson, readProperty } from '../base/json.js'
 import type { SkillChange } from '../../../machines/agent/skills.js'
 import { formatResult } from './tool-content.js'
 import type { ToolSet } from './tool-set.js'
-import type { TelemetryStepInfo, RunTelemetry } from '../telemetry/telemetry.js'
+import type { RunTelemetry } from '../telemetry/telemetry.js'
 
 export interface RunBatchOptions extends RunCallOptions {
-  /** Maximum concurrent calls, at least 1. */
   readonly concurrency: number
   /** After an abort, no call starts and no callback is called. */
   readonly abort: CallAbort
-  /** A function that is awaited before each call. If the function returns undefined, the call starts immediately. */
+  /** Awaited before each call. */
   ready?(): Promise<void> | undefined
   /** The result of the next call if the call may no longer start, or `waits` if the call waits for people. */
   refuseNext?(): ToolResult | 'waits' | null
-  /** Called before a call is executed. */
   onStart?(callId: string): void
   /** Called once per call, in order of completion. Not called for calls that wait. */
   onResult(callId: string, result: ToolResult): void
@@ -92,29 +90,14 @@ export class RunningBatch implements CallOwner {
     }
   }
 
-  async #takeNextAfter(ready: Promise<void>, lane: number): Promise<void> {
-    await ready
-    this.#waiting -= 1
-    this.#takeNext(lane, true)
-  }
-
   /** Yields to the event loop after a number of calls that completed synchronously. */
-  #isPaused(lane: number): boolean {
-    if (this.#inTurn < startsPerTick) return false
-    if (this.#paused) this.#paused.push(lane)
-    else {
-      this.#paused = [lane]
-      void this.#takeNextTurn()
-    }
-    return true
-  }
-
-  async #takeNextTurn(): Promise<void> {
+  async #pause(lane: number): Promise<void> {
+    const lanes = (this.#paused ??= [])
+    if (lanes.push(lane) > 1) return
     await yieldToEventLoop()
-    const lanes = this.#paused ?? []
     this.#paused = undefined
     this.#inTurn = 0
-    for (const lane of lanes) this.#takeNext(lane)
+    for (const each of lanes) this.#takeNext(each)
   }
 
   /** Starts the next call in a lane. `isReady` means that `ready` has settled. */
@@ -126,11 +109,17 @@ export class RunningBatch implements CallOwner {
       if (this.#waiting === 0 && this.#lanes.every((running) => running === null)) this.#options.onDone()
       return
     }
-    if (!isReady && this.#isPaused(lane)) return
+    if (!isReady && this.#inTurn >= startsPerTick) {
+      void this.#pause(lane)
+      return
+    }
     const ready = isReady ? undefined : this.#options.ready?.()
     if (ready) {
       this.#waiting += 1
-      void this.#takeNextAfter(ready, lane)
+      void ready.then(() => {
+        this.#waiting -= 1
+        this.#takeNext(lane, true)
+      })
       return
     }
     this.#used += 1
@@ -154,9 +143,8 @@ export type RunnableCall = Pick<
 
 interface RunCallOptions {
   tools: ToolSet
-  /** The default timeout in milliseconds. 0 means no timeout. */
+  /** In milliseconds. 0 means no timeout. */
   defaultTimeoutMs: number
-  /** Maximum characters of a result. */
   maxResultChars: number
   clock: Clock
   context: unknown
@@ -165,18 +153,17 @@ interface RunCallOptions {
   /** The id of the batch, which stays the same on resume. Call ids are unique only within a response. */
   batchId: string
   onProgress: (callId: string, name: string, value: Json) => void
-  /** Loads deferred tools. Absent if this is not supported. */
   onLoad?: (callId: string, names: readonly string[]) => void
-  /** Called with a skill change before the result. */
+  /** Called before the result. */
   onSkillChange?: (callId: string, change: SkillChange) => void
-  /** Stores the handle of a call. Resolves once the handle is durable. */
+  /** Resolves once the handle is durable. */
   onHandle?: (callId: string, handle: Json) => Promise<void>
   /**
    * Lets a call wait for people and returns null, or returns the call's result if the call may not ask. Absent if
    * asking is not supported. Never rejects.
    */
   onAsk?: (call: RunnableCall, ask: Ask) => Promise<ToolResult | null>
-  /** Called with the next agent before the result of a handoff. */
+  /** Called before the result. */
   onHandoff?: (callId: string, to: string) => void
   readonly telemetry?: Pick<RunTelemetry, 'around'> | undefined
   /** Runs a sub-agent. Resolves with null if the sub-agent waits. Never rejects. */
@@ -238,18 +225,18 @@ export class RunningCall {
   #executeParsed(tool: Tool, parsed: ParsedArguments): void {
     if (this.#isOver) return
     const { delegate } = tool
+    const { delegate: run } = this.#options
     if (!parsed.ok) this.#end(this.#toFailure('invalid_arguments', parsed.message))
-    else if (delegate && this.#options.delegate) {
-      void this.#delegate(tool, delegate, parsed.input)?.then((result) => this.#end(result))
+    else if (delegate && run) {
+      const running = this.#measure(tool, () => run(tool, delegate, parsed.input, this.call))
+      void running.then((result) => this.#end(result))
     } else this.#execute(tool, parsed.input)
   }
 
-  #delegate(tool: Tool, delegate: Delegate, input: unknown): Promise<ToolResult | null> | undefined {
+  #measure<Outcome>({ description }: Tool, work: () => Outcome): Outcome {
     const { telemetry } = this.#options
-    if (telemetry === undefined) return this.#options.delegate?.(tool, delegate, input, this.call)
-    return telemetry.around(toMeasuredStep(tool, this.call.id), () =>
-      this.#options.delegate?.(tool, delegate, input, this.call),
-    )
+    const step = { type: 'tool_execution', callId: this.call.id, description } as const
+    return telemetry === undefined ? work() : telemetry.around(step, work)
   }
 
   #execute(tool: Tool, input: unknown): void {
@@ -259,7 +246,7 @@ export class RunningCall {
     }
     this.#startedAt = this.#options.clock.now()
     try {
-      Promise.resolve(this.#callTool(tool, input)).then(
+      Promise.resolve(this.#measure(tool, () => this.#callTool(tool, input))).then(
         (value) => this.#endWithValue(tool, value),
         (error: unknown) => this.#endWithError(tool, error),
       )
@@ -269,16 +256,12 @@ export class RunningCall {
   }
 
   #callTool(tool: Tool, input: unknown): unknown {
-    const { telemetry } = this.#options
-    const execute = (): unknown =>
-      tool.search
-        ? tool.search.find(input, {
-            deferred: this.#options.tools.deferred,
-            maxChars: this.#options.maxResultChars,
-            load: (names) => this.#load(names),
-          })
-        : tool.execute?.(input, this.#createExecution(tool))
-    return telemetry === undefined ? execute() : telemetry.around(toMeasuredStep(tool, this.call.id), execute)
+    if (!tool.search) return tool.execute?.(input, this.#createExecution(tool))
+    return tool.search.find(input, {
+      deferred: this.#options.tools.deferred,
+      maxChars: this.#options.maxResultChars,
+      load: (names) => this.#load(names),
+    })
   }
 
   #load(names: readonly string[]): void {
@@ -329,24 +312,19 @@ export class RunningCall {
   #endWithValue({ handoff }: Tool, value: unknown): void {
     if (this.#isOver) return
     if (handoff) this.#options.onHandoff?.(this.call.id, handoff.to)
-    if (value instanceof Sleep) {
-      const content = value.describe(this.#options.clock.now())
-      return this.#end({ status: 'ok', durationMs: this.#getDuration(), content, wakeAt: value.at })
-    }
     if (value instanceof Ask && this.#options.onAsk) {
       void this.#options.onAsk(this.call, value).then((result) => this.#end(result))
       return
     }
-    if (value instanceof SkillOutcome) {
+    const succeed = (result: Omit<ToolResult, 'status' | 'durationMs'>): void =>
+      this.#end({ status: 'ok', durationMs: this.#getDuration(), ...result })
+    if (value instanceof Sleep)
+      succeed({ content: value.describe(this.#options.clock.now()), wakeAt: value.at })
+    else if (value instanceof SkillOutcome) {
       this.#options.onSkillChange?.(this.call.id, value.change)
       // The size of skills is already limited, and skills must be read in full.
-      return this.#end({ status: 'ok', durationMs: this.#getDuration(), content: value.text })
-    }
-    this.#end({
-      status: 'ok',
-      durationMs: this.#getDuration(),
-      ...formatResult(value, this.#options.maxResultChars),
-    })
+      succeed({ content: value.text })
+    } else succeed(formatResult(value, this.#options.maxResultChars))
   }
 
   #endWithError(tool: Tool, error: unknown): void {
@@ -356,17 +334,20 @@ export class RunningCall {
     const message = lacksContext ? `${words}. ${contextHint}` : words
     const status = kind === 'policy_denied' ? 'denied' : 'error'
     const publicMessage = findPublicMessage(error)
-    const toPages =
-      publicMessage === undefined
-        ? {}
-        : { publicMessage: limitText(publicMessage, this.#options.maxResultChars).content }
-    const failure = { ...this.#toFailure(status, explanations[kind](tool.name, message), kind), ...toPages }
+    const failure = {
+      ...this.#toFailure(status, `The tool '${tool.name}' ${explanations[kind]}: ${message}`, kind),
+      ...(publicMessage !== undefined && {
+        publicMessage: limitText(publicMessage, this.#options.maxResultChars).content,
+      }),
+    }
     this.#end(rememberThrown(failure, error))
   }
 
   /** Ends the call before aborting, so that the tool cannot return a result. */
-  #timeOut(tool: Tool, timeoutMs: number): void {
-    this.#end(this.#toFailure('timeout', formatTimeout(tool, timeoutMs), 'transient', timeoutMs))
+  #timeOut({ name, readOnly }: Tool, timeoutMs: number): void {
+    const doubt = readOnly ? '' : ' It may still have taken effect. Check before you call it again.'
+    const message = `The tool '${name}' did not finish within ${timeoutMs} ms and was abandoned.${doubt}`
+    this.#end(this.#toFailure('timeout', message, 'transient', timeoutMs))
     this.#abort.abort(timeoutError('The call', timeoutMs))
   }
 
@@ -424,21 +405,10 @@ function createApprovedResult({ name, arguments: text }: RunnableCall): ToolResu
   return { status: 'ok', content: `Approved: the provider executes it (#${which}).`, durationMs: 0 }
 }
 
-const toMeasuredStep = ({ description }: Tool, callId: string): TelemetryStepInfo => ({
-  type: 'tool_execution',
-  callId,
-  description,
-})
-
-const explanations: Record<ToolErrorKind, (name: string, message: string) => string> = {
-  failed: (name, message) => `The tool '${name}' failed: ${message}`,
-  transient: (name, message) => `The tool '${name}' failed, possibly temporarily: ${message}`,
-  policy_denied: (name, message) => `The tool '${name}' refused this call because of its policy: ${message}`,
-}
-
-function formatTimeout({ name, readOnly }: Tool, timeoutMs: number): string {
-  const doubt = readOnly ? '' : ' It may still have taken effect. Check before you call it again.'
-  return `The tool '${name}' did not finish within ${timeoutMs} ms and was abandoned.${doubt}`
+const explanations: Record<ToolErrorKind, string> = {
+  failed: 'failed',
+  transient: 'failed, possibly temporarily',
+  policy_denied: 'refused this call because of its policy',
 }
 
 /**

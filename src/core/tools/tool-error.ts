@@ -54,25 +54,21 @@ const names = ['TimeoutError', 'AbortError', 'APIConnectionError', 'APIConnectio
  */
 export function classifyToolError(error: unknown): { kind: ToolErrorKind; message: string } {
   const message = describeError(error)
+  const named = isToolError(error) ? readProperty(error, 'kind') : undefined
   const kind =
-    readNamedKind(error) ??
+    toolErrorKinds.find((known) => known === named) ??
     classifyCauses(listCauses(error)) ??
     (transientWords.test(message) ? 'transient' : 'failed')
   return { kind, message }
 }
 
 export function findPublicMessage(error: unknown): string | undefined {
-  const message =
-    readProperty(error, 'name') === 'ToolError' ? readProperty(error, 'publicMessage') : undefined
+  const message = isToolError(error) ? readProperty(error, 'publicMessage') : undefined
   return typeof message === 'string' ? message : undefined
 }
 
 /** Compares names, because a second copy of this package may be installed. */
-function readNamedKind(error: unknown): ToolErrorKind | undefined {
-  if (readProperty(error, 'name') !== 'ToolError') return undefined
-  const kind = readProperty(error, 'kind')
-  return toolErrorKinds.find((known) => known === kind)
-}
+const isToolError = (error: unknown): boolean => readProperty(error, 'name') === 'ToolError'
 
 function classifyCauses(causes: readonly unknown[]): ToolErrorKind | undefined {
   for (const cause of causes) {

@@ -14,7 +14,7 @@ import type { SkillChange } from '../../../machines/agent/skills.js'
  */
 export class Ask {
   readonly elicitations: readonly Elicitation[]
-  /** Data for the next call to the tool. It is stored in the log but not shown to user interfaces or models. */
+  /** Stored in the log for the next call to the tool, but not shown to user interfaces or models. */
   readonly memo: Json
 
   constructor(elicitations: readonly Elicitation[], memo: Json) {
@@ -29,17 +29,17 @@ export interface Asked {
   readonly memo: Json
 }
 
-/** Returns the earlier questions of a call, if any. */
 export function findAsked(execution: ToolExecution): Asked | undefined {
   return askedBefore.get(execution)
 }
 
-export function rememberAsked(execution: ToolExecution, { questions = [], memo = null }: AskingCall): void {
+export function rememberAsked(
+  execution: ToolExecution,
+  { questions = [], memo = null }: Pick<BatchCall, 'questions' | 'memo'>,
+): void {
   const answers = questions.map(({ answer }) => (answer?.type === 'output' ? answer.content : undefined))
   if (questions.length > 0) askedBefore.set(execution, { answers, memo })
 }
-
-type AskingCall = Pick<BatchCall, 'questions' | 'memo'>
 
 const askedBefore = new WeakMap<ToolExecution, Asked>()
 
@@ -51,15 +51,8 @@ export function toQuestions(
   return elicitations.map((elicitation, i) => {
     const fingerprint = digest(JSON.stringify([name, text, elicitation, memo, i]))
     const callId = `ask-${fingerprint.slice(0, 8)}`
-    return {
-      fromTool: true,
-      callId,
-      name: name as never,
-      arguments: text,
-      fingerprint,
-      needs: 'elicitation',
-      elicitation,
-    }
+    const call = { callId, name: name as never, arguments: text, fingerprint }
+    return { fromTool: true, ...call, needs: 'elicitation', elicitation }
   })
 }
 
@@ -106,16 +99,12 @@ const leastTime = 100_000_000_000
  */
 export function sleepUntil(date: Date | number): Sleep {
   const at = readTime(date)
-  if (at === null) throw dateError('it must be a Date or a number of milliseconds since the epoch')
-  if (at < leastTime)
-    throw dateError(
-      `${at} is a duration, or a date before 1973. To sleep for a duration, add the current time`,
-    )
-  return new Sleep(Math.ceil(at))
-}
-
-function dateError(what: string): UsageError {
-  return new UsageError('invalid_date', `sleepUntil(date): ${what}.`, 'date')
+  if (at !== null && at >= leastTime) return new Sleep(Math.ceil(at))
+  const what =
+    at === null
+      ? 'it must be a Date or a number of milliseconds since the epoch'
+      : `${at} is a duration, or a date before 1973. To sleep for a duration, add the current time`
+  throw new UsageError('invalid_date', `sleepUntil(date): ${what}.`, 'date')
 }
 
 /** A skill in the index of an agent. */

@@ -5,7 +5,7 @@ import { ConfigError } from '../base/errors.js'
 import { defineTool } from './define-tool.js'
 import type { Tool, ToolSearch, ToolSearchScope } from './tool.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
-import type { AssistantMessage, Message, ToolCall } from '../../../machines/agent/messages.js'
+import type { Message, ToolCall } from '../../../machines/agent/messages.js'
 import { parseJsonOr } from '../base/json.js'
 import { getOrCreate, asObject, functionRule } from '../base/values.js'
 import { checkOptions, choiceRule, countRule, flagRule, type OptionRules } from '../config/check-options.js'
@@ -90,17 +90,18 @@ export function toolSearch(options: ToolSearchOptions = {}): Tool<{ query: strin
     return text
   }
 
+  const isDispatching = loading === 'dispatch'
   const parts: ToolSearch = {
     loading,
     hosted,
-    dispatcher: loading === 'dispatch' ? createDispatcher() : undefined,
+    dispatcher: isDispatching ? createDispatcher() : undefined,
     writeIndex: (deferred) => writeIndex(deferred, loading),
     ready: async () => {
       if (!search) await loadOrama()
     },
     find,
-    unwrap: loading === 'dispatch' ? unwrapCall : (call) => call,
-    wrap: loading === 'dispatch' ? wrapMessages : (messages) => messages,
+    unwrap: isDispatching ? unwrapCall : (call) => call,
+    wrap: isDispatching ? wrapMessages : (messages) => messages,
   }
   const tool = defineTool({
     name: 'tool_search',
@@ -130,25 +131,23 @@ function writeFound(
     const text = 'No tool found. Search again with other words, or with a name from the list of tools.'
     return { text, shown: [] }
   }
-  const head =
+  const [how, line] =
     loading === 'append'
-      ? 'These tools are loaded. Call them by name.'
-      : "These tools are loaded. Call them through call_tool, with the tool's name and arguments that match its parameters."
-  const lines: string[] = [head]
+      ? ['by name', ({ name, description }: Tool) => JSON.stringify({ name, description })]
+      : [
+          "through call_tool, with the tool's name and arguments that match its parameters",
+          (tool: Tool) => JSON.stringify(toSearchable(tool)),
+        ]
   const shown: Tool[] = []
-  let size = head.length
+  let text = `These tools are loaded. Call them ${how}.`
   for (const tool of found) {
-    const { name, description, parameters } = tool
-    const line = JSON.stringify(
-      loading === 'append' ? { name, description } : { name, description, parameters },
-    )
-    size += line.length + 1
+    const next = `${text}\n${line(tool)}`
     // A truncated tool could not be called.
-    if (shown.length > 0 && size > maxChars) break
-    lines.push(line)
+    if (shown.length > 0 && next.length > maxChars) break
+    text = next
     shown.push(tool)
   }
-  return { text: lines.join('\n'), shown }
+  return { text, shown }
 }
 
 function readNames(value: unknown): readonly string[] {
@@ -176,9 +175,7 @@ function readOptions(options: unknown): ToolSearchOptions {
 }
 
 const maxIndexChars = 10_000
-
 const maxRestChars = 60
-
 /** Minimum length of a tool's line. Shorter descriptions would be useless. */
 const minLineChars = 12
 
@@ -188,11 +185,8 @@ const minLineChars = 12
  */
 export function writeIndex(deferred: readonly Tool[], loading: ToolSearch['loading']): string {
   if (deferred.length === 0) return ''
-  const how =
-    loading === 'append'
-      ? 'Load what you need with tool_search'
-      : 'Load what you need with tool_search, and call it with call_tool'
-  const head = `More tools are available but not loaded. ${how}:`
+  const how = loading === 'append' ? '' : ', and call it with call_tool'
+  const head = `More tools are available but not loaded. Load what you need with tool_search${how}:`
   const room = maxIndexChars - head.length - maxRestChars
   const each = Math.floor(room / deferred.length) - '- : \n'.length
   const lines: string[] = []
@@ -266,12 +260,9 @@ function wrapMessages(messages: readonly Message[]): readonly Message[] {
   return messages.map((message) => {
     if (message.role !== 'assistant' || !message.tool_calls?.some(({ dispatched }) => dispatched))
       return message
-    return getOrCreate(wrapped, message, () => wrapMessage(message))
+    const calls = message.tool_calls
+    return getOrCreate(wrapped, message, () => ({ ...message, tool_calls: calls.map(wrapCall) }))
   })
-}
-
-function wrapMessage(message: AssistantMessage): AssistantMessage {
-  return { ...message, tool_calls: message.tool_calls?.map(wrapCall) ?? [] }
 }
 
 function wrapCall(call: ToolCall): ToolCall {
@@ -287,8 +278,6 @@ function wrapCall(call: ToolCall): ToolCall {
 const readObject = (text: string): JsonObject | null => asObject(parseJsonOr(text, undefined))
 
 const loadOrama = loadOnce(() => loadPeer<typeof OramaModule>('@orama/orama', 'toolSearch()'))
-
-const boost = { name: 3, description: 1, fields: 1 }
 
 /**
  * Creates a full-text index (BM25) of names, descriptions and argument names. Results are deterministic, and ties keep
@@ -308,9 +297,8 @@ export async function createToolIndex(tools: readonly Tool[]): Promise<(query: s
       },
     },
   })
-  const order = new Map<string, number>()
-  for (const [index, { name, description, parameters }] of tools.entries()) {
-    order.set(name, index)
+  const order = new Map(tools.map(({ name }, index) => [name, index]))
+  for (const { name, description, parameters } of tools) {
     const fields = Object.keys(parameters.properties ?? {}).join(' ')
     void orama.insert(database, { id: name, name, description, fields })
   }
@@ -318,7 +306,7 @@ export async function createToolIndex(tools: readonly Tool[]): Promise<(query: s
     const { hits } = await orama.search(database, {
       term: query,
       properties: ['name', 'description', 'fields'],
-      boost,
+      boost: { name: 3, description: 1, fields: 1 },
       threshold: 1,
       limit: tools.length,
     })

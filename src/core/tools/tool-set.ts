@@ -52,17 +52,14 @@ type Wish<Each> =
 /** The tools of an agent. If there is a source, the properties return its current tools. */
 export interface ToolSet {
   get(name: string): Tool | undefined
-  /** The names of the tools in the given order. */
   readonly names: readonly string[]
-  /** Definitions of all tools. The array is the same until the tools change. */
+  /** The array is the same until the tools change. */
   readonly specs: readonly ToolSpec[]
-  /** Definitions of the tools that are not deferred. The array is the same until the tools change. */
+  /** The tools that are not deferred. The array is the same until the tools change. */
   readonly offered: readonly ToolSpec[]
   readonly deferred: readonly Tool[]
   readonly search: ToolSearch | undefined
-  /** The target agents of the handoffs. Undefined if there are none. */
   readonly team: Team | undefined
-  /** The tools as seen by the machine. */
   readonly traits: Record<string, ToolTraits>
   /** A sentence for each tool that a source omits. Absent if there are no sources. */
   readonly leftOut?: readonly string[]
@@ -76,12 +73,13 @@ export interface ToolSet {
  * entries are omitted.
  */
 export function createToolSet(entries: readonly ToolEntry[]): ToolSet {
-  const lots = openEntries(entries)
+  if (!Array.isArray(entries)) throw toolError('tools must be an array.', 'tools')
+  const lots = (entries as readonly ToolEntry[]).map((entry, index) => openEntry(entry, `tools[${index}]`))
   checkDuplicates(lots)
   checkSearch(lots)
   return lots.some(({ source }) => source !== undefined)
     ? createChangingSet(lots)
-    : createFixedSet(lots.flatMap(listTools))
+    : createFixedSet(lots.flatMap(({ tools }) => tools))
 }
 
 interface EntryTools {
@@ -117,88 +115,52 @@ function createFixedSet(input: readonly Tool[]): ToolSet {
     search,
     ...(isHosted && { isHosted: (name: string) => byName.get(name)?.defer === true }),
     team: tools.find((tool) => tool.handoff)?.handoff?.gather(tools),
-    traits: Object.fromEntries(
-      tools.map(
-        ({
-          name,
-          readOnly,
-          idempotent,
-          polling,
-          delegate,
-          maxCalls,
-          endsRun,
-          skill,
-          keepsHandle,
-          defer,
-          search: finds,
-          handoff,
-        }) => [
-          name,
-          {
-            readOnly,
-            idempotent,
-            polling,
-            ...(maxCalls !== undefined && { maxCalls }),
-            ...(endsRun && { endsRun }),
-            ...(defer && search && { deferred: true as const }),
-            ...(finds && { loads: finds.loading }),
-            ...(skill && { skill }),
-            ...(keepsHandle && { keepsHandle }),
-            ...(handoff && { handoff: true as const }),
-            ...(delegate && { delegate: true as const }),
-          },
-        ],
-      ),
-    ),
+    traits: Object.fromEntries(tools.map((tool) => [tool.name, toTraits(tool, search !== undefined)])),
+  }
+}
+
+/** The tool as seen by the machine. */
+function toTraits(tool: Tool, canDefer: boolean): ToolTraits {
+  const { readOnly, idempotent, polling, maxCalls, endsRun, skill, keepsHandle } = tool
+  return {
+    readOnly,
+    idempotent,
+    polling,
+    ...(maxCalls !== undefined && { maxCalls }),
+    ...(endsRun && { endsRun }),
+    ...(tool.defer && canDefer && { deferred: true as const }),
+    ...(tool.search && { loads: tool.search.loading }),
+    ...(skill && { skill }),
+    ...(keepsHandle && { keepsHandle }),
+    ...(tool.handoff && { handoff: true as const }),
+    ...(tool.delegate && { delegate: true as const }),
   }
 }
 
 function createChangingSet(first: readonly EntryTools[]): ToolSet {
   let lots = first
   let owners = assignOwners(lots, new Map())
-  let set = createFixedSet(lots.flatMap(listTools))
+  let set = createFixedSet(lots.flatMap(({ tools }) => tools))
   const now = (): ToolSet => {
     const latest = lots.map(refreshEntry)
     if (latest.every((lot, index) => lot === lots[index])) return set
     lots = latest
     owners = assignOwners(lots, owners)
     set = createFixedSet(
-      lots.flatMap((lot, index) =>
-        lot.tools.filter((tool) => owners.get(tool.name) === index && isFirst(lot, tool)),
+      lots.flatMap(({ tools }, index) =>
+        tools.filter(
+          (tool) => owners.get(tool.name) === index && tools.find(({ name }) => name === tool.name) === tool,
+        ),
       ),
     )
     return set
   }
-  return {
-    get: (name) => now().get(name),
-    get names() {
-      return now().names
-    },
-    get specs() {
-      return now().specs
-    },
-    get offered() {
-      return now().offered
-    },
-    get deferred() {
-      return now().deferred
-    },
-    get search() {
-      return now().search
-    },
-    get team() {
-      return now().team
-    },
-    get traits() {
-      return now().traits
-    },
-    get isHosted() {
-      return now().isHosted
-    },
-    get leftOut() {
-      return lots.flatMap(({ source }) => source?.leftOut ?? [])
-    },
-  }
+  return new Proxy(set, {
+    get: (_, key) =>
+      key === 'leftOut'
+        ? lots.flatMap(({ source }) => source?.leftOut ?? [])
+        : now()[key as Exclude<keyof ToolSet, 'leftOut'>],
+  })
 }
 
 /** Returns the same object if nothing has changed. */
@@ -217,22 +179,13 @@ function assignOwners(lots: readonly EntryTools[], before: ReadonlyMap<string, n
   return new Map([...winners, ...claims].toReversed().map(({ name, index }) => [name, index]))
 }
 
-function isFirst({ tools }: EntryTools, tool: Tool): boolean {
-  return tools.find(({ name }) => name === tool.name) === tool
-}
-
 function checkDuplicates(lots: readonly EntryTools[]): void {
   const owners = new Map<string, string>()
   for (const { owner, tools } of lots) {
     for (const { name } of tools) {
       const other = owners.get(name)
-      if (other !== undefined) {
-        throw new ConfigError(
-          'duplicate_tool',
-          `Two tools are named '${name}' (${other} and ${owner}). Rename one: the model calls tools by name.`,
-          name,
-        )
-      }
+      const text = `Two tools are named '${name}' (${other} and ${owner}). Rename one: the model calls tools by name.`
+      if (other !== undefined) throw new ConfigError('duplicate_tool', text, name)
       owners.set(name, owner)
     }
   }
@@ -242,25 +195,16 @@ function checkDuplicates(lots: readonly EntryTools[]): void {
 function checkSearch(lots: readonly EntryTools[]): void {
   const searches = lots.flatMap(({ owner, tools }) => (tools.some(({ search }) => search) ? [owner] : []))
   if (searches.length > 1) {
-    throw new ConfigError(
-      'invalid_tool',
-      `Two tools search for deferred tools (${searches.slice(0, 2).join(' and ')}). Keep one toolSearch().`,
-      searches[1],
-    )
+    const both = searches.slice(0, 2).join(' and ')
+    throw toolError(`Two tools search for deferred tools (${both}). Keep one toolSearch().`, searches[1])
   }
   if (searches.length > 0) return
-  const lost = lots.flatMap(listTools).find(({ defer }) => defer)
-  if (lost === undefined) return
-  throw new ConfigError(
-    'invalid_tool',
-    `Tool '${lost.name}' is deferred (defer: true), but there is no search. Add toolSearch() to tools, or remove defer.`,
-    `${lost.name}.defer`,
-  )
-}
-
-function openEntries(entries: readonly ToolEntry[]): EntryTools[] {
-  if (!Array.isArray(entries)) throw new ConfigError('invalid_tool', 'tools must be an array.', 'tools')
-  return (entries as readonly ToolEntry[]).map((entry, index) => openEntry(entry, `tools[${index}]`))
+  const lost = lots.flatMap(({ tools }) => tools).find(({ defer }) => defer)
+  if (lost)
+    throw toolError(
+      `Tool '${lost.name}' is deferred (defer: true), but there is no search. Add toolSearch() to tools, or remove defer.`,
+      `${lost.name}.defer`,
+    )
 }
 
 function openEntry(entry: ToolEntry, place: string): EntryTools {
@@ -279,10 +223,6 @@ function openEntry(entry: ToolEntry, place: string): EntryTools {
   return { owner: place, tools: dispatcher ? [tool, dispatcher] : [tool] }
 }
 
-function listTools({ tools }: EntryTools): readonly Tool[] {
-  return tools
-}
-
 function isGroup(entry: unknown): entry is Extract<ToolEntry, { group: ToolGroup }> {
   const { group } = (entry ?? {}) as { group?: { open?: unknown } }
   return typeof group?.open === 'function'
@@ -295,9 +235,12 @@ function isTool(entry: unknown): entry is Tool {
 
 function expectTool(place: string, entry: unknown): Tool {
   if (isTool(entry)) return entry
-  throw new ConfigError(
-    'invalid_tool',
+  throw toolError(
     `${place} is not a tool. Create it with defineTool({ … }), or pass { group: defineToolGroup({ … }), args }.`,
     place,
   )
+}
+
+function toolError(message: string, subject: string | undefined): ConfigError {
+  return new ConfigError('invalid_tool', message, subject)
 }

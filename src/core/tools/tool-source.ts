@@ -74,11 +74,7 @@ type OutputOf<Schema> = Schema extends StandardSchema<infer _Input, infer Output
 export function defineToolGroup<Args extends StandardSchema, Member extends Tool>(
   definition: ToolGroupDefinition<Args, Member>,
 ): ToolGroup<InputOf<Args>, Member> {
-  const {
-    name,
-    args: schema,
-    tools,
-  } = (definition as typeof definition | null | undefined) ?? ({} as typeof definition)
+  const { name, args: schema, tools } = (definition ?? {}) as typeof definition
   if (typeof name !== 'string' || name === '') throw invalidGroupError('?', 'name is missing')
   if (!isStandardSchema(schema))
     throw invalidGroupError(name, 'args must be a schema, such as z.object({ … })')

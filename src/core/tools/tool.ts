@@ -95,9 +95,7 @@ export type ApprovalPredicate<Input> = Method<
 /** Bivariant like a method, so that tools with different inputs can be in one list of `Tool`. */
 type Method<Parameters extends unknown[], Result> = { method(...parameters: Parameters): Result }['method']
 
-export interface ToolsByName {
-  get(name: string): Tool | undefined
-}
+export type ToolsByName = Pick<ReadonlyMap<string, Tool>, 'get'>
 
 export interface ToolSearch {
   /** Where the schemas of loaded tools are: in the request's tools or in the search result. */
@@ -108,11 +106,10 @@ export interface ToolSearch {
   readonly dispatcher: Tool | undefined
   /** The list of deferred tools for the instructions. Deterministic. */
   readonly writeIndex: (deferred: readonly Tool[]) => string
-  /** Loads the packages of the search. Rejects with a StatewrightError if a package is missing. */
+  /** Rejects with a StatewrightError if a package is missing. */
   readonly ready: () => Promise<void>
-  /** Returns the search result and loads the tools. */
   readonly find: (input: unknown, scope: ToolSearchScope) => Promise<string>
-  /** Converts a call to the dispatcher into the call that it represents. Returns other calls unchanged. */
+  /** Converts a call to the dispatcher into the call that it represents. */
   readonly unwrap: (call: ToolCall) => ToolCall
   /** Restores the transcript to the form that the model wrote. Returns the same objects for the same messages. */
   readonly wrap: (messages: readonly Message[]) => readonly Message[]
@@ -120,31 +117,25 @@ export interface ToolSearch {
 
 export interface ToolSearchScope {
   readonly deferred: readonly Tool[]
-  /** Maximum characters of a result. */
   readonly maxChars: number
   readonly load: (names: readonly string[]) => void
 }
 
 /** A handoff. Agents are opaque objects at this level. */
 export interface HandoffLink {
-  /** Name of the other agent in the session. */
   readonly to: string
   /** Whether the agent is passed as a function, because it may be created later. */
   readonly isLater: boolean
   /** @throws {ConfigError} `invalid_handoff` for a function that returns no agent */
   readonly getParts: () => object
-  /** Collects the agents that these tools can reach. */
   readonly gather: (tools: readonly Tool[]) => Team
 }
 
 /** The agents that can receive a session. Methods throw a ConfigError if two agents have the same name. */
 export interface Team {
   find(name: string): object | undefined
-  /**
-   * The parts of the first agent, overridden by those of the named agent. Returns the same object for the same agents.
-   */
+  /** The parts of the named agent over those of the first one. Returns the same object for the same agents. */
   mix(name: string, first: object): object | undefined
-  /** The names and parts of the agents. */
   list(): readonly (readonly [string, object])[]
   /**
    * Throws a ConfigError for agents that cannot continue a session of the first agent. `isBegun` means that agents
@@ -153,7 +144,6 @@ export interface Team {
   check(first: object, options: { isBegun: boolean }): void
 }
 
-/** A sub-agent. */
 export interface Delegate {
   /** Maximum nesting depth. 1 is directly below a run that a person started. */
   readonly maxDepth: number
@@ -166,7 +156,7 @@ export interface Delegate {
 
 export interface DelegateRun {
   readonly state: AgentState
-  /** The result when the run ends or rests. Rejects if the run is refused. */
+  /** Settles when the run ends or rests. Rejects if the run is refused. */
   readonly result: Promise<RunResult>
   approve(callId: string, args: unknown, options: ChildAnswerOptions): void
   reject(callId: string, why: string, options: ChildAnswerOptions): void
@@ -191,10 +181,10 @@ export interface DelegateRequest {
   parentSessionId: string
   /** Whether the call was started before. */
   isBegun: boolean
-  /** The parent actor, and the id of this actor there. */
   parent: AnyActorRef
+  /** The id of the sub-agent's actor in its parent. */
   actorId: string
-  /** The store of the run. Without a store, the sub-agent is kept in memory. */
+  /** Without a store, the sub-agent is kept in memory. */
   store: SessionStore | undefined
   left: BudgetRemaining
   countCached: boolean
@@ -209,7 +199,6 @@ export interface DelegateRequest {
   /** The policies of the run, and the names of the sub-agents that lead to this one. */
   policiesAbove: { policies: readonly Policy[]; path: readonly string[] } | undefined
   prices: PriceBook
-  /** Shared budgets of the run, if any. */
   budgets: readonly SharedBudget[] | undefined
   depth: number
   maxDepth: number
@@ -217,9 +206,7 @@ export interface DelegateRequest {
   above: TelemetryParent | undefined
   /** Whether the result is no longer needed. */
   isUnwanted: () => boolean
-  /** Called with each state of the sub-agent's run. */
   watch: (context: AgentContext) => void
-  /** Called with each event of the sub-agent's run. */
   onEvent: (event: AgentEvent) => void
 }
 

@@ -2,7 +2,7 @@ import type { Json } from '../../../machines/agent/json.js'
 import type { ResultStatus, ToolErrorKind } from '../../../machines/agent/batch-calls.js'
 import { toUserState } from '../../../guards/user-state.js'
 import { deepFreeze } from '../base/values.js'
-import { ConfigError } from '../base/errors.js'
+import { isTimeout, readDefinition, timeoutRule } from '../config/definition.js'
 
 /** A call requested by the model. */
 export interface GuardedCall {
@@ -143,41 +143,19 @@ export function defineGuard<State = null>(definition: GuardDefinition<State>): U
 }
 
 const keys = ['name', 'initial', 'observe', 'verdict', 'onHalt', 'timeoutMs', 'onError']
-const longest = 2_147_483_647
 
-/** Checks at run time what the types prevent, for JavaScript and casts. */
 function checkDefinition(definition: unknown): GuardDefinition<Json> & { initial: Json } {
-  if (typeof definition !== 'object' || definition === null) {
-    throw new ConfigError('invalid_guard', 'defineGuard takes an object: { name, verdict, … }.')
-  }
-  const guard = definition as Record<string, unknown>
-  const { name, initial = null, observe, verdict, onHalt, timeoutMs, onError } = guard
-  if (typeof name !== 'string' || !/^[a-zA-Z0-9_.-]{1,64}$/.test(name) || name === '__proto__') {
-    const shown = typeof name === 'string' ? `'${name.slice(0, 80)}'` : `a value of type ${typeof name}`
-    throw new ConfigError(
-      'invalid_guard',
-      `A guard cannot be named ${shown}: use 1 to 64 letters, digits, '_', '-' and '.'.`,
-      'name',
-    )
-  }
-  const refuse = (key: string, problem: string): never => {
-    throw new ConfigError('invalid_guard', `Guard '${name}': ${problem}`, `${name}.${key}`)
-  }
-  for (const key of Object.keys(guard)) {
-    if (!keys.includes(key)) refuse(key, `there is no option '${key}'. The options are ${keys.join(', ')}.`)
-  }
+  const { fields, refuse } = readDefinition('guard', definition, 'name, verdict, …')
+  const { initial = null, observe, verdict, onHalt, timeoutMs = 1, onError } = fields
+  const other = Object.keys(fields).find((key) => !keys.includes(key))
+  if (other !== undefined) refuse(other, `there is no option '${other}'. The options are ${keys.join(', ')}.`)
   if (typeof verdict !== 'function') refuse('verdict', 'verdict must be a function.')
   if (!['undefined', 'function'].includes(typeof observe)) refuse('observe', 'observe must be a function.')
-  if (![undefined, 'error', 'pause'].includes(onHalt as undefined)) {
+  if (![undefined, 'error', 'pause'].includes(onHalt as undefined))
     refuse('onHalt', "onHalt must be 'error' or 'pause'.")
-  }
-  if (![undefined, 'halt', 'ignore'].includes(onError as undefined)) {
+  if (![undefined, 'halt', 'ignore'].includes(onError as undefined))
     refuse('onError', "onError must be 'halt' or 'ignore'.")
-  }
-  const isTime = typeof timeoutMs === 'number' && timeoutMs >= 1 && timeoutMs <= longest
-  if (timeoutMs !== undefined && !isTime) {
-    refuse('timeoutMs', `timeoutMs must be a number of milliseconds from 1 to ${longest}.`)
-  }
+  if (!isTimeout(timeoutMs)) refuse('timeoutMs', `timeoutMs ${timeoutRule}`)
   const start = toUserState(initial)
   if ('problem' in start) return refuse('initial', `initial ${start.problem}.`)
   return { ...(definition as GuardDefinition<Json>), initial: deepFreeze(start.state) }

@@ -1,0 +1,68 @@
+import { ConfigError } from '../base/errors.js'
+
+type Kind = 'guard' | 'shield' | 'tool'
+
+const capitalized = { guard: 'Guard', shield: 'Shield', tool: 'Tool' } as const
+
+/** The longest delay of a timer, in milliseconds. */
+const longest = 2_147_483_647
+
+export const timeoutRule = `must be a number of milliseconds from 1 to ${longest}.`
+
+export const isTimeout = (value: unknown): value is number =>
+  typeof value === 'number' && value >= 1 && value <= longest
+
+/**
+ * Checks at run time what the types of a definition prevent, for JavaScript and casts: an object with a valid name.
+ * Returns its fields, and a function that refuses one of them.
+ */
+export function readDefinition(
+  kind: Kind,
+  definition: unknown,
+  keys: string,
+): {
+  fields: Record<string, unknown>
+  refuse: (key: string, problem: string) => never
+} {
+  const fail = (message: string, subject?: string): never => {
+    throw new ConfigError(`invalid_${kind}`, message, subject)
+  }
+  if (typeof definition !== 'object' || definition === null)
+    return fail(`define${capitalized[kind]} takes an object: { ${keys} }.`)
+  const fields = definition as Record<string, unknown>
+  const { name } = fields
+  const [pattern, marks] =
+    kind === 'tool'
+      ? [/^[a-zA-Z0-9_-]{1,64}$/, "'_' and '-'"]
+      : [/^[a-zA-Z0-9_.-]{1,64}$/, "'_', '-' and '.'"]
+  if (typeof name !== 'string' || !pattern.test(name) || name === '__proto__') {
+    const shown = typeof name === 'string' ? `'${name.slice(0, 80)}'` : `a value of type ${typeof name}`
+    return fail(`A ${kind} cannot be named ${shown}: use 1 to 64 letters, digits, ${marks}.`, 'name')
+  }
+  const refuse = (key: string, problem: string): never =>
+    fail(`${capitalized[kind]} '${name}': ${problem}`, `${name}.${key}`)
+  return { fields, refuse }
+}
+
+/** Defines all items of a list, whose names must differ. Items that were not created by `define` get the same checks. */
+export function defineAll<Item extends { name: string }>(
+  kind: Kind,
+  place: string,
+  items: readonly Item[],
+  define: (item: Item) => Item,
+  duplicateError: (name: string) => ConfigError,
+): Item[] {
+  const names = new Set<string>()
+  // Array.from includes holes.
+  return Array.from(items, (entry: Item | null | undefined, index) => {
+    if (typeof entry !== 'object' || entry === null) {
+      const where = `${place}[${index}]`
+      const how = `Create it with define${capitalized[kind]}({ … }).`
+      throw new ConfigError(`invalid_${kind}`, `${where} is not a ${kind}. ${how}`, where)
+    }
+    const item = define(entry)
+    if (names.has(item.name)) throw duplicateError(item.name)
+    names.add(item.name)
+    return item
+  })
+}
