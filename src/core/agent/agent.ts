@@ -34,7 +34,7 @@ import { Run } from '../run/run.js'
 import type { RunOrigin, RunParts } from '../run/run-parts.js'
 import type { Principal } from '../../../machines/agent/principal.js'
 import { toRequesters } from '../sessions/principal.js'
-import { inputError, type UsageError } from '../base/errors.js'
+import { inputError } from '../base/errors.js'
 import { createSession, Session } from '../sessions/session.js'
 import { withAttachments, readParts, checkResumeOptions, checkRunOptions, checkModels } from './read-parts.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
@@ -158,22 +158,20 @@ export function assembleAgent(
       const { context, journal, budgets } = options
       refuseTags((options as RunOptions).tags)
       const conversation = readConversation(input, clock.now())
-      return bind(
-        createId(),
-        id,
-        addHistory(state, conversation, id),
-        conversation.newMessages,
-        { config: configOf(options), ...toRequesters(options, 'createInput()') },
-        { context, journal, budgets },
-      )
+      const settings = { config: configOf(options), ...toRequesters(options, 'createInput()') }
+      const past = addHistory(state, conversation, id)
+      const binding = { context, journal, budgets }
+      return bind(createId(), id, past, conversation.newMessages, settings, binding)
     },
     run: (input, runOptions) => {
       const options = checkRunOptions(runOptions)
       checkModels(parts)
       const { signal, context, journal, budgets } = options
       const inspector = checkInspector(options.inspect ?? inspect)
-      const { history, newMessages } = readConversation(input, clock.now())
-      const conversation = { history, newMessages: withAttachments(newMessages, options.attachments) }
+      const written = readConversation(input, clock.now())
+      const newMessages = withAttachments(written.newMessages, options.attachments)
+      const conversation = { ...written, newMessages }
+      const requesters = toRequesters(options, 'run()')
       const session = sessionOf(options.session)
       const runId = createId()
       const config = configOf(options)
@@ -181,34 +179,16 @@ export function assembleAgent(
       if (store) {
         refuseJournalWithStore(journal)
         checkSessionId(session.id)
-        return run({
-          ...handle,
-          origin: openStored().then((stored) =>
-            stored.begin({
-              runId,
-              session,
-              conversation,
-              config,
-              context,
-              budgets,
-              tags: options.tags,
-              ...toRequesters(options, 'run()'),
-            }),
-          ),
-        })
+        const { tags } = options
+        const start = { runId, session, conversation, config, context, budgets, tags, ...requesters }
+        return run({ ...handle, origin: openStored().then((stored) => stored.begin(start)) })
       }
       refuseTags(options.tags)
       try {
         session.acquire(runId)
         const state = addHistory(session.state, conversation, session.id)
-        const input = bind(
-          runId,
-          session.id,
-          state,
-          conversation.newMessages,
-          { config, ...toRequesters(options, 'run()') },
-          { context, journal, budgets },
-        )
+        const binding = { context, journal, budgets }
+        const input = bind(runId, session.id, state, newMessages, { config, ...requesters }, binding)
         const waits =
           config.limits.costLimit > 0 ||
           config.context.window > 0 ||
@@ -243,13 +223,13 @@ export function assembleAgent(
       return sessions.delete(id)
     },
     deleteSessions: async (owner) => (await openStored()).deleteAll(owner),
-    replay: async (sessionId, options) => (await openStored()).replay(sessionId, options),
+    replay: async (...args) => (await openStored()).replay(...args),
     readSession: async (sessionId) => (await openStored()).read(sessionId),
-    rename: async (sessionId, title) => (await openStored()).rename(sessionId, title),
-    fork: async (sessionId, seq, options) => (await openStored()).fork(sessionId, seq, options),
+    rename: async (...args) => (await openStored()).rename(...args),
+    fork: async (...args) => (await openStored()).fork(...args),
     listBranches: async (sessionId) => (await openStored()).listBranches(sessionId),
-    selectBranch: async (sessionId, branch) => (await openStored()).selectBranch(sessionId, branch),
-    send: async (sessionId, message) => (await openStored()).send(sessionId, message),
+    selectBranch: async (...args) => (await openStored()).selectBranch(...args),
+    send: async (...args) => (await openStored()).send(...args),
     watch: (sessionId, options) => {
       getStore(internals)
       return watchLater(async (left) => (await openStored()).watch(sessionId, options, left))
@@ -285,7 +265,11 @@ class RunInputs {
     const { termsAbove: above = {} } = binding
     const approvers = [...(above.approvers ?? []), ...(this.#parts.approvers ?? [])]
     const expiry = joinExpiry([above.expiry ?? {}, this.#parts.expiry ?? {}])
-    if (!requesters && approvers.some(({ notRequester }) => notRequester)) throw missingRequesterError()
+    if (!requesters && approvers.some(({ notRequester }) => notRequester))
+      throw inputError(
+        "approvals.approvers.notRequester needs the input's author. Start the run with { by: 'ann' }.",
+        'by',
+      )
     const bound: AgentInput = {
       now: (binding.depth === undefined ? undefined : binding.journal?.resumesAt) ?? clock.now(),
       runId,
@@ -325,7 +309,7 @@ class RunInputs {
   }
 }
 
-/** The machine with the agent's actors. The machine accepts inputs of `RunInputs`, and the same inputs as `run`. */
+/** Accepts inputs of `RunInputs`, and the same inputs as `run`. */
 function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine {
   const { clock, prices } = parts
   return createJournaledMachine(agentMachine.provide({ actors: createActors(parts) }), {
@@ -368,11 +352,4 @@ function watchLater(
       return this
     },
   }
-}
-
-function missingRequesterError(): UsageError {
-  return inputError(
-    "approvals.approvers.notRequester needs the input's author. Start the run with { by: 'ann' }.",
-    'by',
-  )
 }

@@ -15,7 +15,6 @@ import { checkApprovals, checkPolicies } from '../tools/policy.js'
 import { createToolSet } from '../tools/tool-set.js'
 import { checkInterpreter } from '../interpreter/table-transition.js'
 import { createPriceBook } from '../prices/price-book.js'
-import type { AgentSkills } from '../tools/tool-outcomes.js'
 import { systemClock, toWholeClock } from '../base/clock.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { checkTelemetry } from '../telemetry/safe-telemetry.js'
@@ -58,9 +57,7 @@ export function readParts(input: AgentOptions | null | undefined): AgentParts {
   const { model, models, instructions, prepareStep, tools, skills } = options
   const { stopWhen, tokenizer, policy, approvals, output } = options
   const sections: AgentConfigInput = Object.fromEntries(
-    Object.keys(options)
-      .filter((key) => !optionNames.includes(key))
-      .map((key) => [key, options[key as keyof AgentOptions]]),
+    Object.entries(options).filter(([key]) => !optionNames.includes(key)),
   )
   expectModel(model, 'model')
   for (const [name, one] of Object.entries(models ?? {})) expectModel(one, `models.${name}`)
@@ -80,6 +77,7 @@ export function readParts(input: AgentOptions | null | undefined): AgentParts {
     toolChoice: options.toolChoice,
     extraBody: options.extraBody,
   })
+  const { instructions: own } = requestOptions
   const parts: AgentParts = {
     model,
     // Answers record their model if another model may continue the session.
@@ -87,7 +85,8 @@ export function readParts(input: AgentOptions | null | undefined): AgentParts {
     ...(prepareStep && { prepareStep }),
     ...(written && { writeInstructions: written }),
     ...(skills?.instructions !== undefined && { skillIndex: skills.instructions }),
-    instructions: joinInstructions(requestOptions.instructions, skills) ?? null,
+    // The index of the skills follows the agent's own instructions.
+    instructions: [own, skills?.instructions].filter(Boolean).join('\n\n') || (own ?? null),
     tools: set,
     ...(skills && { skills: skills.list }),
     guards: checkGuards(options.guards ?? []),
@@ -119,12 +118,8 @@ function expectModel(model: Partial<ModelProvider> | null | undefined, key: stri
 }
 
 function expectSearch({ searchesTools, model }: ModelProvider): void {
-  if (searchesTools) return
-  throw new ConfigError(
-    'invalid_tool',
-    `toolSearch({ hosted: true }) needs a provider that searches tools, and the provider of '${model}' does not. Use openaiResponses() with an OpenAI model, or omit hosted.`,
-    'hosted',
-  )
+  const text = `toolSearch({ hosted: true }) needs a provider that searches tools, and the provider of '${model}' does not. Use openaiResponses() with an OpenAI model, or omit hosted.`
+  if (!searchesTools) throw new ConfigError('invalid_tool', text, 'hosted')
 }
 
 function expectFunction(value: unknown, key: string, form: string): void {
@@ -154,11 +149,6 @@ function checkGuards(guards: readonly UserGuard[]): readonly UserGuard[] {
     const text = `Two guards are named '${name}'. Rename one, because a guard's state is stored under its name.`
     return new ConfigError('duplicate_guard', text, name)
   })
-}
-
-/** Appends the index of the skills to the agent's instructions. */
-function joinInstructions(own: string | undefined, skills: AgentSkills | undefined): string | undefined {
-  return [own, skills?.instructions].filter(Boolean).join('\n\n') || own
 }
 
 /**
@@ -204,15 +194,9 @@ const runOptionNames = [
   'inspect',
 ] as const satisfies (keyof RunOptions)[]
 
-const resumeOptionNames = [
-  'signal',
-  'context',
-  'budgets',
-  'inspect',
-] as const satisfies (keyof ResumeOptions)[]
-
 export function checkResumeOptions(options: unknown): ResumeOptions {
-  return checkRunOptions(options, 'resume()', resumeOptionNames)
+  const names = ['signal', 'context', 'budgets', 'inspect'] satisfies (keyof ResumeOptions)[]
+  return checkRunOptions(options, 'resume()', names)
 }
 
 /**
@@ -225,32 +209,22 @@ export function checkRunOptions(
   names: readonly string[] = runOptionNames,
 ): RunOptions {
   if (options === undefined) return {}
-  if (typeof options !== 'object' || options === null) {
-    throw optionError(
-      'Run options must be an object, such as { session, signal, limits, context }.',
-      'options',
-    )
-  }
-  for (const key of Object.keys(options)) {
-    if (names.includes(key)) continue
-    const other = findOtherName(key)
-    const hint = other
-      ? `Use ${other}.`
-      : `The options are ${names.join(', ')}${names.includes('limits') ? '. Limits belong in limits: { … }' : ''}.`
-    throw optionError(`${call} has no option '${key}'. ${hint}`, key)
+  const shape = 'Run options must be an object, such as { session, signal, limits, context }.'
+  if (typeof options !== 'object' || options === null) throw optionError(shape, 'options')
+  const strange = Object.keys(options).find((key) => !names.includes(key))
+  if (strange !== undefined) {
+    const other = findOtherName(strange)
+    const limits = names.includes('limits') ? '. Limits belong in limits: { … }' : ''
+    const hint = other ? `Use ${other}.` : `The options are ${names.join(', ')}${limits}.`
+    throw optionError(`${call} has no option '${strange}'. ${hint}`, strange)
   }
   const { signal, journal, budgets, by } = options as RunOptions
   readSender({ by }, call)
   checkBudgets(budgets)
-  if (signal !== undefined && typeof signal.addEventListener !== 'function') {
+  if (signal !== undefined && typeof signal.addEventListener !== 'function')
     throw optionError('signal must be an AbortSignal. Pass controller.signal.', 'signal')
-  }
-  if (
-    journal !== undefined &&
-    (typeof journal.append !== 'function' || typeof journal.flush !== 'function')
-  ) {
+  if (journal !== undefined && ![journal.append, journal.flush].every((one) => typeof one === 'function'))
     throw optionError('journal must have append(entry) and flush().', 'journal')
-  }
   return options
 }
 

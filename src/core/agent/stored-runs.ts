@@ -3,7 +3,7 @@ import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { NewMessage } from '../../../machines/agent/context.js'
 import { addRequester, type Principal } from '../../../machines/agent/principal.js'
 import type { TurnEnd } from '../../../machines/agent/run-result.js'
-import { UsageError } from '../base/errors.js'
+import { optionError, UsageError } from '../base/errors.js'
 import { createId } from '../base/platform.js'
 import { expectArgument, optionsRule } from '../base/values.js'
 import type { BudgetsOption } from '../budgets/shared-budget.js'
@@ -84,7 +84,7 @@ export interface QueuedRunOptions {
 export interface StoredAgent {
   /** Runs the agent, also as a child of another session. */
   host: ChildHost
-  /** The agent's name and version, set by `defineAgents`. */
+  /** Set by `defineAgents`. */
   label: AgentLabel | undefined
   inspect: Inspector | undefined
 }
@@ -101,7 +101,6 @@ export class StoredRuns {
     this.#store = store
   }
 
-  /** The definition to log for the agent's runs. */
   getDefinition(): AgentDefinition {
     return this.#host.definitionAs(this.#agent.label)
   }
@@ -132,7 +131,6 @@ export class StoredRuns {
     return acquired
   }
 
-  /** Starts a run after the last record of its session. */
   async begin(start: RunStart): Promise<RunOrigin> {
     const { runId, session } = start
     const acquired = await this.acquire(session.id, { holder: `run ${runId}`, name: session.name })
@@ -154,15 +152,8 @@ export class StoredRuns {
         folded.head === 0 ? addHistory(session.state, conversation, session.id) : folded.state
       const state = branch ? cutState(stateBefore, branch) : stateBefore
       const binding = { context, journal: log, store: this.#store, budgets, tags: () => log.facts.tags }
-      const authors = queued ? addRequester([], queued.by) : { requesters }
-      const bound = this.#host.bind(
-        runId,
-        session.id,
-        state,
-        conversation.newMessages,
-        { config, ...authors },
-        binding,
-      )
+      const options = { config, ...(queued ? addRequester([], queued.by) : { requesters }) }
+      const bound = this.#host.bind(runId, session.id, state, conversation.newMessages, options, binding)
       await this.#host.ready(bound)
       log.addInitialState(state)
       if (branch) {
@@ -178,7 +169,6 @@ export class StoredRuns {
     }
   }
 
-  /** Resumes the latest run of a session. */
   async resume(id: string, resumption: RunResumption): Promise<Run> {
     return this.resumeAcquired(await this.acquire(id, { holder: 'a resumed run' }), id, resumption)
   }
@@ -240,6 +230,7 @@ export class StoredRuns {
     this.#host.parts.model.check?.()
     const own = this.#host.config
     const config = limits === undefined ? own : overrideLimits(own, limits)
+    const requesters = toRequesters({ by }, 'branch()')
     const acquired = await this.acquire(session.id, { holder: `run ${runId}`, name: session.name })
     let plan: ReturnType<typeof planBranch>
     try {
@@ -248,16 +239,8 @@ export class StoredRuns {
       await acquired.log.close()
       throw error
     }
-    return this.beginAcquired(acquired, {
-      runId,
-      session,
-      config,
-      context,
-      tags,
-      budgets,
-      ...toRequesters({ by }, 'branch()'),
-      ...plan,
-    })
+    const start = { runId, session, config, context, tags, budgets, ...requesters, ...plan }
+    return this.beginAcquired(acquired, start)
   }
 
   /**
@@ -282,15 +265,9 @@ export class StoredRuns {
       }
       parts.model.check?.()
       const session = new Session(id, name)
-      const start = {
-        runId,
-        session,
-        conversation: { history: [], newMessages: queued.messages },
-        config: parts.config,
-        context: found.context,
-        tags: found.tags,
-        queued,
-      }
+      const conversation = { history: [], newMessages: queued.messages }
+      const { context, tags } = found
+      const start = { runId, session, conversation, config: parts.config, context, tags, queued }
       const origin = await this.beginAcquired(acquired, start)
       return () => this.run({ runId, session, origin })
     } catch (error) {
@@ -299,7 +276,6 @@ export class StoredRuns {
     }
   }
 
-  /** Reads the whole log of a session. */
   readFolded(id: string): Promise<FoldedSession> {
     return readSessionAt(this.#store, id)
   }
@@ -369,29 +345,19 @@ function endPoisonedRun(
   const message =
     `The session was resumed ${maxResumes} times without a new record, so its next step seems to crash the process. Read its ` +
     `last records. agent.fork('${log.sessionId}') creates a session that continues from there.`
-  return endStoredRun(parts, acquired, {
-    type: 'STORE_FAILED',
-    failure: { code: 'poisoned', message },
-  })
+  return endStoredRun(parts, acquired, { type: 'STORE_FAILED', failure: { code: 'poisoned', message } })
 }
 
 /** @throws {UsageError} `invalid_option` */
 function checkBranchOptions(options: BranchOptions): BranchOptions {
   const { from, key } = options ?? {}
-  if (typeof from !== 'string' || from === '')
-    throw optionError(
-      "branch() needs { from }: the id of the message to edit or answer again, such as 'm3'.",
-      'from',
-    )
+  const rule = "branch() needs { from }: the id of the message to edit or answer again, such as 'm3'."
+  if (typeof from !== 'string' || from === '') throw optionError(rule, 'from')
   if (key !== undefined && (typeof key !== 'string' || key === '' || key.length > 500))
     throw optionError('key must be a string of 1 to 500 characters.', 'key')
   for (const name of ['session', 'journal', 'inspect'])
     if (Object.hasOwn(options, name)) throw optionError(`branch() has no option '${name}'.`, name)
   return options
-}
-
-function optionError(message: string, subject: string): UsageError {
-  return new UsageError('invalid_option', message, subject)
 }
 
 function planBranch(
@@ -402,14 +368,21 @@ function planBranch(
   if (folded.head === 0) throw unknownSessionError(sessionId)
   refuseSubAgentSession(sessionId, folded.parent)
   const tree = folded.branches ?? unbranched
-  if (key !== undefined && getBranch(tree).key === key) throw alreadyBranchedError(key)
+  const onBranch = `The session is already on the branch that was created with the key '${key}'.`
+  if (key !== undefined && getBranch(tree).key === key)
+    throw new UsageError('already_branched', onBranch, key)
   refuseUnfinishedRun(folded, sessionId)
   // Uses the messages of the run, because the session's unscreened messages are masked.
   const messages: readonly Message[] = folded.run?.context.messages ?? folded.state.messages
   const at = findTurnIndex(messages, from)
   const message = messages[at]
   if (message?.role !== 'user') throw notThereError(folded, from, sessionId)
-  if (tree.branches.length >= maxBranches) throw tooManyBranchesError(sessionId)
+  if (tree.branches.length >= maxBranches) {
+    const text =
+      `Session '${sessionId}' already has ${maxBranches} branches, the maximum. agent.fork('${sessionId}') creates a session that ` +
+      'continues from here.'
+    throw new UsageError('too_many_branches', text, sessionId)
+  }
   const { turnEnds = [] } = folded.run?.context ?? folded.state
   const newMessages = edit === undefined ? sayAgain(messages, at, turnEnds) : sayInstead(message, edit)
   const branch: BranchStart = {
@@ -426,9 +399,15 @@ function sayAgain(messages: readonly Message[], at: number, ends: readonly TurnE
   const next = messages[at + 1]
   // A run may have ended before it answered.
   const hasTurn = ends.some(({ messageId }) => messageId === message.id)
-  if (next && isTurnOpening(next) && !hasTurn) throw notAnsweredError(message)
+  if (next && isTurnOpening(next) && !hasTurn) {
+    const text = `Message '${message.id}' was not answered, because another message follows it. Branch from the message that was answered.`
+    throw new UsageError('not_answered', text, message.id)
+  }
   const { screened: _screened, withheld, ...data } = message.data ?? {}
-  if (withheld === true) throw withheldMessageError(message)
+  if (withheld === true) {
+    const text = `A shield refused message '${message.id}', so the session does not contain its text. Pass new content in edit.`
+    throw new UsageError('refused_by_shield', text, message.id)
+  }
   return [{ content: message.content, data: { ...data, clientId: findClientId(message) ?? message.id } }]
 }
 
@@ -450,45 +429,8 @@ function notThereError(folded: FoldedSession, from: string, sessionId: string): 
     branches !== null &&
     ((number !== null && number <= numbered) ||
       branches.branches.some(({ clientIds }) => clientIds.includes(from)))
-  if (isOfBranch) {
-    return new UsageError(
-      'other_branch',
-      `Message '${from}' of session '${sessionId}' is on another branch. Select that branch first.`,
-      from,
-    )
-  }
-  return new UsageError('unknown_message', `Session '${sessionId}' has no message '${from}'.`, from)
-}
-
-function notAnsweredError({ id }: UserMessage): UsageError {
-  return new UsageError(
-    'not_answered',
-    `Message '${id}' was not answered, because another message follows it. Branch from the message that was answered.`,
-    id,
-  )
-}
-
-function withheldMessageError({ id }: UserMessage): UsageError {
-  return new UsageError(
-    'refused_by_shield',
-    `A shield refused message '${id}', so the session does not contain its text. Pass new content in edit.`,
-    id,
-  )
-}
-
-function alreadyBranchedError(key: string): UsageError {
-  return new UsageError(
-    'already_branched',
-    `The session is already on the branch that was created with the key '${key}'.`,
-    key,
-  )
-}
-
-function tooManyBranchesError(sessionId: string): UsageError {
-  return new UsageError(
-    'too_many_branches',
-    `Session '${sessionId}' already has ${maxBranches} branches, the maximum. agent.fork('${sessionId}') creates a session that ` +
-      'continues from here.',
-    sessionId,
-  )
+  const text = `Message '${from}' of session '${sessionId}' is on another branch. Select that branch first.`
+  return isOfBranch
+    ? new UsageError('other_branch', text, from)
+    : new UsageError('unknown_message', `Session '${sessionId}' has no message '${from}'.`, from)
 }
