@@ -37,11 +37,13 @@ export function getStore({ limitedStore }: Pick<AgentInternals, 'limitedStore'>)
   throw noStoreError()
 }
 
-/** The optional substates that an agent uses. */
 export function getFeatures(
   { guards, shields, memory, output, stopWhen, tools, ...own }: AgentParts,
   config: AgentConfig,
 ): Features {
+  // Each agent that may receive the session can have a `prepareStep`.
+  const members = (tools.team?.list() ?? []).map(([, agent]) => agent as Partial<AgentParts>)
+  const preparesSteps = [own, ...members].some((each) => each.prepareStep ?? each.writeInstructions)
   return {
     inputShields: shields.input.length > 0,
     outputShields: shields.output.length > 0,
@@ -51,19 +53,10 @@ export function getFeatures(
     fitting: config.context.window > 0,
     userGuards: guards.length > 0,
     structuredOutput: output !== undefined,
-    ...([own, ...listMembers(tools)].some(preparesSteps) && { prepareStep: true as const }),
+    ...(preparesSteps && { prepareStep: true as const }),
     ...(stopWhen && { stopWhen: true as const }),
   }
 }
-
-type Preparing = Pick<AgentParts, 'prepareStep' | 'writeInstructions'>
-
-/** Lists the agents that may receive the session, because each of them can have a `prepareStep`. */
-const listMembers = ({ team }: AgentParts['tools']): Preparing[] =>
-  team ? team.list().map(([, agent]) => agent as Preparing) : []
-
-const preparesSteps = ({ prepareStep, writeInstructions }: Preparing): boolean =>
-  prepareStep !== undefined || writeInstructions !== undefined
 
 /**
  * Identifies an agent by the parts that its model sees, so that processes can compare agents. The identity is cached

@@ -37,12 +37,8 @@ export function handoff<const Name extends string>(
   agent: AnyAgent | (() => AnyAgent),
   options: HandoffOptions<Name>,
 ): Tool<Record<string, never>, unknown, `transfer_to_${Name}`> {
-  const { name, description } = checkOptions<HandoffOptions<Name>>(
-    'handoff(agent, options)',
-    options,
-    optionRules,
-    (message, key) => new ConfigError('invalid_handoff', message, key),
-  )
+  const call = 'handoff(agent, options)'
+  const { name, description } = checkOptions<HandoffOptions<Name>>(call, options, optionRules, handoffError)
   const isLater = typeof agent === 'function'
   if (!isLater) findParts(agent, name)
   const tool = defineTool({
@@ -67,11 +63,14 @@ export function handoff<const Name extends string>(
 function findParts(agent: unknown, name: string): AgentParts {
   const internals = internalsByAgent.get((agent ?? {}) as AnyAgent)
   if (internals) return internals.parts
-  throw new ConfigError(
-    'invalid_handoff',
+  throw handoffError(
     `handoff '${name}': the first argument must be an agent created by createAgent() from the same copy of Statewright, or a function that returns one.`,
     name,
   )
+}
+
+function handoffError(message: string, subject: string): ConfigError {
+  return new ConfigError('invalid_handoff', message, subject)
 }
 
 const optionRules: OptionRules<HandoffOptions> = {
@@ -134,24 +133,24 @@ const mixed = new WeakMap<AgentParts, WeakMap<AgentParts, AgentParts>>()
  */
 function mixParts(first: AgentParts, member: AgentParts): AgentParts {
   const { writeInstructions: _w, skillIndex: _i, prepareStep: _p, skills: _s, ...shared } = first
-  const { model, models, instructions, writeInstructions, skillIndex, prepareStep, tools, skills } = member
+  const { model, instructions, writeInstructions, skillIndex, prepareStep, tools, skills } = member
   const { sampling, toolChoice, extraBody } = member
   const policies = [...(first.policies ?? []), ...(member.policies ?? [])]
   return {
     ...shared,
     model,
-    // Answers record their model if another model may continue the session.
-    models: models ?? {},
     instructions,
-    ...(writeInstructions && { writeInstructions }),
-    ...(skillIndex !== undefined && { skillIndex }),
-    ...(prepareStep && { prepareStep }),
     tools,
-    ...(skills && { skills }),
-    ...(policies.length > 0 && { policies }),
     sampling,
     toolChoice,
     extraBody,
+    // Answers record their model if another model may continue the session.
+    models: member.models ?? {},
+    ...(writeInstructions && { writeInstructions }),
+    ...(skillIndex !== undefined && { skillIndex }),
+    ...(prepareStep && { prepareStep }),
+    ...(skills && { skills }),
+    ...(policies.length > 0 && { policies }),
   }
 }
 
@@ -164,12 +163,8 @@ function gather(tools: readonly Tool[], withLater: boolean): Map<string, AgentPa
     const member = handoff.getParts() as AgentParts
     const known = members.get(to)
     if (known === member) continue
-    if (known !== undefined)
-      throw new ConfigError(
-        'duplicate_handoff',
-        `Two handoffs use the name '${to}' for different agents. Rename one, because sessions store the active agent by name.`,
-        to,
-      )
+    const text = `Two handoffs use the name '${to}' for different agents. Rename one, because sessions store the active agent by name.`
+    if (known !== undefined) throw new ConfigError('duplicate_handoff', text, to)
     members.set(to, member)
     queue.push(...listTools(member))
   }
@@ -181,11 +176,7 @@ const listTools = ({ tools }: AgentParts): Tool[] => tools.names.flatMap((name) 
 function checkOwnHandoffs(agent: AgentParts, withLater: boolean): void {
   for (const { handoff } of listTools(agent)) {
     if (!handoff || (handoff.isLater && !withLater) || handoff.getParts() !== agent) continue
-    throw new ConfigError(
-      'invalid_handoff',
-      `handoff '${handoff.to}' points to its own agent. Pass another agent.`,
-      handoff.to,
-    )
+    throw handoffError(`handoff '${handoff.to}' points to its own agent. Pass another agent.`, handoff.to)
   }
 }
 
@@ -195,8 +186,7 @@ function checkOwnHandoffs(agent: AgentParts, withLater: boolean): void {
  */
 function checkMember(name: string, member: AgentParts, first: AgentParts): void {
   const refuse = (key: string, what: string): never => {
-    throw new ConfigError(
-      'invalid_handoff',
+    throw handoffError(
       `handoff '${name}': the agent has ${what}, but a session uses only its first agent's. Add ${key} to the first agent as well, or remove it.`,
       key,
     )

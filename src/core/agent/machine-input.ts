@@ -50,15 +50,7 @@ export function createInput(
     phrase: 'a string or a list of user messages',
   })
   expectArgument('createInput(input, options)', options, optionsRule)
-  const {
-    config,
-    tools = {},
-    features,
-    session,
-    now = systemClock.now(),
-    runId = 'run',
-    sessionId = 'session',
-  } = options
+  const { config, tools = {}, features, session } = options
   const traits = Object.entries(tools).map(([name, own]): [string, ToolTraits] => [
     name,
     { readOnly: false, idempotent: own.readOnly ?? false, polling: false, ...own },
@@ -66,9 +58,9 @@ export function createInput(
   return {
     ...createSessionState(),
     ...session,
-    now,
-    runId,
-    sessionId,
+    now: options.now ?? systemClock.now(),
+    runId: options.runId ?? 'run',
+    sessionId: options.sessionId ?? 'session',
     config: resolveConfig(config),
     tools: Object.fromEntries(traits),
     features: { ...noFeatures, ...features },

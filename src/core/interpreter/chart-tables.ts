@@ -6,10 +6,11 @@ import type {
   AnyTransitionDefinition,
   StateValue,
 } from 'xstate'
+import { getOrCreate } from '../base/values.js'
 import { findContextStep, type ContextStep } from '../../../machines/agent/update-action.js'
 import { type BuiltinAction, type BuiltinGuard, toBuiltinGuard, toSpawn, toStop } from './xstate-internals.js'
 
-/** A state without children. The state and its ancestors are active. */
+/** An active state without children. Its ancestors are active, too. */
 export interface Leaf {
   node: AnyStateNode
   /** The active states, root first. */
@@ -42,7 +43,7 @@ export interface Plan {
   /** Whether different states are active afterwards, or a history state stores a value. */
   changesStates: boolean
   /** The stored values of history states by id, or null if there are none. */
-  remembered: Readonly<Record<string, AnyStateNode[]>> | null
+  remembered: HistoryValue | null
   /** The states that are left, innermost first. */
   exits: readonly Exit[]
   actions: readonly TableAction[]
@@ -52,12 +53,7 @@ export interface Plan {
 
 export interface Exit {
   actions: readonly TableAction[]
-  stops: readonly ChildStop[]
-}
-
-export interface ChildStop {
-  id: string
-  stop: BuiltinAction
+  stops: readonly { id: string; stop: BuiltinAction }[]
 }
 
 export interface Entry {
@@ -69,9 +65,7 @@ export interface Entry {
   initialActions: readonly TableAction[]
 }
 
-export interface Invoke {
-  id: string
-  src: string
+export interface Invoke extends Pick<InvokeDefinition, 'id' | 'src'> {
   /** A value, or a function of context, event and self. */
   input: unknown
   /** XState's own action that starts the actor. */
@@ -113,20 +107,18 @@ export class ChartTables {
   }
 
   getLeaf(node: AnyStateNode): Leaf {
-    const known = this.#leaves.get(node)
-    if (known) return known
-    const nodes = [...listAncestors(node).reverse(), node]
-    const leaf: Leaf = {
-      node,
-      nodes,
-      value: toStateValue(nodes),
-      tags: new Set(nodes.flatMap(({ tags }) => tags)),
-      always: nodes.toReversed().flatMap(({ always }) => this.#toBranches(always ?? [])),
-      branches: new Map(),
-      plans: new Map(),
-    }
-    this.#leaves.set(node, leaf)
-    return leaf
+    return getOrCreate(this.#leaves, node, () => {
+      const nodes = [...listAncestors(node).reverse(), node]
+      return {
+        node,
+        nodes,
+        value: toStateValue(nodes),
+        tags: new Set(nodes.flatMap(({ tags }) => tags)),
+        always: nodes.toReversed().flatMap(({ always }) => this.#toBranches(always ?? [])),
+        branches: new Map(),
+        plans: new Map(),
+      }
+    })
   }
 
   /** The branches for an event, in evaluation order. */
@@ -185,19 +177,16 @@ export class ChartTables {
   }
 
   #getExit(node: AnyStateNode): Exit {
-    const known = this.#exits.get(node)
-    if (known) return known
-    const stops = node.invoke.map(({ id }: { id: string }) => ({ id, stop: toStop(id) }))
-    const exit = { actions: this.#toActions(node.exit), stops }
-    this.#exits.set(node, exit)
-    return exit
+    return getOrCreate(this.#exits, node, () => ({
+      actions: this.#toActions(node.exit),
+      stops: node.invoke.map(({ id }: { id: string }) => ({ id, stop: toStop(id) })),
+    }))
   }
 
   #readPlan(leaf: Leaf, transition: AnyTransitionDefinition, history: HistoryValue): Plan {
     const actions = this.#toActions(transition.actions)
     const target = transition.target?.[0] as AnyStateNode | undefined
-    if (target === undefined)
-      return { to: leaf, changesStates: false, remembered: null, exits: [], actions, entries: [] }
+    if (!target) return { to: leaf, changesStates: false, remembered: null, exits: [], actions, entries: [] }
     const domain = findDomain(transition, resolveHistory(target, history))
     const left = leaf.nodes.filter((node) => isDescendant(node, domain))
     if (transition.reenter && transition.source === domain && !left.includes(domain)) left.push(domain)
@@ -277,16 +266,11 @@ function isLeaf({ type }: AnyStateNode): boolean {
 function listAncestors(node: AnyStateNode, below?: AnyStateNode): AnyStateNode[] {
   const ancestors: AnyStateNode[] = []
   if (node === below) return ancestors
-  for (let above = node.parent; above !== undefined && above !== below; above = above.parent) {
-    ancestors.push(above)
-  }
+  for (let above = node.parent; above && above !== below; above = above.parent) ancestors.push(above)
   return ancestors
 }
 
-/**
- * Whether a state is a descendant of another state. `undefined` is the parent of the root, so every state is a
- * descendant of `undefined`.
- */
+/** `undefined` is the parent of the root, so every state is a descendant of it. */
 function isDescendant(node: AnyStateNode, ancestor: AnyStateNode | undefined): boolean {
   return ancestor === undefined || listAncestors(node).includes(ancestor)
 }
@@ -299,10 +283,7 @@ function toStateValue(nodes: readonly AnyStateNode[]): StateValue {
   return above.reduce<StateValue>((value, key) => ({ [key]: value }), leaf)
 }
 
-/**
- * The transitions that one state has for an event. Exact types come before wildcards, and long wildcards before short
- * ones.
- */
+/** Transitions of one state. Exact types come before wildcards, and long wildcards before short ones. */
 function listCandidates({ transitions }: AnyStateNode, type: string): AnyTransitionDefinition[] {
   const byType: Map<string, AnyTransitionDefinition[]> = transitions
   const wild = [...byType.keys()]
@@ -311,17 +292,13 @@ function listCandidates({ transitions }: AnyStateNode, type: string): AnyTransit
   return [type, ...wild].flatMap((descriptor) => byType.get(descriptor) ?? [])
 }
 
-/**
- * Whether an event type matches a wildcard. `*` matches every type; `a.b.*` matches types that start with the tokens
- * `a` and `b`.
- */
+/** `*` matches every type; `a.b.*` matches types that start with the tokens `a` and `b`. */
 function matchesWildcard(type: string, descriptor: string): boolean {
   if (descriptor === '*') return true
-  if (!descriptor.endsWith('.*')) return false
   const wanted = descriptor.split('.')
   const tokens = type.split('.')
-  const wildAt = wanted.indexOf('*')
-  return wildAt === wanted.length - 1 && wanted.slice(0, -1).every((token, i) => token === tokens[i])
+  const isWild = wanted.indexOf('*') === wanted.length - 1
+  return isWild && wanted.slice(0, -1).every((token, i) => token === tokens[i])
 }
 
 /** The target state; a history state resolves to its stored or initial states. */

@@ -10,13 +10,6 @@ const notStarted = 0
 const running = 1
 const stopped = 2
 
-interface LightOptions {
-  id: string
-  src: string
-  parent: AnyActorRef
-  input: unknown
-}
-
 /**
  * A child actor for one task, such as a request or a batch. It replaces XState's `Actor` and emits the same inspection
  * events, but needs no mailbox, scope and closures per actor. It has no children and emits nothing.
@@ -25,7 +18,7 @@ export class LightActor {
   readonly logic: AnyLogic
   readonly id: string
   readonly src: string
-  readonly options: LightOptions
+  readonly options: { id: string; src: string; parent: AnyActorRef; input: unknown }
   readonly system: ActorSystemInternals
   readonly sessionId: string
   readonly systemId = undefined
@@ -37,7 +30,7 @@ export class LightActor {
   /** Events that arrive while another one is processed. Undefined if none is processed. */
   #waiting: AnyEventObject[] | undefined
 
-  constructor(logic: AnyLogic, options: LightOptions) {
+  constructor(logic: AnyLogic, options: LightActor['options']) {
     const { id, src, parent, input } = options
     this.logic = logic
     this.id = id
@@ -63,9 +56,7 @@ export class LightActor {
     return this
   }
 
-  /**
-   * Does nothing, because emitted events have no subscribers. XState's callback and promise logic requires this method.
-   */
+  /** XState's callback and promise logic requires this method. */
   emit(): void {}
 
   start(): this {
@@ -73,12 +64,8 @@ export class LightActor {
     this.system._register(this.sessionId, this)
     this._processingStatus = running
     const event = { type: 'xstate.init', input: this.options.input }
-    this.system._sendInspectionEvent({
-      type: '@xstate.event',
-      sourceRef: this._parent,
-      actorRef: this,
-      event,
-    })
+    const started = { type: '@xstate.event', sourceRef: this._parent, actorRef: this, event }
+    this.system._sendInspectionEvent(started)
     this.#waiting ??= []
     try {
       this.logic.start?.(this._snapshot, this.#scope)
@@ -162,9 +149,7 @@ export class LightActor {
       return
     }
     this.#update(next, event)
-    if (event.type !== 'xstate.stop') return
-    this.#end()
-    this.#complete()
+    if (event.type === 'xstate.stop') this.#complete()
   }
 
   #update(snapshot: Snapshot<unknown>, event: AnyEventObject): void {
@@ -173,7 +158,6 @@ export class LightActor {
     if (status === 'active' || status === 'done')
       for (const observer of this.#observers ?? []) report(() => observer.next?.(snapshot))
     if (status === 'done') {
-      this.#end()
       this.#complete()
       const { id } = this
       const done = { type: `xstate.done.actor.${id}`, output: snapshot.output, actorId: id }
@@ -188,25 +172,25 @@ export class LightActor {
   }
 
   #reportError(error: unknown): void {
-    this.#end()
-    const observers = this.#observers
-    this.#observers = undefined
-    for (const observer of observers ?? []) notifyError(observer, error)
+    for (const observer of this.#end()) notifyError(observer, error)
     const { id } = this
     this.system._relay(this, this._parent, { type: `xstate.error.actor.${id}`, error, actorId: id })
   }
 
   #complete(): void {
-    const observers = this.#observers
-    this.#observers = undefined
-    for (const observer of observers ?? []) report(() => observer.complete?.())
+    for (const observer of this.#end()) report(() => observer.complete?.())
   }
 
-  #end(): void {
-    if (this._processingStatus !== running) return
-    if (this.#waiting) this.#waiting.length = 0
-    this._processingStatus = stopped
-    this.system._unregister(this)
+  /** Ends the actor and returns its last observers. */
+  #end(): Iterable<Observer<Snapshot<unknown>>> {
+    const observers = this.#observers ?? []
+    this.#observers = undefined
+    if (this._processingStatus === running) {
+      if (this.#waiting) this.#waiting.length = 0
+      this._processingStatus = stopped
+      this.system._unregister(this)
+    }
+    return observers
   }
 }
 

@@ -6,20 +6,14 @@ import {
   type AnyTransitionDefinition,
   createActor,
 } from 'xstate'
-import type {
-  Branch,
-  ChartTables,
-  ChildStop,
-  Entry,
-  Invoke,
-  Leaf,
-  Plan,
-  TableAction,
-} from './chart-tables.js'
+import type { Branch, ChartTables, Entry, Exit, Invoke, Leaf, Plan, TableAction } from './chart-tables.js'
 import { isLightLogic, LightActor } from './light-actor.js'
 import { type ActionArguments, type BuiltinAction, type TransitionScope, toStop } from './xstate-internals.js'
 
 type Children = Record<string, AnyActorRef | undefined>
+
+/** Actions that XState resolves again after a state is entered, with their parameters. */
+type Retries = [BuiltinAction, unknown][]
 
 /**
  * Processes one event and everything that follows until the machine settles, in XState's order: the selected
@@ -133,7 +127,7 @@ export class Macrostep {
   }
 
   #enter({ node, actions, invokes, childIds, initialActions }: Entry): void {
-    const retries: [BuiltinAction, unknown][] = []
+    const retries: Retries = []
     this.#act(actions, childIds, retries)
     for (const invoke of invokes) this.#spawn(invoke, childIds, retries)
     this.#act(initialActions, childIds, retries)
@@ -153,11 +147,7 @@ export class Macrostep {
     this.#output = resolveOutput(root.output, this.#context, done, this.#scope)
   }
 
-  #act(
-    actions: readonly TableAction[],
-    childIds?: readonly string[],
-    retries?: [BuiltinAction, unknown][],
-  ): void {
+  #act(actions: readonly TableAction[], childIds?: readonly string[], retries?: Retries): void {
     for (const action of actions) {
       const { step } = action
       if (step) {
@@ -170,11 +160,7 @@ export class Macrostep {
   }
 
   /** Executes one of XState's actions, or a user's function. */
-  #actAsXState(
-    action: TableAction,
-    childIds: readonly string[] | undefined,
-    retries: [BuiltinAction, unknown][] | undefined,
-  ): void {
+  #actAsXState(action: TableAction, childIds?: readonly string[], retries?: Retries): void {
     const { type, implementation } = action
     const params = this.#resolveParams(action)
     if (implementation && 'resolve' in implementation)
@@ -184,9 +170,9 @@ export class Macrostep {
 
   #resolve(
     action: BuiltinAction,
-    actionParams: unknown,
-    childIds: readonly string[] | undefined,
-    retries: [BuiltinAction, unknown][] | undefined,
+    actionParams?: unknown,
+    childIds?: readonly string[],
+    retries?: Retries,
   ): void {
     const scope = this.#scope
     const info = this.#arguments()
@@ -215,7 +201,7 @@ export class Macrostep {
     scope.actionExecutor({ type: 'xstate.emit', info: this.#arguments(), params, exec })
   }
 
-  #spawn(invoke: Invoke, childIds: readonly string[], retries: [BuiltinAction, unknown][]): void {
+  #spawn(invoke: Invoke, childIds: readonly string[], retries: Retries): void {
     const { id, src, input: inputOption, spawn } = invoke
     const logic = this.#snapshot.machine.implementations.actors[src]
     if (invoke.isUnusual || logic === undefined) {
@@ -234,23 +220,25 @@ export class Macrostep {
           { id, src, parent: self, syncSnapshot: false, systemId: undefined, input } as never,
         )
     const info = this.#arguments()
-    this.#children = withChild(this.#children, id, actorRef)
+    this.#children = { ...this.#children, [id]: actorRef }
     this.#isChanged = true
     this.#execute(spawn, info, { id, systemId: undefined, actorRef, src, input })
   }
 
-  #stop({ id, stop }: ChildStop): void {
+  #stop({ id, stop }: Exit['stops'][number]): void {
     const actorRef = this.#children[id]
     const info = this.#arguments()
     this.#isChanged = true
-    if (actorRef) this.#children = withoutChild(this.#children, id)
+    if (actorRef) {
+      const { [id]: _stopped, ...rest } = this.#children
+      this.#children = rest
+    }
     this.#execute(stop, info, actorRef)
   }
 
   /** Stops the children of a machine that has ended. The machine's last snapshot still lists these children. */
   #stopChildren(): void {
-    for (const child of Object.values(this.#children))
-      this.#resolve(toStop(child), undefined, undefined, undefined)
+    for (const child of Object.values(this.#children)) this.#resolve(toStop(child))
   }
 
   #resolveParams({ params }: TableAction): unknown {
@@ -306,19 +294,6 @@ export class Macrostep {
       // oxlint-enable unbound-method
     } as AnyMachineSnapshot
   }
-}
-
-function withChild(children: Children, id: string, child: AnyActorRef): Children {
-  const copy: Children = {}
-  for (const key of Object.keys(children)) copy[key] = children[key]
-  copy[id] = child
-  return copy
-}
-
-function withoutChild(children: Children, id: string): Children {
-  const copy: Children = {}
-  for (const key of Object.keys(children)) if (key !== id) copy[key] = children[key]
-  return copy
 }
 
 function resolveOutput(

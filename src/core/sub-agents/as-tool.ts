@@ -39,18 +39,9 @@ export interface AsToolOptions<
   needsApproval?: boolean | ApprovalPredicate<InputOf<Schema>>
 }
 
-const keys = [
-  'name',
-  'description',
-  'input',
-  'prompt',
-  'maxSteps',
-  'timeoutMs',
-  'maxDepth',
-  'maxCalls',
-  'endsRun',
-  'needsApproval',
-]
+const keys = 'name description input prompt maxSteps timeoutMs maxDepth maxCalls endsRun needsApproval'.split(
+  ' ',
+)
 
 /** The parts of each sub-agent by its delegate, used to compare definitions. */
 export const subAgentByDelegate = new WeakMap<Delegate, Pick<ChildHost, 'parts' | 'config'>>()
@@ -62,18 +53,8 @@ export function asTool<Schema extends InputSchema, Name extends string>(
   agent: ChildHost,
   options: AsToolOptions<Schema, Name>,
 ): Tool<InputOf<Schema>, unknown, Name, ArgumentsOf<Schema>> {
-  const {
-    name,
-    description,
-    input,
-    prompt,
-    maxSteps,
-    timeoutMs,
-    maxDepth = 3,
-    maxCalls,
-    endsRun,
-    needsApproval,
-  } = readOptions(options)
+  const { name, description, input, prompt, maxSteps, timeoutMs, maxDepth = 3 } = readOptions(options)
+  const { maxCalls, endsRun, needsApproval } = options
   const tool = defineTool({
     name,
     description,
@@ -120,22 +101,18 @@ function formatTaskMessage(input: unknown): string {
 function readOptions<Schema extends InputSchema, Name extends string>(
   options: AsToolOptions<Schema, Name>,
 ): AsToolOptions<Schema, Name> {
-  if (typeof options !== 'object' || (options as unknown) === null) {
+  if (typeof options !== 'object' || (options as unknown) === null)
     throw new ConfigError('invalid_tool', 'asTool takes an object: { name, description, maxSteps, … }.')
-  }
   const refuse = (key: string, problem: string): never => {
     throw new ConfigError('invalid_tool', `asTool: ${problem}`, key)
   }
-  for (const key of Object.keys(options)) {
+  for (const key of Object.keys(options))
     if (!keys.includes(key)) refuse(key, `there is no option '${key}'. The options are ${keys.join(', ')}.`)
-  }
-  const { maxDepth, prompt } = options
-  if (maxDepth !== undefined && !(Number.isSafeInteger(maxDepth) && maxDepth >= 1)) {
+  const { maxDepth = 1, prompt } = options
+  if (!(Number.isSafeInteger(maxDepth) && maxDepth >= 1))
     refuse('maxDepth', 'maxDepth, how deep sub-agents may be nested, must be a positive integer.')
-  }
-  if (prompt !== undefined && typeof prompt !== 'function') {
+  if (prompt !== undefined && typeof prompt !== 'function')
     refuse('prompt', 'prompt must be a function that turns the input into a string.')
-  }
   return options
 }
 

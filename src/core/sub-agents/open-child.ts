@@ -113,20 +113,14 @@ export async function openChild(host: ChildHost, errand: DelegateRequest): Promi
   const runId = createId()
   if (!store) {
     if (isBegun) return null
-    return createChildRun(host, errand, {
-      runId,
-      origin: { input: await createChildInput(host, errand, runId, binding) },
-    })
+    const input = await createChildInput(host, errand, runId, binding)
+    return createChildRun(host, errand, { runId, origin: { input } })
   }
   const { log, folded } = await openWhenFree(store, host, errand)
   if (folded.run) {
     const snapshot = toMachineState(folded.run)
-    host.bindSnapshot(snapshot, {
-      ...binding,
-      journal: log,
-      lastEventSeq: getLastEventSeq(folded),
-      link: folded.link,
-    })
+    const lastEventSeq = getLastEventSeq(folded)
+    host.bindSnapshot(snapshot, { ...binding, journal: log, lastEventSeq, link: folded.link })
     return createChildRun(host, errand, { runId: folded.run.context.runId, origin: { snapshot, log } })
   }
   try {
@@ -149,17 +143,9 @@ async function createChildInput(
   runId: string,
   binding: Binding,
 ): Promise<AgentInput> {
-  const config = createChildConfig(host.config, errand)
-  const messages = toMessages(errand.message)
-  const { requesters } = errand
-  const input = host.bind(
-    runId,
-    errand.sessionId,
-    createState(errand),
-    messages,
-    { config, requesters },
-    binding,
-  )
+  const { sessionId, message, requesters } = errand
+  const options = { config: createChildConfig(host.config, errand), requesters }
+  const input = host.bind(runId, sessionId, createState(errand), toMessages(message), options, binding)
   await host.ready(input, binding.prices)
   return input
 }
@@ -191,19 +177,12 @@ async function openWhenFree(
   const { clock } = host
   const { interpreter } = host.parts
   const definition = () => host.definitionAs(createSubAgentLabel(name))
+  const request = { clock, holder: `sub-agent ${name}`, name, parent, definition, interpreter, now }
   const giveUpAt = readElapsed(clock) + leaseMs
   for (;;) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- each attempt follows the previous one
-      const acquired = await openSession(store, sessionId, {
-        clock,
-        holder: `sub-agent ${name}`,
-        name,
-        parent,
-        definition,
-        interpreter,
-        now,
-      })
+      const acquired = await openSession(store, sessionId, request)
       // oxlint-disable-next-line no-await-in-loop -- the attempt has succeeded
       await endLeftChildren({ store, clock }, acquired.folded)
       return acquired
@@ -231,10 +210,7 @@ function createChildConfig(own: AgentConfig, { left, countCached }: DelegateRequ
       outputTokens: toLowerLimit(limits.outputTokens, left.outputTokens),
       costLimit: toLowerLimit(limits.costLimit, left.cost),
     },
-    budget: {
-      ...budget,
-      countCached: isBound && limits.tokenBudget === 0 ? countCached : budget.countCached,
-    },
+    budget: { ...budget, ...(isBound && limits.tokenBudget === 0 && { countCached }) },
   }
 }
 
