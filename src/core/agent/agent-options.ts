@@ -42,16 +42,6 @@ import type { Session } from '../sessions/session.js'
  * The options of `createAgent`, together with the sections of the configuration (`limits`, `budget`, `retry`,
  * `context`, `toolCalls`, `guardrails`, …). `Schema` is the output schema, or `never` for free text. `Tools` is the
  * list of tools.
- *
- * @example
- * const options: AgentOptions = {
- *   model: openaiChat({ model: 'gpt-5-mini', apiKey: 'sk-…' }),
- *   instructions: 'You are a careful analyst.',
- *   tools: [add],
- *   limits: { maxSteps: 20, timeoutMs: 300_000 },
- *   toolCalls: { concurrency: 4 },
- * }
- * const analyst = createAgent(options)
  */
 export interface AgentOptions<
   Schema extends InputSchema = InputSchema,
@@ -65,9 +55,7 @@ export interface AgentOptions<
   instructions?: string | WriteInstructions
   /** Models by name. `prepareStep` can choose one of them instead of `model`. */
   models?: Readonly<Record<string, ModelProvider>>
-  /**
-   * Configures each request with its model, tools, instructions, sampling and messages. See docs/steps.md.
-   */
+  /** Configures each request with its model, tools, instructions, sampling and messages. See docs/steps.md. */
   prepareStep?: PrepareStep
   /** Tools, named groups of tools, MCP servers, and other agents (`asTool`). */
   tools?: Tools
@@ -78,14 +66,9 @@ export interface AgentOptions<
    * JSON Schema of an object. `result.object` is the validated answer. See docs/structured-output.md.
    */
   output?: Schema | OutputOptions<Schema>
-  /**
-   * Decides which calls run, ask for approval, or are denied. The strictest decision applies. See docs/approvals.md.
-   */
+  /** Decides which calls run, ask for approval, or are denied. The strictest applies. See docs/approvals.md. */
   policy?: Policy | readonly Policy[]
-  /**
-   * Who may approve the calls of this agent and its sub-agents, and until when. Defaults to anyone, at any time. See
-   * docs/approvals.md.
-   */
+  /** Who may approve calls, also of sub-agents, and until when. Defaults to anyone, always. See docs/approvals.md. */
   approvals?: { approvers?: Approvers } & Expiry
   /** Custom guards from `defineGuard`, in addition to the built-in guards. */
   guards?: readonly UserGuard[]
@@ -137,9 +120,7 @@ export interface AgentOptions<
    * docs/fleet.md.
    */
   budgets?: BudgetsOption
-  /**
-   * Counts tokens for `context.window`. Defaults to the package gpt-tokenizer (o200k_base), which is loaded on demand.
-   */
+  /** Counts tokens for `context.window`. Defaults to gpt-tokenizer (o200k_base), which is loaded on demand. */
   tokenizer?: Tokenizer
 }
 
@@ -216,9 +197,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   /**
    * Starts a run. Iterate over it for its events, or await its `result`.
    *
-   * @example
-   * const run = agent.run('What changed last week?', { session: 'ann' })
-   * const { state, output } = await run.result
+   * @example const { state, output } = await agent.run('What changed last week?', { session: 'ann' }).result
    * @throws {ConfigError} `missing_api_key`, `invalid_config` for limits
    * @throws {UsageError} `invalid_input`, `invalid_option`, `session_busy` without a store. With a store, `result`
    * rejects instead
@@ -229,9 +208,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * the session continues from there. The previous messages stay in the log as another branch, and their usage stays in
    * the totals. Tool calls are not undone.
    *
-   * @example
-   * const { output } = await agent.branch('ann', { from: 'm1' }).result // another answer
-   * const other = agent.branch('ann', { from: 'm1', edit: 'And in June?' })
+   * @example const { output } = await agent.branch('ann', { from: 'm1', edit: 'And in June?' }).result
    * @throws {UsageError} `no_store`. `result` rejects with `invalid_option`, `unfinished_run` while the latest run has
    * not ended, `unknown_message`, `not_answered` for an unanswered message before another message, `other_branch`,
    * `already_branched`, `refused_by_shield` for a message that a shield refused and that has no edit,
@@ -241,9 +218,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   /**
    * Lists the branches of a stored session, oldest first. A session without branch points has one branch.
    *
-   * @example
-   * for (const { branch, seq } of await agent.listBranches('ann'))
-   *   console.log(branch, (await agent.replay('ann', { to: seq })).messages.at(-1)?.content)
+   * @example for (const { branch, seq } of await agent.listBranches('ann')) console.log(branch, seq)
    * @throws {StoreError} `unknown_session`, `corrupt_log`, …
    * @throws {UsageError} `no_store`
    */
@@ -251,9 +226,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   /**
    * Selects the branch that the session's next run continues. Has no effect if the branch is already selected.
    *
-   * @example
-   * await agent.selectBranch('ann', 1)
-   * await agent.run('And in July?', { session: 'ann' }).result
+   * @example await agent.selectBranch('ann', 1)
    * @throws {UsageError} `no_store`, `unknown_branch`, `unfinished_run` while the latest run has not ended
    * @throws {StoreError} `unknown_session`, `session_busy`, …
    */
@@ -264,9 +237,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * `idempotent` (see `toolCalls.onInterrupted`). A settled run waits for an answer or `resume()`. A run that has
    * ended is returned unchanged.
    *
-   * @example
-   * const run = await agent.resume('ann')
-   * for (const call of (await run.result).pending ?? []) run.approve(call)
+   * @example const { state } = await (await agent.resume('ann')).result
    * @throws {StoreError} `unknown_session`, `session_busy` (with the lease owner), `corrupt_log`, `newer_log`, …
    * @throws {UsageError} `no_store`, `nothing_to_resume` for a session without a run
    */
@@ -278,7 +249,6 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * read before the run ends are dropped.
    *
    * @example
-   * const stop = (id: string) => agent.send(id, { type: 'cancel', why: 'The user has closed the page.' })
    * const approve = async (id: string, call: PendingCall) => {
    *   const { status } = await agent.send(id, { type: 'approve', ...call })
    *   if (status === 'waiting') await agent.resume(id) // no process held it: it is resumed here
@@ -294,10 +264,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * after `after`, and ends when the session settles unless `until` is set. A reader that joins during an answer gets
    * one chunk with the text so far (`reset`). A slow reader gets all logged events and up to a thousand live ones.
    *
-   * @example
-   * const show = async (id: string, lastEventId?: string) => {
-   *   for await (const event of agent.watch(id, { after: lastEventId ?? 0 })) console.log(event.id, event.type)
-   * }
+   * @example for await (const event of agent.watch('ann', { after: '12.3' })) console.log(event.id, event.type)
    * @throws {UsageError} `no_store`, `invalid_option`
    * @throws {StoreError} `unknown_session`, `corrupt_log`, …, with the first event that is asked for
    */
@@ -306,9 +273,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * The state of a stored session after record `to`, or on a branch. Defaults to the current state. Neither starts a
    * run nor writes to the store.
    *
-   * @example
-   * const { run, messages } = await agent.replay('ann', { to: 12 })
-   * const former = await agent.replay('ann', { branch: 1 })
+   * @example const { run, messages } = await agent.replay('ann', { to: 12 })
    * @throws {StoreError} `unknown_session`, `corrupt_log`, …
    * @throws {UsageError} `no_store`, `invalid_option` for an unknown record, `unknown_branch`
    */
@@ -319,9 +284,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * arguments or result, and is validated like new input. Later messages in the transcript are kept, so choose a record
    * before them. If the run has ended, an edit drops the run and keeps only its conversation.
    *
-   * @example
-   * const run = await agent.resume(await agent.fork('ann', 12))
-   * const other = await agent.fork('ann', 2, { edit: { message: 'm1', content: 'And in June?' } })
+   * @example const id = await agent.fork('ann', 2, { edit: { message: 'm1', content: 'And in June?' } })
    * @throws as `replay`
    * @throws {UsageError} `unknown_message`, `unknown_call`, `already_answered` for the arguments of a call that has its
    * result, `invalid_input`, `refused_by_shield`
@@ -341,8 +304,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * studio. Can be called during a run. Whitespace is collapsed. Null restores the default, which is the session's name
    * or the start of its first message.
    *
-   * @example
-   * await agent.rename('ann', 'The trip to Lisbon')
+   * @example await agent.rename('ann', 'The trip to Lisbon')
    * @throws {UsageError} `no_store`, `no_titles` for a store without titles, `invalid_option` for a title that is not a
    * string of 1 to 200 characters
    * @throws {StoreError} `unknown_session`, …
@@ -380,8 +342,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * Creates the input of one actor of `machine` with the options of a run. The session is read from memory. For stored
    * sessions, use `readSession`. Only `run()` updates the session.
    *
-   * @example
-   * const actor = createActor(agent.machine, { input: agent.createInput('Go.', { limits: { maxSteps: 5 } }) })
+   * @example const input = agent.createInput('Go.', { limits: { maxSteps: 5 } })
    * @throws {UsageError} `invalid_option` for a session id if the agent has a store
    */
   createInput(
@@ -392,18 +353,14 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * Adds `object` or `outputProblem` to the output of an actor of `machine`, for programs that do not use `run()`.
    * Without an output schema, the result is returned unchanged.
    *
-   * @example
-   * const actor = createActor(agent.machine, { input: 'Go.' }).start()
-   * const { object } = await agent.withObject(await toPromise(actor))
+   * @example const { object } = await agent.withObject(result)
    */
   withObject(result: RunResult): Promise<RunResult<Output, Tools>>
   /**
    * The object in an actor's output, for `onDone` in your machine, which cannot wait. Undefined without an output
    * schema, and if the run has not ended with a valid answer.
    *
-   * @example
-   * const actor = createActor(agent.machine, { input: 'Go.' }).start()
-   * const ticket = agent.objectOf(await toPromise(actor))
+   * @example const ticket = agent.objectOf(result)
    * @throws {UsageError} `async_schema` if the output schema validates asynchronously; use `withObject`
    */
   objectOf(result: RunResult): Output | undefined
@@ -413,8 +370,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * Wraps this agent as a tool. A call runs the agent as a child of the calling run, within that run's budget. Throws a
    * ConfigError for invalid options.
    *
-   * @example
-   * const lead = createAgent({ model, tools: [researcher.asTool({ name: 'research', description: '…', maxSteps: 20 })] })
+   * @example createAgent({ model, tools: [researcher.asTool({ name: 'research', description: '…', maxSteps: 20 })] })
    */
   asTool<Schema extends InputSchema = StandardJsonSchema<SubAgentTask>, const Name extends string = string>(
     options: AsToolOptions<Schema, Name>,

@@ -77,7 +77,6 @@ export function createAgent(options: AgentOptions): Agent {
   return assembleAgent(parts, { store, inspect: checkInspector(inspect) })
 }
 
-/** Creates an agent from checked parts. */
 export function assembleAgent(
   parts: AgentParts,
   { store: storeOption, inspect }: { store: SessionStore | undefined; inspect: Inspector | undefined },

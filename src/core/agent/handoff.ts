@@ -25,11 +25,8 @@ type AnyAgent = Pick<Agent, 'config'>
  *
  * @example
  * const billing = createAgent({ model, instructions: 'You answer questions about bills.' })
- * const triage = createAgent({
- *   model,
- *   instructions: 'Find out what the customer needs.',
- *   tools: [handoff(billing, { name: 'billing', description: 'Knows every bill.' })],
- * })
+ * const tools = [handoff(billing, { name: 'billing', description: 'Knows every bill.' })]
+ * createAgent({ model, instructions: 'Find out what the customer needs.', tools })
  * @throws {ConfigError} `invalid_handoff` for an invalid agent or invalid options
  * @throws {UsageError} `invalid_argument` if the options are not an object
  */

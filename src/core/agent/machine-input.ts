@@ -38,8 +38,7 @@ export interface MachineInputOptions {
  * Creates the input of the bare `agentMachine` for custom actors. Throws a ConfigError (`invalid_config`) for
  * an unknown setting or an invalid value.
  *
- * @example
- * const input = createInput('What is 19 + 23?', { tools: { add: { readOnly: true } }, config: { limits: { maxSteps: 10 } } })
+ * @example const input = createInput('What is 19 + 23?', { tools: { add: { readOnly: true } } })
  */
 export function createInput(
   input: string | readonly NewMessage[],
@@ -68,7 +67,7 @@ export function createInput(
   }
 }
 
-/** A snapshot of an agent's actor: `actor.getSnapshot()`, `actor.getPersistedSnapshot()`, or either after JSON. */
+/** `actor.getSnapshot()` or `actor.getPersistedSnapshot()` of an agent's actor, or either after JSON. */
 export type AnyAgentSnapshot = object
 
 /**

@@ -51,7 +51,6 @@ const optionNames = [
   'budgets',
 ]
 
-/** The validated options with all defaults. */
 export function readParts(input: AgentOptions | null | undefined): AgentParts {
   const options = input ?? ({} as AgentOptions)
   const { model, models, instructions, prepareStep, tools, skills } = options

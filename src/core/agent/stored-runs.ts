@@ -55,17 +55,14 @@ export interface RunStart {
   conversation: InputConversation
   config: AgentConfig
   context: unknown
-  /** The queued message that became the input. */
   queued?: QueuedMessage | undefined
   tags: SessionTags | undefined
   /** The author of the input. Queued messages have their own author. */
   requesters?: readonly Principal[] | undefined
-  /** Additional shared budgets. */
   budgets?: BudgetsOption | undefined
   branch?: BranchStart | undefined
 }
 
-/** The options of a resumed run. */
 export type RunResumption = Partial<Pick<RunParts, 'signal' | 'inspect'>> & {
   context: unknown
   budgets?: BudgetsOption | undefined
@@ -80,7 +77,6 @@ export interface QueuedRunOptions {
   afterStop: boolean
 }
 
-/** The parts of an agent that its stored runs need. */
 export interface StoredAgent {
   /** Runs the agent, also as a child of another session. */
   host: ChildHost

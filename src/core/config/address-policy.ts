@@ -48,14 +48,11 @@ export function createAddressPolicy(
   const hosts = new Set<string>()
   for (const [index, entry] of allowed.entries()) {
     const block = parseBlock(entry)
+    const path = `${option.path}[${index}]`
+    const sentence = `${path} must be an address, a CIDR block such as 10.0.0.0/8, or a host name.`
     if (block !== undefined) blocks.push(block)
     else if (/^[\p{L}\p{N}._-]+$/u.test(entry)) hosts.add(entry.toLowerCase())
-    else {
-      const path = `${option.path}[${index}]`
-      throw invalidInputError(option.of, [
-        { path, sentence: `${path} must be an address, a CIDR block such as 10.0.0.0/8, or a host name.` },
-      ])
-    }
+    else throw invalidInputError(option.of, [{ path, sentence }])
   }
   const allows = (address: string, host: string): boolean => {
     if (!isAddress(address)) return false
@@ -118,10 +115,7 @@ export function createPublicLookup(
 ): LookupFunction {
   return (host, options, done) => {
     resolve(host, { ...options, all: true }, (error, found) => {
-      if (error !== null) {
-        done(error, '', 0)
-        return
-      }
+      if (error !== null) return done(error, '', 0)
       const allowed = found.filter(({ address }) => policy.allows(address, host))
       const [first] = allowed
       if (first === undefined) done(refuse(found[0]?.address ?? 'no address'), '', 0)

@@ -10,19 +10,15 @@ export interface Problem {
   sentence: string
 }
 
-interface CheckOptions {
-  /** Other options at the same level, for "did you mean" hints. */
-  beside?: readonly string[]
-  /** Whether the value at this path may be a secret, which must not appear in messages. */
-  isSecret?: (path: string) => boolean
-}
-
-/** Validates the input. Throws one ConfigError with all problems. `what` names the input in the error. */
+/**
+ * Validates the input. Throws one ConfigError with all problems. `what` names the input in the error. `beside` lists
+ * other options at the same level, for "did you mean" hints. A value that may be a secret is not shown.
+ */
 export function checkInput<Value, Taken>(
   kind: Kind<Value, Taken>,
   input: unknown,
   what: string,
-  options: CheckOptions = {},
+  { beside = [], isSecret }: { beside?: readonly string[]; isSecret?: (path: string) => boolean } = {},
 ): Value {
   const problems = new Map<string, Problem>()
   let read: Value
@@ -30,17 +26,17 @@ export function checkInput<Value, Taken>(
     read = kind.read(input, [], (at, phrase) => {
       const path = formatPath(at)
       if (problems.has(path)) return
+      const shown = isSecret?.(path) ? '' : ` (got ${showValue(getValueAt(input, at))})`
       const sentence =
         phrase === null
-          ? describeUnknownKey(at, kind, options.beside ?? [])
-          : `${path === '' ? 'It' : path} must be ${phrase}${options.isSecret?.(path) === true ? '' : ` (got ${showValue(getValueAt(input, at))})`}.`
+          ? describeUnknownKey(at, kind, beside)
+          : `${path === '' ? 'It' : path} must be ${phrase}${shown}.`
       problems.set(path, { path, sentence })
     })
-  } catch (error) {
+  } catch (cause) {
     // The input has a getter that throws, or is a revoked proxy.
-    throw invalidInputError(what, [{ path: '', sentence: 'It cannot be read. Use plain objects.' }], {
-      cause: error,
-    })
+    const sentence = 'It cannot be read. Use plain objects.'
+    throw invalidInputError(what, [{ path: '', sentence }], { cause })
   }
   if (problems.size > 0) throw invalidInputError(what, [...problems.values()])
   return read
@@ -51,13 +47,8 @@ export function invalidInputError(
   problems: readonly Problem[],
   options?: ErrorOptions,
 ): ConfigError {
-  const lines = problems.map(({ sentence }) => `  ${sentence}`)
-  return new ConfigError(
-    'invalid_config',
-    [`Invalid ${what}:`, ...lines].join('\n'),
-    problems[0]?.path || undefined,
-    options,
-  )
+  const message = [`Invalid ${what}:`, ...problems.map(({ sentence }) => `  ${sentence}`)].join('\n')
+  return new ConfigError('invalid_config', message, problems[0]?.path || undefined, options)
 }
 
 function describeUnknownKey(at: Path, kind: Kind, beside: readonly string[]): string {
@@ -73,33 +64,19 @@ function describeUnknownKey(at: Path, kind: Kind, beside: readonly string[]): st
  */
 function findHint(key: string, path: Path, siblings: readonly string[], kind: Kind): string {
   const sameName = siblings.find((sibling) => normalizeName(sibling) === normalizeName(key))
-  if (sameName !== undefined) return formatSuggestion(formatPath([...path, sameName]))
   const other = findOtherName(key)
-  if (other !== undefined) return `Use ${other}.`
-  const match = findNearestName(key, siblings)
-  return match === undefined
-    ? (hintOtherSection(key, kind) ?? formatKnownKeys(siblings))
-    : formatSuggestion(formatPath([...path, match]))
+  if (sameName === undefined && other !== undefined) return `Use ${other}.`
+  const match = sameName ?? findNearestName(key, siblings)
+  const there = match === undefined ? findInOtherSection(key, kind) : formatPath([...path, match])
+  return there === undefined ? `Known keys: ${siblings.join(', ')}.` : `Did you mean ${there}?`
 }
 
-/** Suggests a key of another section, such as `limits.maxSteps` for `maxSteps`. */
-function hintOtherSection(key: string, kind: Kind): string | undefined {
+/** Finds a key of another section, such as `limits.maxSteps` for `maxSteps`. */
+function findInOtherSection(key: string, kind: Kind): string | undefined {
   // Reversed so that the first of two keys with the same name wins.
-  const byName = new Map(
-    listKeyPaths(kind)
-      .toReversed()
-      .map((path) => [path.slice(path.lastIndexOf('.') + 1), path]),
-  )
-  const path = byName.get(findNearestName(key, [...byName.keys()]) ?? '')
-  return path === undefined ? undefined : formatSuggestion(path)
-}
-
-function formatSuggestion(path: string): string {
-  return `Did you mean ${path}?`
-}
-
-function formatKnownKeys(keys: readonly string[]): string {
-  return `Known keys: ${keys.join(', ')}.`
+  const paths = listKeyPaths(kind).toReversed()
+  const byName = new Map(paths.map((path) => [path.slice(path.lastIndexOf('.') + 1), path]))
+  return byName.get(findNearestName(key, [...byName.keys()]) ?? '')
 }
 
 /** Formats a path, such as `prices["gpt-5"].inputPerMillion` or `messages[0].role`. */

@@ -9,7 +9,7 @@ import type { AgentConfigInput } from '../../../machines/agent/config.js'
 import { checkInput, invalidInputError } from './check-input.js'
 import { defaultConfig } from './defaults.js'
 import { deepFreeze } from '../base/values.js'
-import { findJsonProblem } from '../base/json.js'
+import { findJsonProblem, readProperty } from '../base/json.js'
 import { mergeConfig } from './resolve-config.js'
 import { type PriceTable, priceTable } from './price-table.js'
 import { type RequestOptions, requestSections } from './request-options.js'
@@ -66,9 +66,7 @@ const parameterMap = (what: string) =>
 const urlPhrase = 'an http(s) URL without user, password, query or fragment'
 const variablePhrase =
   'the name of an environment variable in capitals, such as OPENAI_API_KEY; files must not contain the key itself'
-
 const echoPhrase = "true, false, 'reasoning_content', 'reasoning' or 'thinking'"
-
 const toolsPhrase = "a list of tools with a type, such as [{ type: 'web_search' }]"
 
 const modelSection = is.record({
@@ -86,18 +84,14 @@ const modelSection = is.record({
   timeoutMs: is.optional(is.count(1)),
   maxTokensField: is.optional(is.choice('max_tokens', 'max_completion_tokens')),
   echoReasoning: is.optional(is.union([is.flag(), is.choice(...reasoningForms)], echoPhrase)),
-  hostedTools: is.optional(
-    is.list(
-      is.predicate<JsonObject>(
-        (tool) => typeof (tool as { type?: unknown } | null)?.type === 'string',
-        toolsPhrase,
-      ),
-      toolsPhrase,
-    ),
-  ),
+  hostedTools: is.optional(is.list(is.predicate<JsonObject>(hasType, toolsPhrase), toolsPhrase)),
   reasoningSummary: is.optional(is.choice('auto', 'concise', 'detailed')),
   encryptedReasoning: is.optional(is.flag()),
 })
+
+function hasType(tool: unknown): boolean {
+  return typeof readProperty(tool, 'type') === 'string'
+}
 
 /** Whether the value at this path may be a misplaced secret, which must not appear in errors. */
 function canBeSecret(path: string): boolean {

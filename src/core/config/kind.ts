@@ -33,14 +33,11 @@ export type OptionalKind<Value, Taken = Value> = Kind<Value | undefined, Taken |
 
 export type Shape = Readonly<Record<string, Kind>>
 
-type RequiredFields<Of extends Shape> = {
-  [Key in keyof Of as Of[Key] extends OptionalKind<unknown> ? never : Key]: KindValue<Of[Key]>
-}
-type OptionalFields<Of extends Shape> = {
-  [Key in keyof Of as Of[Key] extends OptionalKind<unknown> ? Key : never]?: KindValue<Of[Key]>
-}
-
-export type FieldValues<Of extends Shape> = Flatten<RequiredFields<Of> & OptionalFields<Of>>
+export type FieldValues<Of extends Shape> = Flatten<
+  { [Key in keyof Of as Of[Key] extends OptionalKind<unknown> ? never : Key]: KindValue<Of[Key]> } & {
+    [Key in keyof Of as Of[Key] extends OptionalKind<unknown> ? Key : never]?: KindValue<Of[Key]>
+  }
+>
 export type PartialKind<Of extends Shape> = Kind<
   { -readonly [Key in keyof Of]?: KindValue<Of[Key]> | undefined },
   { -readonly [Key in keyof Of]?: KindInput<Of[Key]> | undefined }
@@ -83,13 +80,6 @@ export function refine<Value, Taken>(
     if (!test(value)) report(path, phrase)
     return value
   })
-}
-
-export function transform<Value, Taken, Other>(
-  kind: Kind<Value, Taken>,
-  turn: (value: Value) => Other,
-): Kind<Other, Taken> {
-  return pipe(kind, turn)
 }
 
 /**
@@ -197,7 +187,8 @@ function readObject(
   return null
 }
 
-function pipe<Value, Taken, Other>(
+/** Continues with a value of this kind, to check or to convert it. */
+export function pipe<Value, Taken, Other>(
   kind: Kind<Value, Taken>,
   go: (value: Value, path: Path, report: Report) => Other,
 ): Kind<Other, Taken> {
@@ -214,10 +205,7 @@ function pipe<Value, Taken, Other>(
   }
 }
 
-/**
- * Validators for configuration values. Each has a phrase that describes the allowed values, so that all errors read
- * "limits.maxSteps must be <phrase>".
- */
+// Each phrase describes the allowed values, so that all errors read "limits.maxSteps must be <phrase>".
 
 export const flag = () => predicate<boolean>((value) => typeof value === 'boolean', 'true or false')
 
@@ -277,5 +265,5 @@ export const record = <const Of extends Shape>(shape: Of) =>
   fields(shape, `an object with ${Object.keys(shape).join(', ')}`)
 
 function zeroWhenNull(kind: Kind<number>): Kind<number, number | null> {
-  return transform(nullable(kind), (value) => value ?? 0)
+  return pipe(nullable(kind), (value) => value ?? 0)
 }

@@ -99,24 +99,13 @@ function rejectUnknownNames<Presets extends Record<string, AgentConfigInput>>(al
   return new Proxy(all, {
     get(_, name) {
       // Inspectors and test matchers read other properties, such as symbols and methods of `Object`.
-      if (
-        typeof name === 'string' &&
-        /^[a-z]\w*$/i.test(name) &&
-        !(name in all) &&
-        !commonPropertyNames.has(name)
-      ) {
+      const isName = typeof name === 'string' && /^[a-z]\w*$/i.test(name)
+      if (isName && !(name in all) && !commonPropertyNames.includes(name))
         throw unknownPresetError(name, Object.keys(all), `presets.${name}`)
-      }
       return Reflect.get(all, name) as unknown
     },
   })
 }
 
 /** Properties that `await`, JSON and matchers read from any object. */
-const commonPropertyNames: ReadonlySet<string> = new Set([
-  'then',
-  'toJSON',
-  'asymmetricMatch',
-  'nodeType',
-  'tagName',
-])
+const commonPropertyNames = ['then', 'toJSON', 'asymmetricMatch', 'nodeType', 'tagName']

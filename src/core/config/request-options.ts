@@ -23,7 +23,7 @@ const stopPhrase = 'a string or a list of strings'
 
 export const requestSections = {
   instructions: is.anyText(),
-  sampling: is.transform(
+  sampling: is.pipe(
     is.section({
       temperature: is.numberBetween(0, 2),
       topP: is.numberBetween(0, 1),

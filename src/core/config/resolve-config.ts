@@ -1,6 +1,6 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import { guards } from '../../../guards/roster.js'
-import { deepFreeze } from '../base/values.js'
+import { deepFreeze, isObject } from '../base/values.js'
 import { type Problem, invalidInputError, checkInput } from './check-input.js'
 import { defaultConfig, enabledGuards } from './defaults.js'
 import { findPreset } from './presets.js'
@@ -38,10 +38,6 @@ function overlay(defaults: unknown, base: unknown, value: unknown): unknown {
   )
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
-}
-
 /**
  * Adds implied settings. `maxRepeatedToolSteps` configures the repeated-call guard, so a number enables it and `null`
  * disables it. A configured guard replaces its part of the progress guard.
@@ -55,15 +51,12 @@ function applyImpliedGuards(input: GivenConfig, base: AgentConfig): unknown {
     guardrails.maxRepeatedToolSteps = maxRepeatedToolSteps
     if (guardrails.repeatedCall === undefined && !base.guardrails.repeatedCall) guardrails.repeatedCall = {}
   }
-  const { progress } = guardrails
-  if (progress === null || (progress === undefined && base.guardrails.progress === null)) {
-    return { ...input, guardrails }
-  }
+  const { progress = base.guardrails.progress } = guardrails
   const replaced = guards.flatMap(([key, { insteadOf = [] }]) =>
     guardrails[key] === undefined ? [] : insteadOf,
   )
-  if (replaced.length === 0) return { ...input, guardrails }
-  const named = Object.entries(progress ?? {}).filter(([, value]) => value !== undefined)
+  if (progress === null || replaced.length === 0) return { ...input, guardrails }
+  const named = Object.entries(guardrails.progress ?? {}).filter(([, value]) => value !== undefined)
   const parts = Object.fromEntries([...replaced.map((part) => [part, null] as const), ...named])
   return { ...input, guardrails: { ...guardrails, progress: parts } }
 }

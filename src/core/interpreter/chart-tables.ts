@@ -44,10 +44,8 @@ export interface Plan {
   changesStates: boolean
   /** The stored values of history states by id, or null if there are none. */
   remembered: HistoryValue | null
-  /** The states that are left, innermost first. */
   exits: readonly Exit[]
   actions: readonly TableAction[]
-  /** The states that are entered, outermost first. */
   entries: readonly Entry[]
 }
 
@@ -121,7 +119,6 @@ export class ChartTables {
     })
   }
 
-  /** The branches for an event, in evaluation order. */
   listBranches(leaf: Leaf, type: string): readonly Branch[] {
     const known = leaf.branches.get(type)
     if (known) return known

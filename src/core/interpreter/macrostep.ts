@@ -51,7 +51,6 @@ export class Macrostep {
     this.#children = snapshot.children
   }
 
-  /** The transition that the event selects, or undefined. */
   select(): AnyTransitionDefinition | undefined {
     const { type } = this.#event
     try {
@@ -159,7 +158,6 @@ export class Macrostep {
     }
   }
 
-  /** Executes one of XState's actions, or a user's function. */
   #actAsXState(action: TableAction, childIds?: readonly string[], retries?: Retries): void {
     const { type, implementation } = action
     const params = this.#resolveParams(action)
@@ -305,7 +303,6 @@ function resolveOutput(
   return typeof output === 'function' ? (output({ context, event, self }) as unknown) : output
 }
 
-/** Creates the error for endless transitions, with XState's wording. */
 function endlessError(maxIterations: number): Error {
   return new Error(
     `Infinite loop detected: the machine has processed more than ${maxIterations} microsteps without reaching a stable state. ` +

@@ -33,7 +33,6 @@ const snapshotKeys = [
   'toJSON',
 ]
 
-/** The system of an actor and its children. */
 export interface ActorSystemInternals {
   _bookId: () => string
   _register: (sessionId: string, actor: object) => void
@@ -42,7 +41,6 @@ export interface ActorSystemInternals {
   _sendInspectionEvent: (event: object) => void
 }
 
-/** The scope in which an actor processes an event. */
 export type TransitionScope = Omit<AnyActorScope, 'system' | 'actionExecutor'> & {
   system: ActorSystemInternals
   actionExecutor: (action: {
@@ -87,7 +85,6 @@ export interface BuiltinGuard {
   check: (snapshot: AnyMachineSnapshot, args: object, guard: BuiltinGuard) => boolean
 }
 
-/** Creates XState's action that starts an invoked actor. */
 export const toSpawn = (src: string, how: object): BuiltinAction =>
   spawnChild(src as never, how as never) as unknown as BuiltinAction
 export const toStop = (child: unknown): BuiltinAction => stopChild(child as never) as unknown as BuiltinAction

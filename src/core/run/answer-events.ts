@@ -127,7 +127,6 @@ function wasAnswered({ calls }: AgentContext, callId: string): boolean {
 
 export type AnswerEvent = Extract<ControlEvent, { type: 'APPROVE' | 'REJECT' | 'TOOL_OUTPUT' }>
 
-/** The parts of a run that are needed to check a message. */
 export type ReceivingRun = Pick<SnapshotFrom<AgentMachine>, 'status' | 'context' | 'matches'>
 
 /**
@@ -203,7 +202,6 @@ export function canResume({ status, context }: Pick<ReceivingRun, 'status' | 'co
   return status === 'active' && (context.state === 'PAUSED' || context.pausing !== false)
 }
 
-/** @throws {UsageError} `run_ended` */
 export function checkNotEnded({ status, context }: ReceivingRun, sessionId: string): void {
   if (status === 'active') return
   const text =
@@ -267,7 +265,6 @@ function toJsonText(value: unknown): string | undefined {
   }
 }
 
-/** The tool of a call, possibly a sub-agent's. */
 export function findTool({ name, path = [] }: EditedCall, tools: ToolSet): Tool | undefined {
   let known: ToolsByName | undefined = tools
   for (const through of path) known = known?.get(through)?.delegate?.tools

@@ -6,7 +6,6 @@ import { readSender } from '../sessions/principal.js'
 import { checkVote, getAwaitedCall, toOutputValue } from './answer-events.js'
 import type { Run } from './run.js'
 
-/** The methods that apply messages. */
 export type MessageTarget = Pick<
   Run,
   'cancel' | 'pause' | 'resume' | 'steer' | 'reply' | 'approve' | 'reject' | 'addToolOutput'

@@ -10,11 +10,7 @@ import { isSessionBusy } from '../sessions/store/store-error.js'
 import type { StoreParts } from './end-stored-run.js'
 import { sendToStoredSession } from './send-to-stored-session.js'
 
-/**
- * Selects sessions by prefix, by tags, or by both.
- *
- * @example const owner: SessionOwner = { tags: { user: 'ann' } }
- */
+/** Selects sessions by prefix, by tags, or by both, such as `{ tags: { user: 'ann' } }`. */
 export type SessionOwner = { prefix: string; tags?: SessionTags } | { tags: SessionTags; prefix?: string }
 
 const pageSize = 100

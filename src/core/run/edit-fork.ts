@@ -58,7 +58,6 @@ export interface ForkOptions {
   context?: unknown
 }
 
-/** Applies an edit and the other fork options to the state of a forked session. */
 export async function editFork(
   parts: AgentParts,
   source: FoldedSession,
@@ -292,7 +291,6 @@ async function editResult(
   }
 }
 
-/** The latest message with this call. */
 function findAskingMessage(messages: readonly Message[], callId: string): AssistantMessage | undefined {
   return messages.findLast(
     (one): one is AssistantMessage =>
@@ -333,7 +331,6 @@ function moveBeforeRequest(value: unknown, to = 'checkingLimits'): unknown {
   return isBefore ? { RUNNING: { preparing: to } } : value
 }
 
-/** Moves the run back to the state where it decides which calls run. */
 function moveBeforeDispatch(value: unknown): unknown {
   return typeof value === 'object' && value !== null && 'WAITING_FOR_TOOL' in value
     ? { WAITING_FOR_TOOL: 'dispatching' }

@@ -43,7 +43,6 @@ export async function cancelStoredRun(
   )
 }
 
-/** Holds the session while `work` runs. */
 async function withSession<Outcome>(
   { store, clock }: StoreParts,
   sessionId: string,

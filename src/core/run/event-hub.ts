@@ -95,7 +95,6 @@ export class EventHub {
     }))
   }
 
-  /** The partial object of the current answer. */
   get object$(): Observable<object> {
     return (this.#objects ??= new SafeObservable<object>(this.#createReporter(), (subscriber) => {
       const objects = new ObjectStream((object) => subscriber.next(object))
@@ -133,7 +132,6 @@ export class EventHub {
     return this.#addListener({ next, complete, refused })
   }
 
-  /** Called when the run has reached its final state. */
   complete(): void {
     this.#end = 'completed'
     this.#notify((listener) => {
@@ -142,7 +140,6 @@ export class EventHub {
     })
   }
 
-  /** Called when the run was refused before its start. */
   fail(error: unknown, warning: AgentEvent): void {
     this.#end = { error, warning }
     this.#notify((listener) => {
@@ -203,7 +200,6 @@ export class EventHub {
   }
 }
 
-/** Loads the parser, which only `object$` needs. */
 const loadPartialObjects = loadOnce(() => import('../structured/partial-objects.js'))
 
 /** Parses objects from the pieces of an answer. Pieces wait until the parser is loaded. */
@@ -241,7 +237,6 @@ type Read<Value> = IteratorResult<Value, undefined>
  */
 export class EventQueue<Value> implements AsyncIterator<Value, undefined> {
   readonly #values: Value[] = []
-  /** Reads that wait for a value. */
   readonly #reads: ((result: Read<Value> | Promise<Read<Value>>) => void)[] = []
   readonly #onEnd: () => void
   #isOver = false

@@ -9,7 +9,6 @@ import type { EventHub } from './event-hub.js'
 import type { AgentMachine } from '../live/journaled-machine.js'
 import { findRuntime } from '../live/runtime.js'
 
-/** An active session in this process. */
 export interface LiveSession {
   readonly runId: string
   answer(): ShownAnswer | null

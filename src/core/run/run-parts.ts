@@ -11,7 +11,6 @@ import type { ToolSet } from '../tools/tool-set.js'
 import type { Inspector } from './safe-listeners.js'
 import { createStoreFailedEvent } from '../sessions/journal.js'
 
-/** The origin of a run: new input, or a stored state. */
 export interface RunOrigin {
   input?: object
   snapshot?: MachineState
@@ -25,7 +24,6 @@ export interface ParentLink {
   /** The parent actor, and the id that this actor has in it. */
   parent: AnyActorRef
   id: string
-  /** Receives each state of the run immediately. */
   watch: (context: AgentContext) => void
   onEvent: (event: AgentEvent) => void
 }
@@ -55,7 +53,6 @@ const noListeners: readonly (() => void)[] = []
  * rest many times.
  */
 export class RestPromise<Result> {
-  /** Settles the current promise. */
   #open: { resolve: (result: Result) => void; reject: (error: unknown) => void } | undefined
   #promise: Promise<Result> | undefined
   #make: (() => Result) | undefined

@@ -129,7 +129,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   constructor(parts: RunParts) {
     this.#clock = parts.clock
-    // A sub-agent's run is watched by the parent run.
     this.#isWatched = parts.above !== undefined
     const { tools, withObject, runId, session, origin, signal, ready, above } = parts
     this.#withObject = withObject
@@ -397,7 +396,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return this.#snapshot?.context
   }
 
-  /** The time of the run. */
   get #now(): number {
     const { context } = this.#snapshot ?? {}
     return (context && this.#runtime?.readTime(context)) ?? 0

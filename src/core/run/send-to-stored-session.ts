@@ -58,7 +58,6 @@ import {
 /** The effect of an inbox on a run, after the log record `head` with the checksum `check`. */
 interface InboxForecast {
   run: FoldedRun
-  /** Number of the last message that was read. */
   message: number
   /** The idempotency keys of the messages that were read, with the numbers of the messages. */
   keys: Map<string, number>
@@ -66,7 +65,6 @@ interface InboxForecast {
   check: string
 }
 
-/** Maximum number of cached inboxes per store. */
 const mostKept = 200
 
 const keptForecasts = new WeakMap<SessionStore, Map<string, InboxForecast>>()
@@ -174,7 +172,6 @@ export async function sendToStoredSession(
   })
 }
 
-/** The last pending send per session and store. */
 const pendingSends = new WeakMap<SessionStore, Map<string, Promise<unknown>>>()
 
 /** Sends to a session after all earlier sends from this process. */
@@ -249,7 +246,6 @@ interface SendRequest extends SendOptions {
   id: string
   message: EventMessage
   isHeld: boolean
-  /** Number of this message. Only earlier messages are read. */
   before?: number
 }
 
@@ -302,7 +298,6 @@ async function checkSend(
   return { event, last }
 }
 
-/** Binds the message to the call that it matched. */
 function bindToMessage(message: EventMessage, event: ControlEvent): EventMessage {
   if (!isAnswer(message) || !('messageId' in event) || event.messageId === undefined) return message
   return { ...message, messageId: event.messageId }

@@ -50,7 +50,6 @@ class LoggedEvents {
   }
 }
 
-/** The events from all records in a log. Synchronous. */
 export function* replayEvents(
   records: readonly LogRecord[],
   sessionId: string,
@@ -59,7 +58,6 @@ export function* replayEvents(
   for (const record of records) yield { record, events: log.takeRecord(record) }
 }
 
-/** Where a watch starts and ends. */
 export interface WatchOptions {
   /** The `id` of the last known event in a watch, or the number of a record. Defaults to the start of the log. */
   after?: string | number
@@ -83,7 +81,6 @@ export type WatchedEvent<Tools = AnyTools> = AgentEvent<Tools> & {
 
 /** Polling interval for a log that another process writes, in milliseconds. */
 const lookMs = 500
-/** Number of records per read. */
 const pageSize = 100
 /** Maximum number of events that wait for a slow reader. Further live events are dropped. */
 const mostWaiting = 1000
@@ -171,7 +168,6 @@ class SessionWatch {
     this.#last = `${after.record}.${after.delivered}`
   }
 
-  /** Reads up to the start of the watch. */
   async begin(): Promise<void> {
     const live = getLiveSessions(this.#store)
     if ((await this.#store.get(this.#id)) === null && !live.get(this.#id)) throw unknownSessionError(this.#id)
@@ -303,7 +299,6 @@ class SessionWatch {
   }
 }
 
-/** @throws {UsageError} `invalid_option` */
 function parsePosition(after: string | number): { record: number; delivered: number } {
   const [, record, delivered = '0'] = /^(\d{1,15})(?:\.(\d{1,9}))?$/.exec(String(after)) ?? []
   if (record === undefined)

@@ -21,7 +21,6 @@ export interface AskShieldsOptions extends ShieldScene {
   reportThrown?: ((failure: string) => void) | undefined
 }
 
-/** Implements `runShields`. */
 export async function askShields(
   shields: readonly Shield[],
   content: string,
@@ -122,7 +121,6 @@ const shapes =
 
 interface AskShieldOptions extends Pick<AskShieldsOptions, 'clock' | 'timeoutMs' | 'reportThrown'> {
   scene: ShieldScene
-  /** The action if a check fails. */
   onFailure: 'warn' | 'block'
   /** Checks in progress. They are aborted when the screening is aborted. */
   running: Set<CallAbort>

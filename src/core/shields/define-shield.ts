@@ -23,18 +23,7 @@ export interface ShieldScene {
   readonly messages?: readonly Message[] | undefined
 }
 
-/**
- * The second argument of a shield's `check`.
- *
- * @example
- * defineShield({
- *   name: 'remote',
- *   check: async (content, { point, signal }: ShieldContext) => {
- *     const answer = await fetch('https://example.com/check', { method: 'POST', body: JSON.stringify({ content, point }), signal })
- *     return { action: answer.ok ? 'allow' : 'block' }
- *   },
- * })
- */
+/** The second argument of a shield's `check`. */
 export interface ShieldContext extends ShieldScene {
   /** Aborts at the timeout, or if the verdict is no longer needed. */
   readonly signal: AbortSignal

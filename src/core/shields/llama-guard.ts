@@ -12,7 +12,6 @@ import {
 } from './define-shield.js'
 import { getLastUserText, type Message } from '../../../machines/agent/messages.js'
 
-/** The parts of an `openai` client that are used. */
 interface GuardClient {
   chat: {
     completions: {

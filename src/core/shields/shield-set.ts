@@ -2,18 +2,7 @@ import { ConfigError } from '../base/errors.js'
 import { defineAll, isTimeout, timeoutRule } from '../config/definition.js'
 import { defineShield, type Shield, type ShieldPoint } from './define-shield.js'
 
-/**
- * The shields of an agent.
- *
- * @example
- * const shields: ShieldsOptions = {
- *   input: [secretsShield({ action: 'block' })],
- *   output: [piiShield()],
- *   timeoutMs: 10_000, // a check; the default
- *   holdBack: 200, // characters of streamed text; the default
- * }
- * createAgent({ model, shields })
- */
+/** The shields of an agent, such as `{ input: [secretsShield({ action: 'block' })], output: [piiShield()] }`. */
 export interface ShieldsOptions extends Partial<Record<ShieldPoint, readonly Shield[]>> {
   /** The timeout for a check in milliseconds. Defaults to 10,000. */
   timeoutMs?: number

@@ -14,7 +14,6 @@ import {
 import type { Tool } from './tool.js'
 import type { ToolSet } from './tool-set.js'
 
-/** The strictest of the decisions that the tool itself and the policies make. */
 export async function prepareByPolicies(
   call: ToolCall,
   tools: ToolSet,

@@ -128,7 +128,6 @@ function formatPath(keys: readonly PropertyKey[]): string {
   return steps.join('').replace(/^\./, '')
 }
 
-/** Finds the schema of a field. Follows only plain `properties` and `items`. */
 function findSchema(parameters: Json | undefined, keys: readonly PropertyKey[]): Json | undefined {
   if (keys.length === 0) return undefined
   let schema: Json | undefined = parameters

@@ -42,7 +42,6 @@ export async function createPlainValidator(schema: JsonObject): Promise<(value: 
 
 type Checks = Record<string, (text: string) => boolean>
 
-/** Prefix of format names that represent patterns. */
 const patternName = 'statewright pattern '
 
 const loadRe2 = loadOnce(() => import('re2js'))

@@ -38,9 +38,6 @@ export interface PolicyCall {
 
 /**
  * The decision on a call. The model reads the reason for a denial. People read the reason for a question.
- *
- * @example
- * const decision: PolicyDecision = { decision: 'deny', rule: 'limit', reason: 'This exceeds the limit of the account.' }
  */
 export type PolicyDecision =
   | DecisionKind

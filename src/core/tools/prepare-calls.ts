@@ -116,7 +116,6 @@ export async function needsPerson(tool: Tool, input: unknown, context: unknown):
   return typeof answer === 'object' ? answer.decision !== 'allow' : answer
 }
 
-/** Calls `needsApproval`, which returns a boolean or a whole decision. */
 async function askTool(tool: Tool, input: unknown, context: unknown): Promise<boolean | PolicyVerdict> {
   if (typeof tool.needsApproval === 'boolean') return tool.needsApproval
   try {

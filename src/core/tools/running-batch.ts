@@ -26,14 +26,12 @@ export interface RunBatchOptions extends RunCallOptions {
   readonly concurrency: number
   /** After an abort, no call starts and no callback is called. */
   readonly abort: CallAbort
-  /** Awaited before each call. */
   ready?(): Promise<void> | undefined
   /** The result of the next call if the call may no longer start, or `waits` if the call waits for people. */
   refuseNext?(): ToolResult | 'waits' | null
   onStart?(callId: string): void
   /** Called once per call, in order of completion. Not called for calls that wait. */
   onResult(callId: string, result: ToolResult): void
-  /** Called when each call has a result or waits. */
   onDone(): void
 }
 
@@ -43,7 +41,6 @@ export class RunningBatch implements CallOwner {
   readonly #options: RunBatchOptions
   readonly #lanes: (RunningCall | null)[]
   #used = 0
-  /** Number of idle lanes that wait for `ready`. */
   #waiting = 0
   #inTurn = 0
   /** Idle lanes that wait for the next turn of the event loop. */
@@ -100,7 +97,6 @@ export class RunningBatch implements CallOwner {
     for (const each of lanes) this.#takeNext(each)
   }
 
-  /** Starts the next call in a lane. `isReady` means that `ready` has settled. */
   #takeNext(lane: number, isReady = false): void {
     const { abort } = this.#options
     const call = this.#calls[this.#used]

@@ -9,11 +9,7 @@ import { type InputPart, describeMedia, getPayload, toContentPart } from '../mod
 /** Maximum base64 characters in a result, which correspond to 20 MB. */
 const mostMedia = 28 * 1024 * 1024
 
-/**
- * A tool result with media, created by `toolContent`.
- *
- * @example const chart: ToolContent = toolContent([{ type: 'image', image: 'https://example.com/chart.png' }])
- */
+/** A tool result with media, created by `toolContent`. */
 export class ToolContent {
   /** The text for readers that accept only text. */
   readonly text: string
@@ -35,15 +31,8 @@ export class ToolContent {
  * descriptions instead. See the model option `media`.
  *
  * @example
- * const screenshot = defineTool({
- *   name: 'screenshot',
- *   description: 'The page as it looks now.',
- *   input: z.object({}),
- *   execute: async () => {
- *     const image = new Uint8Array([137, 80, 78, 71])
- *     return toolContent([{ type: 'text', text: 'The page:' }, { type: 'image', image, mediaType: 'image/png' }])
- *   },
- * })
+ * const image = new Uint8Array([137, 80, 78, 71])
+ * toolContent([{ type: 'text', text: 'The page:' }, { type: 'image', image, mediaType: 'image/png' }])
  *
  * @throws UsageError `invalid_input` for an invalid part, and for more than 20 MB
  */

@@ -58,7 +58,6 @@ export function toQuestions(
 
 /** `sleepUntil` returns this to let a run sleep. */
 export class Sleep {
-  /** Milliseconds since the epoch. */
   readonly at: number
 
   constructor(at: number) {
@@ -121,16 +120,7 @@ export interface SkillInfo {
   readonly hash: string
 }
 
-/**
- * The skills of an agent, created by `skills()` from `statewright/skills`.
- *
- * @example
- * const reviewing: AgentSkills = skills({
- *   list: [{ name: 'review', description: 'How to review a change.' }],
- *   load: () => 'Read the whole change before you say anything.',
- * })
- * createAgent({ model, skills: reviewing })
- */
+/** The skills of an agent, created by `skills()` from `statewright/skills`. */
 export interface AgentSkills {
   /** Sorted by name. */
   readonly list: readonly SkillInfo[]

@@ -55,15 +55,7 @@ const searchSchema = {
  * loads tools by searching, or by calling a tool, which returns the tool's schema. Loaded tools stay loaded for the
  * session, including in other processes.
  *
- * @example
- * const weather = defineTool({
- *   name: 'weather',
- *   description: 'The weather of a town.',
- *   input: z.object({ town: z.string() }),
- *   defer: true,
- *   execute: ({ town }) => `It rains in ${town}.`,
- * })
- * createAgent({ model, tools: [weather, toolSearch({ limit: 3, search: () => ['weather'] })] })
+ * @example createAgent({ model, tools: [...tools, toolSearch({ limit: 3 })] }) // tools with defer: true
  * @throws {ConfigError} `invalid_tool` for invalid options
  */
 export function toolSearch(options: ToolSearchOptions = {}): Tool<{ query: string }, unknown, 'tool_search'> {
@@ -121,7 +113,6 @@ function toSearchable({ name, description, parameters }: Tool): SearchableTool {
   return { name, description, parameters }
 }
 
-/** The text for the model, limited to the tools that fit. */
 function writeFound(
   found: readonly Tool[],
   loading: ToolSearch['loading'],

@@ -28,18 +28,7 @@ type NameOf<Each> = Each extends { name: infer Name extends string } ? Name : st
 type ArgumentsOf<Each> =
   Each extends Tool<infer _Input, infer _Context, infer _Name, infer Arguments> ? Arguments : unknown
 
-/**
- * The intersection of the `context` types of all these tools, or `unknown`.
- *
- * @example
- * const find = defineTool({
- *   name: 'find',
- *   description: 'Finds.',
- *   input: z.object({}),
- *   execute: (_input, { context }: ToolExecution<{ db: string }>) => context.db,
- * })
- * const context: ContextOf<[typeof find]> = { db: 'people' } // what `run` demands
- */
+/** The intersection of the `context` types of all these tools, which `run` demands, or `unknown`. */
 export type ContextOf<Entries extends readonly ToolEntry[]> =
   Wish<ToolsIn<Entries[number]>> extends (context: infer Context) => void ? Context : unknown
 
@@ -83,7 +72,6 @@ export function createToolSet(entries: readonly ToolEntry[]): ToolSet {
 }
 
 interface EntryTools {
-  /** Where the tools come from, for error messages. */
   readonly owner: string
   readonly tools: readonly Tool[]
   readonly source?: ToolSource
@@ -119,7 +107,6 @@ function createFixedSet(input: readonly Tool[]): ToolSet {
   }
 }
 
-/** The tool as seen by the machine. */
 function toTraits(tool: Tool, canDefer: boolean): ToolTraits {
   const { readOnly, idempotent, polling, maxCalls, endsRun, skill, keepsHandle } = tool
   return {
@@ -163,7 +150,6 @@ function createChangingSet(first: readonly EntryTools[]): ToolSet {
   })
 }
 
-/** Returns the same object if nothing has changed. */
 function refreshEntry(lot: EntryTools): EntryTools {
   const listed = lot.source && listSourceTools(lot.source)
   return listed === undefined || listed === lot.listed

@@ -26,19 +26,7 @@ export function listSourceTools(source: unknown): readonly unknown[] | undefined
   return Array.isArray(tools) ? (tools as unknown[]) : undefined
 }
 
-/**
- * Tools created from arguments, such as a root folder, a base URL or a tenant.
- *
- * @example
- * const files: ToolGroup<{ root: string }> = defineToolGroup({
- *   name: 'files',
- *   args: z.object({ root: z.string() }),
- *   tools: ({ root }) => [
- *     defineTool({ name: 'where', description: 'The folder.', input: z.object({}), execute: () => root }),
- *   ],
- * })
- * createAgent({ model, tools: [{ group: files, args: { root: '.' } }] })
- */
+/** Tools created from arguments, such as a root folder, a base URL or a tenant. See `defineToolGroup`. */
 export interface ToolGroup<Input = unknown, Member extends Tool = Tool> {
   /** The name for error messages. */
   readonly name: string

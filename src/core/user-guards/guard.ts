@@ -52,16 +52,7 @@ export type GuardVerdict =
   /** Stops the run. `message` suggests a remedy to people, and `evidence` is the observation. */
   | { readonly action: 'halt'; readonly message: string; readonly evidence?: string }
 
-/**
- * The context of a verdict.
- *
- * @example
- * defineGuard({
- *   name: 'paid-only',
- *   verdict: (_state, { context }: GuardContext) =>
- *     (context as { isPaid: boolean }).isPaid ? undefined : { action: 'halt', message: 'The trial is over.' },
- * })
- */
+/** The context of a verdict. */
 export interface GuardContext {
   readonly fact: GuardFact
   /** Aborts if the verdict is no longer needed, because the run was stopped or `timeoutMs` has passed. */
@@ -70,19 +61,7 @@ export interface GuardContext {
   readonly context: unknown
 }
 
-/**
- * The definition of a custom guard.
- *
- * @example
- * const definition: GuardDefinition<{ calls: number }> = {
- *   name: 'at-most-20-calls',
- *   initial: { calls: 0 },
- *   observe: ({ calls }, fact) => ({ calls: calls + (fact.type === 'calls' ? fact.calls.length : 0) }),
- *   verdict: ({ calls }) => (calls <= 20 ? undefined : { action: 'halt', message: 'Enough calls.' }),
- *   onHalt: 'pause', // default 'error'
- * }
- * createAgent({ model, guards: [defineGuard(definition)] })
- */
+/** The definition of a custom guard, for `defineGuard`. */
 export interface GuardDefinition<State> {
   /**
    * The name of the guard, unique in its agent. 1 to 64 letters, digits, `_`, `-` and `.`. The guard's state is stored
