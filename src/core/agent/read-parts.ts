@@ -222,7 +222,7 @@ export function checkRunOptions(
   checkBudgets(budgets)
   if (signal !== undefined && typeof signal.addEventListener !== 'function')
     throw optionError('signal must be an AbortSignal. Pass controller.signal.', 'signal')
-  if (journal !== undefined && ![journal.append, journal.flush].every((one) => typeof one === 'function'))
+  if (journal !== undefined && !(typeof journal.append === 'function' && typeof journal.flush === 'function'))
     throw optionError('journal must have append(entry) and flush().', 'journal')
   return options
 }

@@ -547,11 +547,18 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     })
   }
 
+  async #releaseLog(): Promise<void> {
+    try {
+      await this.#log?.close()
+    } catch {
+      // The run has already reported its refusal.
+    }
+  }
+
   #refuseRun(error: unknown): void {
     this.#isRefused = true
     this.#session.release(this.id)
-    // The run reports its refusal here, so a second failure adds nothing.
-    this.#log?.close()?.catch(doNothing)
+    void this.#releaseLog()
     this.#unfollow?.()
     this.#started.refuse(error)
     this.#rest.refuse(error)

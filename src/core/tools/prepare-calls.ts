@@ -38,7 +38,7 @@ export function prepareCalls(
   const toCalls = (settled: readonly PreparedCall[]): ModelOutput['calls'] =>
     calls.map(({ id }, index) => ({ id, ...(settled[index] ?? { needs: 'approval' }) }))
   if (prepared.every((one): one is PreparedCall => !(one instanceof Promise))) return toCalls(prepared)
-  return Promise.all(prepared).then(toCalls)
+  return Promise.all(prepared.map(async (one) => one)).then(toCalls)
 }
 
 /** Timeout for an approval decision. Tools with `timeoutMs: 0` use the default. */

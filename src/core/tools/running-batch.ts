@@ -87,6 +87,12 @@ export class RunningBatch implements CallOwner {
     }
   }
 
+  async #takeNextAfter(ready: Promise<void>, lane: number): Promise<void> {
+    await ready
+    this.#waiting -= 1
+    this.#takeNext(lane, true)
+  }
+
   /** Yields to the event loop after a number of calls that completed synchronously. */
   async #pause(lane: number): Promise<void> {
     const lanes = (this.#paused ??= [])
@@ -112,10 +118,7 @@ export class RunningBatch implements CallOwner {
     const ready = isReady ? undefined : this.#options.ready?.()
     if (ready) {
       this.#waiting += 1
-      void ready.then(() => {
-        this.#waiting -= 1
-        this.#takeNext(lane, true)
-      })
+      void this.#takeNextAfter(ready, lane)
       return
     }
     this.#used += 1
