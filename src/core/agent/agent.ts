@@ -31,7 +31,7 @@ import { type AgentMachine, createJournaledMachine } from '../live/journaled-mac
 import type { Binding } from '../live/runtime.js'
 import { getTraits, getSpeakerTools, isLostSpeaker, toSpeaker, type AgentParts } from '../live/agent-parts.js'
 import { Run } from '../run/run.js'
-import type { RunOrigin, RunParts } from '../run/run-parts.js'
+import type { RunOrigin } from '../run/run-parts.js'
 import type { Principal } from '../../../machines/agent/principal.js'
 import { toRequesters } from '../sessions/principal.js'
 import { inputError } from '../base/errors.js'
@@ -110,17 +110,15 @@ export function assembleAgent(
     await output?.ready?.()
   }
 
-  const run = (handle: Omit<RunParts, 'machine' | 'clock' | 'tools' | 'withObject'>): Run =>
-    new Run({ machine, clock, tools: toolsOf, withObject: complete, ...handle })
+  const complete = (result: RunResult) => withObject(output, result)
 
   const toolsOf = (speaker: string | null | undefined) => getSpeakerTools(tools, speaker)
 
-  const complete = (result: RunResult) => withObject(output, result)
-
-  const definitionAs = createDefinitionFactory(parts)
+  const run: ChildHost['run'] = (handle) =>
+    new Run({ machine, clock, tools: toolsOf, withObject: complete, ...handle })
 
   const host: ChildHost = {
-    definitionAs,
+    definitionAs: createDefinitionFactory(parts),
     parts,
     config,
     clock,

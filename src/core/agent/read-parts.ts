@@ -24,37 +24,15 @@ import { readSender } from '../sessions/principal.js'
 import { findOtherName } from '../config/other-names.js'
 
 /** Option names apart from the configuration sections, for hints about misspelled options. */
-const optionNames = [
-  'model',
-  'models',
-  'instructions',
-  'prepareStep',
-  'tools',
-  'skills',
-  'guards',
-  'stopWhen',
-  'sampling',
-  'toolChoice',
-  'extraBody',
-  'prices',
-  'clock',
-  'inspect',
-  'store',
-  'tokenizer',
-  'policy',
-  'approvals',
-  'shields',
-  'memory',
-  'output',
-  'telemetry',
-  'interpreter',
-  'budgets',
-]
+const optionNames = (
+  'model models instructions prepareStep tools skills guards stopWhen sampling toolChoice extraBody prices clock ' +
+  'inspect store tokenizer policy approvals shields memory output telemetry interpreter budgets'
+).split(' ')
 
 export function readParts(input: AgentOptions | null | undefined): AgentParts {
   const options = input ?? ({} as AgentOptions)
   const { model, models, instructions, prepareStep, tools, skills } = options
-  const { stopWhen, tokenizer, policy, approvals, output } = options
+  const { stopWhen, tokenizer, policy, approvals, output, sampling, toolChoice, extraBody } = options
   const sections: AgentConfigInput = Object.fromEntries(
     Object.entries(options).filter(([key]) => !optionNames.includes(key)),
   )
@@ -62,20 +40,14 @@ export function readParts(input: AgentOptions | null | undefined): AgentParts {
   for (const [name, one] of Object.entries(models ?? {})) expectModel(one, `models.${name}`)
   expectFunction(stopWhen, 'stopWhen', '({ results }) => true or false')
   expectFunction(prepareStep, 'prepareStep', '({ step }) => ({ model, tools, … })')
-  if (tokenizer !== undefined && typeof tokenizer?.count !== 'function') {
+  if (tokenizer !== undefined && typeof tokenizer?.count !== 'function')
     throw configError('tokenizer must be { count: (text) => tokens }.', 'tokenizer')
-  }
   if (skills !== undefined && ![skills?.list, skills?.tools].every(Array.isArray))
     throw configError('skills must be created with skills().', 'skills')
   const set = createToolSet(skills ? [...(tools ?? []), ...skills.tools] : (tools ?? []))
   if (set.isHosted) [model, ...Object.values(models ?? {})].forEach(expectSearch)
-  const written = typeof instructions === 'function' ? instructions : undefined
-  const requestOptions = resolveRequestOptions({
-    instructions: typeof instructions === 'function' ? undefined : instructions,
-    sampling: options.sampling,
-    toolChoice: options.toolChoice,
-    extraBody: options.extraBody,
-  })
+  const [written, fixed] = typeof instructions === 'function' ? [instructions] : [undefined, instructions]
+  const requestOptions = resolveRequestOptions({ instructions: fixed, sampling, toolChoice, extraBody })
   const { instructions: own } = requestOptions
   const parts: AgentParts = {
     model,

@@ -35,7 +35,8 @@ export function createTableTransition(
 
   return (snapshot, event, scope) => {
     const { type } = event
-    if (snapshot.machine !== machine || snapshot.status !== 'active' || !isTaken(type))
+    const isTaken = type !== 'xstate.stop' && type !== 'xstate.init'
+    if (snapshot.machine !== machine || snapshot.status !== 'active' || !isTaken)
       return byXState(snapshot, event, scope)
     isUsable ??= canUseTables(machine, snapshot, scope)
     const leaf = isUsable ? tables.findLeaf(snapshot) : undefined
@@ -47,10 +48,6 @@ export function createTableTransition(
       return byXState(snapshot, event, scope)
     return step.run(selected)
   }
-}
-
-function isTaken(type: string): boolean {
-  return type !== 'xstate.stop' && type !== 'xstate.init'
 }
 
 /** Problems that were found, cached by config because machines created by `provide()` have the same config. */
@@ -68,21 +65,12 @@ function canUseTables(
   problems.set(config, problem)
   if (problem === null) return true
   const sentence = `XState itself runs the machine '${machine.id}': ${problem}.`
-  if (!reported.has(sentence)) warnInDevelopment(sentence)
+  // Warns only in development, because the behavior is the same and only the cost differs.
+  const { process } = globalThis as { process?: Partial<NodeJS.Process> }
+  if (!reported.has(sentence) && process?.env?.NODE_ENV !== 'production') warnProcess(sentence, 'interpreter')
   reported.add(sentence)
   return false
 }
-
-/** Warns only in development, because the behavior is the same and only the cost differs. */
-function warnInDevelopment(sentence: string): void {
-  const { process } = globalThis as { process?: Partial<NodeJS.Process> }
-  if (process?.env?.NODE_ENV !== 'production') warnProcess(sentence, 'interpreter')
-}
-
-type PureTransition<Machine extends AnyStateMachine> = (
-  snapshot: SnapshotFrom<Machine>,
-  event: EventFromLogic<Machine>,
-) => ReturnType<typeof transition<Machine>>
 
 /**
  * XState's pure `transition` for one machine, computed from tables. Returns the next snapshot and the actions that a
@@ -91,16 +79,17 @@ type PureTransition<Machine extends AnyStateMachine> = (
  */
 export function createPureTransition<Machine extends AnyStateMachine>(
   machine: Machine,
-): PureTransition<Machine> {
+): (
+  snapshot: SnapshotFrom<Machine>,
+  event: EventFromLogic<Machine>,
+) => ReturnType<typeof transition<Machine>> {
   const takeEvent = createTableTransition(machine)
   let scope: TransitionScope | undefined
   return (snapshot, event) => {
     scope ??= createInertScope()
     const actions: unknown[] = []
     scope.actionExecutor = (action) => void actions.push(action)
-    return [takeEvent(snapshot as never, event, scope), actions] as unknown as ReturnType<
-      PureTransition<Machine>
-    >
+    return [takeEvent(snapshot as never, event, scope), actions] as never
   }
 }
 

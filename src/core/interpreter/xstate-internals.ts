@@ -15,23 +15,10 @@ import {
  */
 
 /** The members of a machine's snapshot, in XState's order. */
-const snapshotKeys = [
-  'status',
-  'output',
-  'error',
-  'machine',
-  'context',
-  '_nodes',
-  'value',
-  'tags',
-  'children',
-  'historyValue',
-  'matches',
-  'hasTag',
-  'can',
-  'getMeta',
-  'toJSON',
-]
+const snapshotKeys =
+  'status output error machine context _nodes value tags children historyValue matches hasTag can getMeta toJSON'.split(
+    ' ',
+  )
 
 export interface ActorSystemInternals {
   _bookId: () => string

@@ -95,7 +95,9 @@ export function defineTool<
     Flawless<Key>,
 ): Tool<InputOf<Schema>, Context, Name, ArgumentsOf<Schema>> {
   checkDefinition(definition)
-  const { name, description, execute, timeoutMs, needsApproval, maxCalls } = definition
+  const { name, description, execute, timeoutMs, maxCalls, endsRun, keepsHandle, defer } = definition
+  const { needsApproval = false, client = false } = definition
+  const { idempotent = false, readOnly = false, polling = false } = definition
   const input = definition.input as InputSchema
   return Object.freeze({
     name,
@@ -104,25 +106,24 @@ export function defineTool<
     validate: createValidator(input),
     execute,
     timeoutMs,
-    needsApproval: needsApproval ?? false,
-    client: definition.client ?? false,
-    idempotent: definition.idempotent ?? false,
-    readOnly: definition.readOnly ?? false,
-    polling: definition.polling ?? false,
+    needsApproval,
+    client,
+    idempotent,
+    readOnly,
+    polling,
     ...(maxCalls !== undefined && { maxCalls }),
-    ...(definition.endsRun === true && { endsRun: true as const }),
-    ...(definition.keepsHandle === true && { keepsHandle: true as const }),
-    ...(definition.defer === true && { defer: true as const }),
+    ...(endsRun && { endsRun }),
+    ...(keepsHandle && { keepsHandle }),
+    ...(defer && { defer }),
   })
 }
 
 function createParameters(name: string, input: InputSchema): Tool['parameters'] {
   try {
     return toParameters(input)
-  } catch (error) {
-    const why = error instanceof Error ? error.message : describeError(error)
-    const message = `The input of tool '${name}' ${why}`
-    throw new ConfigError('invalid_tool', message, `${name}.input`, { cause: error })
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : describeError(cause)
+    throw new ConfigError('invalid_tool', `The input of tool '${name}' ${why}`, `${name}.input`, { cause })
   }
 }
 
