@@ -95,7 +95,9 @@ export type ApprovalPredicate<Input> = Method<
 /** Bivariant like a method, so that tools with different inputs can be in one list of `Tool`. */
 type Method<Parameters extends unknown[], Result> = { method(...parameters: Parameters): Result }['method']
 
-export type ToolsByName = Pick<ReadonlyMap<string, Tool>, 'get'>
+export interface ToolsByName {
+  get(name: string): Tool | undefined
+}
 
 export interface ToolSearch {
   /** Where the schemas of loaded tools are: in the request's tools or in the search result. */
