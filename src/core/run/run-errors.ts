@@ -93,11 +93,7 @@ export class NotFinishedError extends RunError {
  * the `result`
  */
 export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
-  expectArgument(
-    'orThrow(result)',
-    result,
-    objectRule(['state', 'reason'], "a run's result: await run.result"),
-  )
+  expectArgument('orThrow(result)', result, resultRule)
   if (result.state !== 'COMPLETED') throw toRunError(result)
   return result
 }
@@ -109,10 +105,13 @@ export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
  * @example const { city } = objectOrThrow(await agent.run('Where was it?').result)
  */
 export function objectOrThrow<Output>(result: RunResult<Output>): Output {
+  expectArgument('objectOrThrow(result)', result, resultRule)
   const { object } = orThrow(result)
   if (object === undefined) throw new InvalidOutputError(result)
   return object
 }
+
+const resultRule = /* @__PURE__ */ objectRule(['state', 'reason'], "a run's result: await run.result")
 
 const errorByState: Partial<Record<AgentState, new (result: RunResult) => RunError>> = {
   MAX_STEPS: MaxStepsError,

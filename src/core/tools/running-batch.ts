@@ -224,11 +224,12 @@ export class RunningCall {
   #executeParsed(tool: Tool, parsed: ParsedArguments): void {
     if (this.#isOver) return
     const { delegate } = tool
-    const { delegate: run } = this.#options
     if (!parsed.ok) this.#end(this.#toFailure('invalid_arguments', parsed.message))
-    else if (delegate && run) {
-      const running = this.#measure(tool, () => run(tool, delegate, parsed.input, this.call))
-      void running.then((result) => this.#end(result))
+    else if (delegate && this.#options.delegate) {
+      const running = this.#measure(tool, () =>
+        this.#options.delegate?.(tool, delegate, parsed.input, this.call),
+      )
+      void running?.then((result) => this.#end(result))
     } else this.#execute(tool, parsed.input)
   }
 
