@@ -36,19 +36,12 @@ export class MomentCache {
   /** Prefetches the neighboring blocks too. The first call loads only this record, which is faster. */
   async loadMoment(seq: number, last: number): Promise<MomentView | null> {
     const known = this.findMoment(seq)
-    if (known) {
-      this.#prefetchNear(seq, last)
-      return known
-    }
-    if (this.#blocks.size === 0) {
+    if (!known && this.#blocks.size === 0) {
       const moment = unpackMoment(await this.#load(seq, seq), seq)
       if (moment) this.#read.set(seq, moment)
-      this.#prefetchNear(seq, last)
-      return moment
-    }
-    await this.#fetchBlock(toBlock(seq), last)
+    } else if (!known) await this.#fetchBlock(toBlock(seq), last)
     this.#prefetchNear(seq, last)
-    return this.findMoment(seq)
+    return known ?? this.findMoment(seq)
   }
 
   #prefetchNear(seq: number, last: number): void {

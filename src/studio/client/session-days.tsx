@@ -54,14 +54,10 @@ export function SessionDays({
             ))}
           </figcaption>
           <Columns
-            label={`Failed or stopped sessions by day: ${reasons.map(([reason, count]) => `${reason} ${count}`).join(', ')}`}
+            label={`Failed or stopped sessions by day: ${joinCounts(reasons)}`}
             days={days.map(({ day, failures }) => ({
               day,
-              text: `${day}: ${
-                Object.entries(failures)
-                  .map(([reason, count]) => `${reason} ${count}`)
-                  .join(', ') || 'none failed'
-              }`,
+              text: `${day}: ${joinCounts(Object.entries(failures)) || 'none failed'}`,
               parts: reasons.flatMap(([reason]) =>
                 failures[reason] === undefined
                   ? []
@@ -74,6 +70,9 @@ export function SessionDays({
     </div>
   )
 }
+
+const joinCounts = (counts: readonly (readonly [string, number])[]): string =>
+  counts.map(([reason, count]) => `${reason} ${count}`).join(', ')
 
 interface Column {
   day: string

@@ -278,10 +278,7 @@ function ChildLanes({ placed, axis, load }: ChildrenProps) {
                   <div
                     key={own.id}
                     class={`bar ${own.status} of-${own.lane}`}
-                    style={{
-                      left: `${at(own.from) * 100}%`,
-                      width: `${(at(own.to ?? end) - at(own.from)) * 100}%`,
-                    }}
+                    style={toSpan(at(own.from), at(own.to ?? end))}
                     title={`${bar.label}: ${own.label}, ${own.status}${own.to === null ? '' : `, ${formatDuration(own.to - own.from)}`}`}
                     data-place={to}
                   />
