@@ -9,7 +9,7 @@ import { toJson } from '../core/base/json.js'
 import { isOfCall } from '../web/approval-id.js'
 import { CallNames, joinMedia, toReasoningId } from './agui-messages.js'
 import { type Mark, type PageMessages, toOwner } from './page-messages.js'
-import type { AGUIMessage, AGUIPart } from './protocol.js'
+import type { AGUIMessage } from './protocol.js'
 
 type KnownResult = Pick<EventOf<'tool_result'>, 'callId' | 'content' | 'media' | 'status'>
 
@@ -83,8 +83,9 @@ export class AgentOutput {
   /** Closes open messages and steps, and removes unconfirmed messages. */
   end(at: number): void {
     const mark = this.#createMark(at)
-    for (const id of this.#unconfirmed) this.#page.closeMessage(id, toReasoningId(id), mark)
-    const removed = [...this.#unconfirmed].flatMap((id) => [id, toReasoningId(id)])
+    const ids = [...this.#unconfirmed]
+    for (const id of ids) this.#page.closeMessage(id, toReasoningId(id), mark)
+    const removed = ids.flatMap((id) => [id, toReasoningId(id)])
     this.#page.replaceMessages(removed, [], mark)
     this.#unconfirmed.clear()
     for (const stepName of this.#steps) this.#page.emit({ ...mark, type: 'STEP_FINISHED', stepName })
@@ -145,9 +146,8 @@ export class AgentOutput {
     this.#settleText(toReasoningId(id), 'reasoning', message.reasoning ?? '', mark)
     this.#settleText(id, 'assistant', message.content || message.refusal || '', mark)
     const { media, annotations } = message
-    for (const [name, value] of Object.entries({ media, annotations })) {
+    for (const [name, value] of Object.entries({ media, annotations }))
       if (value) this.#page.emitCustom(name, { messageId: id, [name]: toJson(value) }, mark)
-    }
   }
 
   #settleText(id: string, role: 'assistant' | 'reasoning', text: string, mark: Mark): void {
@@ -173,9 +173,8 @@ export class AgentOutput {
   /** Results follow their message in the transcript, in the order of the calls. */
   #expectResults({ id, tool_calls: calls = [] }: AssistantMessage): void {
     const number = parseMessageNumber(id)
-    for (const [i, call] of calls.entries()) {
+    for (const [i, call] of calls.entries())
       this.#results.set(call.id, number === null ? `${id}.${i}` : `m${number + 1 + i}`)
-    }
   }
 
   #writeCall({ stepId, call, at }: EventOf<'tool_call'>): void {
@@ -187,19 +186,12 @@ export class AgentOutput {
   }
 
   #emitProgress({ callId, name, progress, at }: EventOf<'tool_progress'>): void {
-    this.#page.emitCustom(
-      'tool_progress',
-      { toolCallId: this.getCallName(callId), name, progress: toJson(progress) },
-      this.#createMark(at),
-    )
+    const value = { toolCallId: this.getCallName(callId), name, progress: toJson(progress) }
+    this.#page.emitCustom('tool_progress', value, this.#createMark(at))
   }
 
   /** Records a result that the page already has or is about to receive. */
-  rememberResult(result: KnownResult): {
-    messageId: string
-    toolCallId: string
-    content: string | AGUIPart[]
-  } {
+  rememberResult(result: KnownResult) {
     const { callId, content, media, status } = result
     this.#open.delete(callId)
     const toolCallId = this.getCallName(callId)
@@ -297,31 +289,21 @@ export class PageSubAgents {
     const output = new AgentOutput(this.#page, prefix, new CallNames())
     const member: SubAgent = { id, output, rests: false, failure: null }
     this.#members.set(callId, member)
-    this.#page.emit({
-      timestamp,
-      type: 'SUBAGENT_STARTED',
-      subagentRunId: id,
-      name,
-      parentToolCallId,
-      ...(above && { parentSubagentRunId: above.id }),
-    })
+    const parent = above && { parentSubagentRunId: above.id }
+    const started = { subagentRunId: id, name, parentToolCallId, ...parent }
+    this.#page.emit({ timestamp, type: 'SUBAGENT_STARTED', ...started })
     return member
   }
 
   /** Finds the innermost sub-agent of a call. Call ids may also contain slashes. */
   #findSubAgent(callId: string): [string, SubAgent | undefined] {
     let found: [string, SubAgent | undefined] = ['', undefined]
-    for (const [id, member] of this.#members) {
+    for (const [id, member] of this.#members)
       if (callId.startsWith(`${id}/`) && id.length >= found[0].length) found = [id, member]
-    }
     return found
   }
 
-  #closeAll(
-    matches: (callId: string) => boolean,
-    at: number,
-    interrupts?: ReadonlyMap<string, string[]>,
-  ): void {
+  #closeAll(matches: (id: string) => boolean, at: number, interrupts?: ReadonlyMap<string, string[]>): void {
     for (const callId of [...this.#members.keys()].toReversed())
       if (matches(callId)) this.#close(callId, at, interrupts)
   }
@@ -334,10 +316,10 @@ export class PageSubAgents {
     this.#members.delete(callId)
     this.#closed.add(subagentRunId)
     const mark = { timestamp, subagentRunId }
-    if (failure) this.#page.emit({ ...mark, type: 'SUBAGENT_ERROR', ...failure })
-    else if (rests && interrupts) {
-      const interruptIds = interrupts.get(subagentRunId) ?? []
-      this.#page.emit({ ...mark, type: 'SUBAGENT_FINISHED', outcome: { type: 'suspended', interruptIds } })
-    } else this.#page.emit({ ...mark, type: 'SUBAGENT_FINISHED', outcome: { type: 'success' } })
+    if (failure) return this.#page.emit({ ...mark, type: 'SUBAGENT_ERROR', ...failure })
+    const interruptIds = interrupts?.get(subagentRunId) ?? []
+    const outcome =
+      rests && interrupts ? ({ type: 'suspended', interruptIds } as const) : ({ type: 'success' } as const)
+    this.#page.emit({ ...mark, type: 'SUBAGENT_FINISHED', outcome })
   }
 }

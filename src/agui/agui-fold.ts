@@ -12,6 +12,7 @@ import {
 } from '../../machines/agent/run-result.js'
 import { unclearedInput } from '../../machines/agent/screening.js'
 import { toJson } from '../core/base/json.js'
+import { omitUndefined } from '../core/base/values.js'
 import { createCallInterrupt, toInterruptId, toPauseId, createPauseInterrupt } from './approval-interrupts.js'
 import { isOfCall } from '../web/approval-id.js'
 import type { Turn } from '../web/chat-turn.js'
@@ -55,10 +56,7 @@ export interface RunStatus extends Partial<Pick<RunResult, 'pending' | 'object' 
   wakeAt?: number | null
 }
 
-/**
- * Converts the events of a run into AG-UI events. `begin`, each `handleEvent` and `end` together return one complete
- * AG-UI run. The output depends only on the input.
- */
+/** Converts a run's events. `begin`, each `handleEvent` and `end` together return one complete AG-UI run. */
 export class AGUIEventFold {
   readonly #start: FoldStart
   readonly #page: PageMessages
@@ -144,17 +142,14 @@ export class AGUIEventFold {
       .filter(({ needs }) => needs === 'client')
       .map(({ callId }) => this.#subAgents.getCallName(callId))
     const { threadId, runId } = this.#start
+    const success = { type: 'success' as const, ...(pendingToolCallIds.length > 0 && { pendingToolCallIds }) }
+    const ended = isOver && state !== 'COMPLETED' ? { type: 'cancelled' as const } : success
     this.#page.emit({
       ...this.#mark,
       type: 'RUN_FINISHED',
       threadId,
       runId,
-      outcome:
-        interrupts.length > 0
-          ? { type: 'interrupt', interrupts }
-          : isOver && state !== 'COMPLETED'
-            ? { type: 'cancelled' }
-            : { type: 'success', ...(pendingToolCallIds.length > 0 && { pendingToolCallIds }) },
+      outcome: interrupts.length > 0 ? { type: 'interrupt', interrupts } : ended,
       result: { state, reason, ...(object !== undefined && { object: toJson(object) }) },
       ...this.#getUsage(),
     })
@@ -214,13 +209,10 @@ export class AGUIEventFold {
         const at = callId === undefined ? {} : { toolCallId: this.#subAgents.getCallName(callId) }
         return this.#emitCustom('shield', { point, shield, action, message, ...at })
       }
-      case 'memory':
-        return this.#emitCustom('memory', {
-          sources: event.snippets.map(({ source, score }) => ({
-            source,
-            ...(score !== undefined && { score }),
-          })),
-        })
+      case 'memory': {
+        const sources = event.snippets.map(({ source, score }) => ({ source, ...omitUndefined({ score }) }))
+        return this.#emitCustom('memory', { sources })
+      }
       case 'waiting_for_slot':
         return
       case 'warning':
@@ -282,13 +274,8 @@ export class AGUIEventFold {
   } {
     const idsByOwner = new Map<string, string[]>()
     if (state === 'PAUSED') {
-      const id = toPauseId(messages.length)
-      return {
-        interrupts: [
-          createPauseInterrupt(id, { reason: reason ?? 'paused', message: error?.message, wakeAt }),
-        ],
-        idsByOwner,
-      }
+      const details = { reason: reason ?? 'paused', message: error?.message, wakeAt }
+      return { interrupts: [createPauseInterrupt(toPauseId(messages.length), details)], idsByOwner }
     }
     const interrupts = pending
       .filter(({ needs }) => needs !== 'client')

@@ -81,15 +81,11 @@ async function handleInput(
   if (!session)
     throw new UsageError('unknown_session', 'This thread does not exist. Send a message first.', 'threadId')
   const clientId = message?.clientId
-  if (
-    message &&
-    !session.messages.some(({ id, data }) => id === clientId || data?.['clientId'] === clientId)
-  ) {
-    throw new UsageError(
-      'waiting_for_answers',
-      'A request can either answer open interrupts or send a new message. Send the answers first.',
-      'messages',
-    )
+  const isKnown = session.messages.some(({ id, data }) => id === clientId || data?.['clientId'] === clientId)
+  if (message && !isKnown) {
+    const problem =
+      'A request can either answer open interrupts or send a new message. Send the answers first.'
+    throw new UsageError('waiting_for_answers', problem, 'messages')
   }
   if (isOfOtherBranch(session, input)) throw staleBranchError('messages')
   const pageAnswers = readAnswers(session, input)
@@ -122,15 +118,14 @@ async function streamChat({ chats, caller, chatId, sessionId }: Chat): Promise<R
 
 async function readChat({ chats, caller, sessionId }: Chat, branch: number | undefined): Promise<Response> {
   const session = await chats.readSession(sessionId, caller, branch)
-  const body = session
-    ? {
-        messages: toAGUIMessages(session.messages),
-        queued: toAGUIMessages(session.queued),
-        interrupts: listInterrupts(session),
-        ...(session.ends.length > 0 && { ends: toAGUIEnds(session.ends, session.messages) }),
-        ...(session.points.length > 0 && { branches: listBranches(session) }),
-      }
-    : { messages: [], queued: [], interrupts: [] }
+  const { messages = [], queued = [], ends = [], points = [] } = session ?? {}
+  const body = {
+    messages: toAGUIMessages(messages),
+    queued: toAGUIMessages(queued),
+    interrupts: session ? listInterrupts(session) : [],
+    ...(ends.length > 0 && { ends: toAGUIEnds(ends, messages) }),
+    ...(session && points.length > 0 && { branches: listBranches(session) }),
+  }
   return Response.json(body, { headers: { 'cache-control': 'no-store' } })
 }
 

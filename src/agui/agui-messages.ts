@@ -16,19 +16,13 @@ import type { AGUIEnd, AGUIMessage, AGUIPart, AGUISource } from './protocol.js'
  * const shown = toAGUIMessages(messages)
  */
 export function toAGUIMessages(messages: readonly Message[]): AGUIMessage[] {
-  expectArgument(
-    'toAGUIMessages(messages)',
-    messages,
-    listRule('a list of messages, such as (await run.result).messages'),
-  )
+  const rule = listRule('a list of messages, such as (await run.result).messages')
+  expectArgument('toAGUIMessages(messages)', messages, rule)
   const names = new CallNames()
   return messages.flatMap((message) => toPageMessages(message, names))
 }
 
-/**
- * Gives each call an id that is unique in the conversation, because some providers restart call numbers in each answer. A call
- * keeps its id unless an earlier message used it.
- */
+/** Gives each call a unique id, because some providers restart call numbers in each answer. */
 export class CallNames {
   readonly #messagesByCall = new Map<string, Set<string>>()
   readonly #latestNames = new Map<string, string>()
@@ -45,9 +39,7 @@ export class CallNames {
     return this.#latestNames.get(callId) ?? callId
   }
 
-  /**
-   * The page's name for a call that waits for an answer. For a sub-agent's call, the name starts with the outer calls.
-   */
+  /** The page's name for a call that waits for an answer. A sub-agent's call starts with the outer calls. */
   getRequestName(callId: string): string {
     if (this.#latestNames.has(callId)) return this.getLatestName(callId)
     const above = [...this.#latestNames.keys()].filter((id) => callId.startsWith(`${id}/`))
@@ -98,18 +90,11 @@ export function toPageMessages(message: Message, names: CallNames): AGUIMessage[
         type: 'function' as const,
         function: { name: call.function.name, arguments: call.function.arguments },
       }))
+      const isShown = content !== '' || toolCalls !== undefined
+      const answer = { id, role: 'assistant' as const, ...(content !== '' && { content }) }
       return [
         ...(reasoning ? [{ id: toReasoningId(id), role: 'reasoning' as const, content: reasoning }] : []),
-        ...(content === '' && !toolCalls
-          ? []
-          : [
-              {
-                id,
-                role: 'assistant' as const,
-                ...(content !== '' && { content }),
-                ...(toolCalls && { toolCalls }),
-              },
-            ]),
+        ...(isShown ? [{ ...answer, ...(toolCalls && { toolCalls }) }] : []),
       ]
     }
   }
@@ -128,11 +113,8 @@ export function toAGUIEnds(
   messages: readonly Message[],
   getMessageId: (message: Message) => string = getUserMessageId,
 ): AGUIEnd[] {
-  expectArgument(
-    'toAGUIEnds(ends)',
-    ends,
-    listRule('a list of turn ends, such as (await agent.replay(id)).ends'),
-  )
+  const rule = listRule('a list of turn ends, such as (await agent.replay(id)).ends')
+  expectArgument('toAGUIEnds(ends)', ends, rule)
   expectArgument('toAGUIEnds(ends, messages)', messages, listRule('a list of messages'))
   const byId = new Map(messages.map((message) => [message.id, message]))
   return ends.flatMap(({ messageId, state, reason, error }) => {
@@ -198,10 +180,7 @@ function parseSource(address: string): AGUISource {
   return { type: 'data', value, mimeType: mimeType || 'application/octet-stream' }
 }
 
-/**
- * Matches the user messages in the transcript with the user messages on the page by their text, from the end. Returns a
- * lookup of the page's ids.
- */
+/** A lookup of the page's ids. User messages are matched by their text, from the end. */
 export function matchClientIds(
   history: readonly Message[],
   page: readonly { id: string; role: string; content?: unknown }[],
@@ -220,10 +199,7 @@ export function matchClientIds(
   return ({ id }) => names.get(id) ?? id
 }
 
-/**
- * Whether the texts match. A screened message always counts as a match, because its text may differ from what the page
- * sent.
- */
+/** A screened message always counts as a match, because its text may differ from what the page sent. */
 function hasSameText({ content, data }: Message, shown: unknown): boolean {
   return data?.['screened'] === true || joinTextParts(content) === joinTextParts(shown)
 }
@@ -235,10 +211,8 @@ export function hasAllMessages(
 ): boolean {
   const transcriptIds = messages.filter(isTranscriptMessage).map(({ id }) => id)
   const shownIds = shown.filter(isTranscriptMessage).map(({ id }) => id)
-  return (
-    transcriptIds.length === shownIds.length &&
-    new Set([...transcriptIds, ...shownIds]).size === transcriptIds.length
-  )
+  const hasSameIds = new Set([...transcriptIds, ...shownIds]).size === transcriptIds.length
+  return hasSameIds && transcriptIds.length === shownIds.length
 }
 
 /** Reasoning, activities and sub-agent messages are not part of the transcript. */

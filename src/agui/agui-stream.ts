@@ -76,10 +76,8 @@ async function* encodeRun(
     yield* fold.end(await run.result)
   } catch (error) {
     if (!hasStarted) yield* fold.begin()
-    yield* fold.fail({
-      message: describeError(error),
-      code: error instanceof StatewrightError ? error.code : 'internal',
-    })
+    const code = error instanceof StatewrightError ? error.code : 'internal'
+    yield* fold.fail({ message: describeError(error), code })
   } finally {
     await events.return?.()
   }
@@ -100,10 +98,7 @@ export type AGUIPage = Pick<AgentInput, 'threadId' | 'runId' | 'state'> & {
   shown: AgentInput['shown'] | null
 }
 
-/**
- * Streams an answer as one AG-UI run. A page whose messages differ from the log receives a snapshot. `read` returns
- * the session once the session rests.
- */
+/** Streams an answer as one AG-UI run. `read` returns the session once the session rests. */
 export function createAGUIProtocol(
   { threadId, runId, shown, state }: AGUIPage,
   read: () => Promise<SessionView | null>,
@@ -131,12 +126,10 @@ export function createAGUIProtocol(
         },
       }
     },
-    toErrorChunk: (message) => ({
-      type: 'RUN_ERROR',
-      message,
-      code: 'internal',
-      timestamp: systemClock.now(),
-    }),
+    toErrorChunk: (message) => {
+      const timestamp = systemClock.now()
+      return { type: 'RUN_ERROR', message, code: 'internal', timestamp }
+    },
   }
 }
 

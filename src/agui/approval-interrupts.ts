@@ -1,4 +1,5 @@
 import { formatWakeTime } from '../core/base/clock.js'
+import { omitUndefined } from '../core/base/values.js'
 import type { PendingCall } from '../../machines/agent/run-result.js'
 import type { Json } from '../../machines/agent/json.js'
 import { getCallTitle, toApprovalId } from '../web/approval-id.js'
@@ -15,64 +16,7 @@ export function toInterruptId(
 }
 
 /** The id of a pause. It contains the length of the transcript. */
-export function toPauseId(messages: number): string {
-  return `paused~${messages}`
-}
-
-function createApprovalInterrupt(
-  id: string,
-  call: PendingCall,
-  toolCallId: string,
-  subagentRunId: string | undefined,
-): AGUIInterrupt {
-  const { name, path = [], interrupted, reason, expiresAt } = call
-  const title = getCallTitle(call)
-  return {
-    id,
-    reason: 'tool_call',
-    message: interrupted
-      ? `${title} was running when its process ended, and may already have taken effect. Run it again?`
-      : `Run ${title}?${reason === undefined ? '' : ` ${reason}`}`,
-    toolCallId,
-    ...(subagentRunId !== undefined && { subagentRunId }),
-    ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt).toISOString() }),
-    responseSchema: approvalAnswerSchema,
-    metadata: {
-      statewright: {
-        name,
-        arguments: call.arguments,
-        ...(path.length > 0 && { path: [...path] }),
-        ...(reason !== undefined && { reason }),
-      },
-    },
-  }
-}
-
-function createElicitationInterrupt(
-  id: string,
-  { name, path = [], elicitation }: Extract<PendingCall, { needs: 'elicitation' }>,
-  toolCallId: string,
-  subagentRunId: string | undefined,
-): AGUIInterrupt {
-  const { server, message, mode, url, schema } = elicitation
-  const shown = { server, mode, ...(url !== undefined && { url }) }
-  return {
-    id,
-    reason: 'elicitation',
-    message: `${server} asks: ${message}`,
-    toolCallId,
-    ...(subagentRunId !== undefined && { subagentRunId }),
-    responseSchema: {
-      type: 'object',
-      properties: {
-        action: { type: 'string', enum: ['accept', 'decline', 'cancel'] },
-        ...(schema && { content: schema as unknown as Json }),
-      },
-      required: ['action'],
-    },
-    metadata: { statewright: { name, ...shown, ...(path.length > 0 && { path: [...path] }) } },
-  }
-}
+export const toPauseId = (messages: number): string => `paused~${messages}`
 
 export function createCallInterrupt(
   id: string,
@@ -80,9 +24,34 @@ export function createCallInterrupt(
   toolCallId: string,
   subagentRunId: string | undefined,
 ): AGUIInterrupt {
-  return call.needs === 'elicitation'
-    ? createElicitationInterrupt(id, call, toolCallId, subagentRunId)
-    : createApprovalInterrupt(id, call, toolCallId, subagentRunId)
+  const { name, path = [], interrupted, reason, expiresAt } = call
+  const head = { id, toolCallId, ...omitUndefined({ subagentRunId }) }
+  const called = path.length > 0 ? { name, path: [...path] } : { name }
+  if (call.needs === 'elicitation') {
+    const { server, message, mode, url, schema } = call.elicitation
+    const properties: Record<string, Json> = {
+      action: { type: 'string', enum: ['accept', 'decline', 'cancel'] },
+      ...(schema && { content: schema as unknown as Json }),
+    }
+    return {
+      ...head,
+      reason: 'elicitation',
+      message: `${server} asks: ${message}`,
+      responseSchema: { type: 'object', properties, required: ['action'] },
+      metadata: { statewright: { ...called, server, mode, ...omitUndefined({ url }) } },
+    }
+  }
+  const title = getCallTitle(call)
+  return {
+    ...head,
+    reason: 'tool_call',
+    message: interrupted
+      ? `${title} was running when its process ended, and may already have taken effect. Run it again?`
+      : `Run ${title}?${reason === undefined ? '' : ` ${reason}`}`,
+    ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt).toISOString() }),
+    responseSchema: approvalAnswerSchema,
+    metadata: { statewright: { ...called, arguments: call.arguments, ...omitUndefined({ reason }) } },
+  }
 }
 
 const approvalAnswerSchema: Record<string, Json> = {
@@ -95,7 +64,6 @@ const approvalAnswerSchema: Record<string, Json> = {
   required: ['approved'],
 }
 
-/** `wakeAt` is when a sleeping run continues. */
 export function createPauseInterrupt(
   id: string,
   { reason, message, wakeAt }: { reason: string; message?: string | undefined; wakeAt: number | null },
@@ -104,16 +72,12 @@ export function createPauseInterrupt(
     wakeAt === null
       ? 'The run is paused. Resume it?'
       : `The run is sleeping until ${formatWakeTime(wakeAt)}. Wake it now?`
+  const description = 'A message for the model before the run continues.'
   return {
     id,
     reason: 'paused',
     message: message ?? prompt,
-    responseSchema: {
-      type: 'object',
-      properties: {
-        steer: { type: 'string', description: 'A message for the model before the run continues.' },
-      },
-    },
+    responseSchema: { type: 'object', properties: { steer: { type: 'string', description } } },
     metadata: { statewright: { reason, ...(wakeAt !== null && { wakeAt }) } },
   }
 }

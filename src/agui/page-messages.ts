@@ -7,10 +7,7 @@ export interface Mark {
   subagentRunId?: string
 }
 
-/**
- * Tracks the messages on a page, and emits the events that change them. AG-UI can remove text only with a snapshot of all
- * messages, so the server must track them all.
- */
+/** Tracks a page's messages, because AG-UI can remove text only with a snapshot of all of them. */
 export class PageMessages {
   readonly #messages = new Map<string, AGUIMessage>()
   readonly #texts = new Set<string>()

@@ -137,10 +137,7 @@ export interface AGUICall {
   function: { name: string; arguments: string }
 }
 
-/**
- * The end of a run that did not answer in full. Listed in a thread's `ends` and under `/statewright` in the page's
- * state.
- */
+/** The end of a run that did not answer in full: in a thread's `ends` and the page's state (`/statewright`). */
 export interface AGUIEnd {
   /** The id of the user message. */
   messageId: string

@@ -35,13 +35,7 @@ const runAgentInput = fields({
   messages: optional(list(fields())),
   state: anything,
   resume: optional(
-    list(
-      fields({
-        interruptId: text,
-        status: oneOf('resolved', 'cancelled'),
-        payload: optional(fields()),
-      }),
-    ),
+    list(fields({ interruptId: text, status: oneOf('resolved', 'cancelled'), payload: optional(fields()) })),
   ),
   forwardedProps: anything,
 })
@@ -74,7 +68,6 @@ export interface AgentInput {
 /**
  * Reads a `RunAgentInput`. Only the last message is read, or the results of client calls at the end. `tools` and
  * `context` are ignored because the agent's options are authoritative.
- *
  * @throws {UsageError} `invalid_input`
  */
 export async function readInput(body: Fields, files: PageFiles): Promise<AgentInput> {
@@ -139,12 +132,8 @@ async function readPart(
   const data = isData ? `data:${String(mimeType)};base64,${value}` : address
   if (type === 'image') return { type: 'image_url', image_url: { url: data } }
   const { filename } = isObject(metadata) ? metadata : {}
-  return {
-    type: 'file',
-    data,
-    mediaType: String(mimeType),
-    ...(typeof filename === 'string' && { filename }),
-  }
+  const named = typeof filename === 'string' && { filename }
+  return { type: 'file', data, mediaType: String(mimeType), ...named }
 }
 
 function readOutput({ toolCallId, content, error }: Fields, at: string): PageOutput {
@@ -162,9 +151,7 @@ type PageAnswers =
   | { type: 'resume'; messages: number; steer: string | undefined }
 
 /**
- * Matches the answers from a page with the open interrupts. Each open interrupt needs an answer with the interrupt's
- * id.
- *
+ * Matches the answers from a page with the open interrupts. Each open interrupt needs an answer with its id.
  * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer` for an id that is not open;
  * `waiting_for_answers` if an interrupt is not answered; `invalid_input`
  */
@@ -194,11 +181,10 @@ export function readAnswers(
       id,
     )
   }
-  const results = outputs.map((output): AnswerMessage => {
-    const { toolCallId, content: value, isError } = output
-    const call = pending.find(
-      ({ callId, needs }) => needs === 'client' && names.getRequestName(callId) === toolCallId,
-    )
+  const results = outputs.map(({ toolCallId, content: value, isError }): AnswerMessage => {
+    const isAwaited = ({ callId, needs }: PendingCall): boolean =>
+      needs === 'client' && names.getRequestName(callId) === toolCallId
+    const call = pending.find(isAwaited)
     if (!call) throw notWaitingError(toolCallId, names)
     const { callId, fingerprint, messageId } = call
     return { type: 'toolOutput', callId, fingerprint, messageId, value, isError }
@@ -259,15 +245,10 @@ function notOpenError(id: string, open: ReadonlyMap<string, PendingCall>, names:
 }
 
 function notWaitingError(name: string, names: CallNames): UsageError {
-  return names.hasName(name) || name.startsWith('paused')
-    ? new UsageError(
-        'already_answered',
-        `${name} is no longer waiting for an answer. Reload the thread.`,
-        name,
-      )
-    : new UsageError(
-        'unknown_call',
-        `${JSON.stringify(name.slice(0, 100))} is not an interrupt's id. Send the id back unchanged.`,
-        name,
-      )
+  if (names.hasName(name) || name.startsWith('paused')) {
+    const problem = `${name} is no longer waiting for an answer. Reload the thread.`
+    return new UsageError('already_answered', problem, name)
+  }
+  const problem = `${JSON.stringify(name.slice(0, 100))} is not an interrupt's id.`
+  return new UsageError('unknown_call', `${problem} Send the id back unchanged.`, name)
 }

@@ -5,10 +5,7 @@ import { findRefusedContent } from '../core/models/error-body.js'
 import { toBodyFailure, getFatalAdvice, toModelFailure } from '../core/models/to-model-failure.js'
 import { ModelError } from '../core/models/provider.js'
 
-/**
- * Converts an error that a package threw or streamed to a `ModelError`. Errors are identified by name, because each version of
- * a package has its own classes.
- */
+/** Errors are identified by name, because each version of a package has its own classes. */
 export function toModelError(
   error: unknown,
   modelId: string,
@@ -93,16 +90,11 @@ function getAdvice(status: number): string {
 
 /** Keeps the first line, because these errors repeat the whole response. */
 function malformedFailure(message: string): ModelFailure {
-  return createFailure(
-    'transient',
-    'malformed_response',
-    `The provider's answer cannot be read: ${toModelFailure(new Error(message.split('\n')[0])).message}`,
-  )
+  const { message: first } = toModelFailure(new Error(message.split('\n')[0]))
+  return createFailure('transient', 'malformed_response', `The provider's answer cannot be read: ${first}`)
 }
 
-function fatalFailure(code: string, message: string): ModelFailure {
-  return createFailure('fatal', code, message)
-}
+const fatalFailure = (code: string, message: string): ModelFailure => createFailure('fatal', code, message)
 
 /** The failure for content that is refused before anything is sent. */
 export function unsupportedContent(message: string): ModelFailure {
@@ -115,19 +107,18 @@ function createFailure(kind: ModelFailure['kind'], code: string, message: string
   return { kind, code, message, status: null, retryAfterMs: null, partialText: '', usage: null }
 }
 
-export function unsupportedPauseError(): ModelError {
-  return new ModelError({
-    kind: 'fatal',
-    code: 'unsupported_pause',
-    message:
+export const unsupportedPauseError = (): ModelError =>
+  new ModelError(
+    fatalFailure(
+      'unsupported_pause',
       'The model paused after it summarized the conversation. Remove pauseAfterCompaction from providerOptions so that it continues.',
-  })
-}
+    ),
+  )
 
-export function unsupportedApprovalError(callId: string): ModelError {
-  return new ModelError({
-    kind: 'fatal',
-    code: 'unsupported_approval',
-    message: `The provider requests approval for its own tool (${callId}), which is not supported. Disable the approval, or define the tool on the agent with needsApproval.`,
-  })
-}
+export const unsupportedApprovalError = (callId: string): ModelError =>
+  new ModelError(
+    fatalFailure(
+      'unsupported_approval',
+      `The provider requests approval for its own tool (${callId}), which is not supported. Disable the approval, or define the tool on the agent with needsApproval.`,
+    ),
+  )

@@ -39,10 +39,7 @@ export function toUsage(value: unknown, source: UsageSource): TokenUsage | null 
   return counted.inputTokens + counted.outputTokens === 0 ? null : counted
 }
 
-/**
- * The input tokens of Gemini's own tools. Gemini's packages usually do not count these tokens. The total shows whether
- * a package does.
- */
+/** The input tokens of Gemini's own tools, which most packages do not count. The total shows whether a package does. */
 function countToolInput(metadata: readonly unknown[], input: number, output: number): number {
   const usage = metadata.map(asObject).find((entry) => entry !== null)
   const read = toCount(usage?.['toolUsePromptTokenCount'])
@@ -93,10 +90,7 @@ function readFlatUsage(usage: JsonObject, { provider, metadata }: UsageSource): 
   })
 }
 
-/**
- * Whether the input includes the cached tokens. Compares the input with the provider's own numbers, because a wrapper
- * around the model may have added the cached tokens.
- */
+/** Compares the input with the provider's own numbers, because a wrapper may have added the cached tokens. */
 function includesCached(input: number, cached: number, providerUsage: unknown): boolean {
   const usage = asObject(providerUsage)
   // A compaction before the answer is a separate iteration.

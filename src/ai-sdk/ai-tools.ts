@@ -79,46 +79,35 @@ export function aiTools(tools: Readonly<Record<string, AiSdkTool>>): Tool[] {
 }
 
 function toTool(name: string, source: AiSdkTool): Tool {
-  const refuse = (key: string, problem: string): never => {
-    throw new ConfigError('invalid_tool', `AI SDK tool '${name}' ${problem}`, `${name}.${key}`)
-  }
+  const refuse = (key: string, problem: string): ConfigError =>
+    new ConfigError('invalid_tool', `AI SDK tool '${name}' ${problem}`, `${name}.${key}`)
   if (typeof source !== 'object' || source === null || !('inputSchema' in source))
-    return refuse('inputSchema', 'has no inputSchema. Pass the return value of tool({ … }).')
+    throw refuse('inputSchema', 'has no inputSchema. Pass the return value of tool({ … }).')
   const { type, description, needsApproval, execute } = source
   if (typeof type === 'string' && type.startsWith('provider'))
-    return refuse(
-      'type',
-      'is executed by its provider. Pass it to languageModel as one of its providerTools.',
-    )
+    throw refuse('type', 'is executed by its provider. Pass it to languageModel as one of its providerTools.')
   if (typeof description === 'function')
-    return refuse('description', 'has a function as its description. Use a string.')
-  const common = {
-    name,
-    description: description as string,
-    input: readAiSchema(name, source.inputSchema),
-  }
+    throw refuse('description', 'has a function as its description. Use a string.')
+  const common = { name, description: description as string, input: readAiSchema(name, source.inputSchema) }
   if (execute === undefined) {
-    if (needsApproval !== undefined && needsApproval !== false)
-      return refuse(
-        'needsApproval',
-        'needs approval but has no execute. The page that executes it can ask the user.',
-      )
-    return defineTool({ ...common, client: true })
+    if (!needsApproval) return defineTool({ ...common, client: true })
+    const problem = 'needs approval but has no execute. The page that executes it can ask the user.'
+    throw refuse('needsApproval', problem)
   }
   return defineTool({
     ...common,
-    needsApproval: typeof needsApproval === 'function' ? toPredicate(source) : (needsApproval ?? false),
+    needsApproval:
+      typeof needsApproval === 'function' ? toPredicate(needsApproval) : (needsApproval ?? false),
     execute: (input: unknown, execution: ToolExecution) => executeTool(source, input, execution),
   })
 }
 
-function toPredicate(source: AiSdkTool): ApprovalPredicate<unknown> {
+function toPredicate(
+  needsApproval: Extract<AiSdkTool['needsApproval'], (...args: never) => unknown>,
+): ApprovalPredicate<unknown> {
   return async (input, { context }) => {
-    const { needsApproval } = source
-    if (typeof needsApproval !== 'function') return needsApproval ?? false
-    return Boolean(
-      await needsApproval(input, { toolCallId: '', messages: [], context, experimental_context: context }),
-    )
+    const options = { toolCallId: '', messages: [], context, experimental_context: context }
+    return Boolean(await needsApproval(input, options))
   }
 }
 
@@ -162,11 +151,10 @@ function toToolOutput(output: unknown): unknown {
       throw new ToolError('policy_denied', typeof reason === 'string' ? reason : 'The call was denied.')
     case 'content':
       return toolContent((value as Fields[]).map(toPart))
-    default:
-      throw new ToolError(
-        'failed',
-        `toModelOutput returned the type ${JSON.stringify(type)}, which is not supported.`,
-      )
+    default: {
+      const problem = `toModelOutput returned the type ${JSON.stringify(type)}, which is not supported.`
+      throw new ToolError('failed', problem)
+    }
   }
 }
 
@@ -176,25 +164,17 @@ function toPart(part: Fields): InputPart {
   const isFile = type === 'file' && typeof data === 'object' && data !== null
   const payload = isFile ? ((data as Fields)['data'] ?? (data as Fields)['url']) : (data ?? url)
   const known = /^(media|file|(file|image)-(data|url))$/.test(String(type))
-  if (!known || payload === undefined)
-    throw new ToolError(
-      'failed',
-      `toModelOutput returned a part ${JSON.stringify(type)}, which is not supported.`,
-    )
-  const isImage = String(type).startsWith('image-') || /^image(\/|$)/.test(String(mediaType))
-  const source = payload as string
-  if (isImage)
-    return {
-      type: 'image',
-      image: source,
-      ...(typeof mediaType === 'string' && mediaType.includes('/') && { mediaType }),
-    }
-  return {
-    type: 'file',
-    data: source,
-    mediaType: mediaType as string,
-    ...(typeof filename === 'string' && { filename }),
+  if (!known || payload === undefined) {
+    const problem = `toModelOutput returned a part ${JSON.stringify(type)}, which is not supported.`
+    throw new ToolError('failed', problem)
   }
+  const source = payload as string
+  if (String(type).startsWith('image-') || /^image(\/|$)/.test(String(mediaType))) {
+    const typed = typeof mediaType === 'string' && mediaType.includes('/') && { mediaType }
+    return { type: 'image', image: source, ...typed }
+  }
+  const named = typeof filename === 'string' && { filename }
+  return { type: 'file', data: source, mediaType: mediaType as string, ...named }
 }
 
 /** Marks the schemas of `jsonSchema()`, `zodSchema()` and others in `ai` 5 to 7. */
@@ -218,15 +198,13 @@ function readAiSchema(name: string, option: unknown): InputSchema {
       `${name}.inputSchema`,
     )
   if (!validate) return jsonSchema as InputSchema
-  const standard: StandardJsonSchema = {
-    '~standard': {
-      version: 1,
-      vendor: 'ai',
-      validate: async (value) => toValidation(await validate(value)),
-      jsonSchema: { input: () => jsonSchema as Record<string, unknown> },
-    },
+  const standard: StandardJsonSchema['~standard'] = {
+    version: 1,
+    vendor: 'ai',
+    validate: async (value) => toValidation(await validate(value)),
+    jsonSchema: { input: () => jsonSchema as Record<string, unknown> },
   }
-  return standard
+  return { '~standard': standard }
 }
 
 function isAiSchema(value: unknown): value is AiSchema {

@@ -21,7 +21,7 @@ export function toFilePart(part: MediaPart, target: FileTarget): PromptPart {
   switch (part.type) {
     case 'image_url': {
       const { url, detail } = part.image_url
-      const options = detail && target.provider === 'openai' ? { openai: { imageDetail: detail } } : null
+      const options = detail && target.provider === 'openai' && { openai: { imageDetail: detail } }
       return {
         ...toLocatedPart(url, 'image/*', undefined, target),
         ...(options && { providerOptions: options }),
@@ -54,8 +54,10 @@ function toLocatedPart(
   if (!/^https?:\/\//i.test(data)) return toBytesPart(data, mediaType, filename, target)
   if (!URL.canParse(data)) throw unsupportedContentError(`${data} is not a valid address.`)
   if (!canFetch(target.urls, mediaType, data)) {
+    const kind = mediaType.startsWith('image/') ? 'images' : 'files'
+    const remedy = `Load the file and pass its data: data:${mediaType.replace('*', 'png')};base64,…`
     throw unsupportedContentError(
-      `${target.modelId} cannot fetch ${mediaType.startsWith('image/') ? 'images' : 'files'} from ${new URL(data).host}. Load the file and pass its data: data:${mediaType.replace('*', 'png')};base64,…`,
+      `${target.modelId} cannot fetch ${kind} from ${new URL(data).host}. ${remedy}`,
     )
   }
   const url = new URL(data)
@@ -114,19 +116,12 @@ function getMediaType(filename: string | undefined): string {
   return mediaTypes[extension.toLowerCase()] ?? 'application/pdf'
 }
 
-/**
- * Whether the provider can fetch an address. As in the specification, address patterns are lower case, and media types
- * can be wildcards.
- */
+/** As in the specification, address patterns are lower case, and media types can be wildcards. */
 function canFetch(urls: SupportedUrls, mediaType: string, url: string): boolean {
   const [kind] = mediaType.split('/')
+  const all = ['*', '*/*', mediaType, `${kind}/*`]
   return Object.entries(urls).some(([pattern, addresses]) => {
-    const fits =
-      pattern === '*' ||
-      pattern === '*/*' ||
-      pattern === mediaType ||
-      pattern === `${kind}/*` ||
-      (mediaType.endsWith('/*') && pattern.startsWith(`${kind}/`))
+    const fits = all.includes(pattern) || (mediaType.endsWith('/*') && pattern.startsWith(`${kind}/`))
     return fits && addresses.some((address) => address.test(url.toLowerCase()))
   })
 }
@@ -137,6 +132,4 @@ function encodeText(text: string): string {
   return toBase64(new TextEncoder().encode(plain))
 }
 
-function unsupportedContentError(message: string): ModelError {
-  return new ModelError(unsupportedContent(message))
-}
+const unsupportedContentError = (message: string): ModelError => new ModelError(unsupportedContent(message))

@@ -1,6 +1,6 @@
 import type { ModelResponse } from '../../machines/agent/model-response.js'
 import { runAbortable } from '../core/base/abort.js'
-import { getOrCreate, asList, asObject, asText } from '../core/base/values.js'
+import { asList, asObject, asText, getOrCreate, omitUndefined } from '../core/base/values.js'
 import { findSchemaFamily, fitTools } from '../core/models/fit-tools.js'
 import { closeTimeoutMs } from '../core/models/openai/answer-reader.js'
 import { SentSecrets } from '../core/models/openai/sent-secrets.js'
@@ -15,12 +15,8 @@ import {
 import { toModelError } from './ai-sdk-failure.js'
 import type { SupportedUrls } from './file-parts.js'
 import { createPartFold, type PartFold } from './part-fold.js'
-import {
-  type AiSdkModel,
-  checkLanguageModelOptions,
-  checkModel,
-  type LanguageModelOptions,
-} from './model-options.js'
+import { checkLanguageModelOptions, checkModel } from './model-options.js'
+import type { AiSdkModel, LanguageModelOptions } from './model-options.js'
 import type { CallOptions, CallTool, PromptMessage, ProviderData } from './spec.js'
 import type { JsonObject } from '../../machines/agent/json.js'
 import type { Message } from '../../machines/agent/messages.js'
@@ -150,28 +146,17 @@ async function drainStream(reader: ReadableStreamDefaultReader<unknown>): Promis
 function takePart(
   part: unknown,
   fold: PartFold,
-  { onWarning, onDelta, onToolCallDelta, onHostedCall: onHosted }: ModelRequestOptions,
+  { onWarning, onDelta, onToolCallDelta, onHostedCall }: ModelRequestOptions,
 ): void {
   const object = asObject(part)
   const type = asText(object?.type)
-  switch (type) {
-    case 'stream-start':
-      emitWarnings(object?.warnings, onWarning)
-      return
-    case 'error':
-      throw object?.error
-    default: {
-      const {
-        text,
-        reasoning,
-        calls = [],
-        hosted = [],
-      } = type === 'finish' ? fold.finish(part) : fold.push(part)
-      if (text !== '' || reasoning !== '') onDelta(text, reasoning)
-      for (const call of calls) onToolCallDelta?.(call)
-      for (const call of hosted) onHosted?.(call)
-    }
-  }
+  if (type === 'error') throw object?.error
+  if (type === 'stream-start') return emitWarnings(object?.warnings, onWarning)
+  const delta = type === 'finish' ? fold.finish(part) : fold.push(part)
+  const { text, reasoning, calls = [], hosted = [] } = delta
+  if (text !== '' || reasoning !== '') onDelta(text, reasoning)
+  for (const call of calls) onToolCallDelta?.(call)
+  for (const call of hosted) onHostedCall?.(call)
 }
 
 async function readWhole(
@@ -223,10 +208,7 @@ function findStructuredOutput(name: string): StructuredOutputSupport | undefined
   return name === 'google' || name === 'mistral' ? 'alone' : undefined
 }
 
-/**
- * Whether the package keeps the tools if calls are forbidden. Anthropic's package drops the tools, and Gemini's own
- * tools cannot be forbidden.
- */
+/** Anthropic's package drops the tools if calls are forbidden, and Gemini's own tools cannot be forbidden. */
 function canForbidCalls(name: string, { providerTools }: LanguageModelOptions): boolean {
   return ['openai', 'azure', 'xai'].includes(name) || (name === 'google' && providerTools === undefined)
 }
@@ -264,13 +246,8 @@ function createCallBuilder(model: AiSdkModel, options: LanguageModelOptions) {
     refuseExtraBody(request.extraBody)
     const { toolChoice, responseFormat, sampling } = request
     const tools = [...request.tools.map(toFunction), ...hosted]
-    const { effort, providerOptions } = toReasoning(
-      request,
-      version,
-      key,
-      options.providerOptions ?? {},
-      warn,
-    )
+    const given = options.providerOptions ?? {}
+    const { effort: reasoning, providerOptions } = toReasoning(request, version, key, given, warn)
     const { maxTokens, temperature, topP, presencePenalty, frequencyPenalty, seed, stop } = sampling
     const call: CallOptions = {
       prompt: toPrompt(request, { ...target, urls }, translated),
@@ -279,15 +256,9 @@ function createCallBuilder(model: AiSdkModel, options: LanguageModelOptions) {
       ...(responseFormat && {
         responseFormat: { type: 'json', schema: responseFormat.schema, name: responseFormat.name },
       }),
-      ...(maxTokens !== undefined && { maxOutputTokens: maxTokens }),
-      ...(temperature !== undefined && { temperature }),
-      ...(topP !== undefined && { topP }),
-      ...(presencePenalty !== undefined && { presencePenalty }),
-      ...(frequencyPenalty !== undefined && { frequencyPenalty }),
-      ...(seed !== undefined && { seed }),
-      ...(stop !== undefined && { stopSequences: typeof stop === 'string' ? [stop] : stop }),
-      ...(effort !== undefined && { reasoning: effort }),
-      ...(options.headers !== undefined && { headers: options.headers }),
+      ...omitUndefined({ maxOutputTokens: maxTokens, temperature, topP, presencePenalty, frequencyPenalty }),
+      ...omitUndefined({ seed, stopSequences: typeof stop === 'string' ? [stop] : stop }),
+      ...omitUndefined({ reasoning, headers: options.headers }),
       ...(Object.keys(providerOptions).length > 0 && { providerOptions }),
     }
     return origin.includes('anthropic') ? disableThinkingWithoutThoughts(call) : call
@@ -301,15 +272,12 @@ function toToolChoice(
 }
 
 /** The key of a provider's options: `openai` for `openai.responses`. */
-function getOptionsKey(origin: string): string {
-  const [first = origin] = origin.split('.')
-  return first
-}
+const getOptionsKey = (origin: string): string => origin.split('.')[0] ?? origin
 
 /** Converts a provider tool, which packages create for `ai`, to the format of the specification. */
 function toHostedTool(name: string, tool: object, version: AiSdkModel['specificationVersion']): CallTool {
-  const { id, args } = { id: Reflect.get(tool, 'id') as unknown, args: asObject(Reflect.get(tool, 'args')) }
-  return { type: version === 'v2' ? 'provider-defined' : 'provider', id: asText(id), name, args: args ?? {} }
+  const [id, args] = [asText(Reflect.get(tool, 'id')), asObject(Reflect.get(tool, 'args')) ?? {}]
+  return { type: version === 'v2' ? 'provider-defined' : 'provider', id, name, args }
 }
 
 /** Mistral requires nine letters and digits; Anthropic and Bedrock require letters, digits, _ and -. */
@@ -324,10 +292,7 @@ function createProviderCallIds(origin: string, modelId: string): (id: string) =>
 /** Providers whose v2 and v3 packages have an option `reasoningEffort`. */
 const effortOption = new Set(['openai', 'azure', 'xai', 'groq'])
 
-/**
- * The reasoning effort. It is a field in v4, and an option of some providers in earlier versions. Explicit options
- * take precedence.
- */
+/** A field in v4, and an option of some providers in earlier versions. Explicit options take precedence. */
 function toReasoning(
   { sampling: { reasoningEffort: effort } }: ModelRequest,
   version: AiSdkModel['specificationVersion'],

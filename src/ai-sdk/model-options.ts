@@ -1,6 +1,7 @@
 import { isRecord } from '../../guards/lib/stored.js'
 import type { JsonObject } from '../../machines/agent/json.js'
 import { ConfigError, describeError } from '../core/base/errors.js'
+import { readProperty } from '../core/base/json.js'
 import type { MediaKind } from '../../machines/agent/refusals.js'
 import { isMediaList } from '../core/models/media.js'
 import {
@@ -33,48 +34,38 @@ export interface AiSdkModel {
 
 /** @throws ConfigError `invalid_model`, `unsupported_model_version` */
 export function checkModel(model: unknown): asserts model is AiSdkModel {
-  if (typeof model === 'string') {
-    throw modelError(
-      'invalid_model',
+  const fail = (problem: string): ConfigError => modelError('invalid_model', problem)
+  if (typeof model === 'string')
+    throw fail(
       `'${model}' is a name. Pass a model from a provider package: languageModel(anthropic('claude-…')).`,
     )
-  }
-  if (typeof model === 'function') {
-    throw modelError(
-      'invalid_model',
-      "this is a provider. Call it with a model name: languageModel(anthropic('claude-…')).",
-    )
-  }
+  if (typeof model === 'function')
+    throw fail("this is a provider. Call it with a model name: languageModel(anthropic('claude-…')).")
   if (typeof model !== 'object' || model === null)
-    throw modelError('invalid_model', `it must be an AI SDK language model, but is ${String(model)}.`)
+    throw fail(`it must be an AI SDK language model, but is ${String(model)}.`)
   const members: { [Key in keyof AiSdkModel]?: unknown } & Record<string, unknown> = readModel(model)
-  if (members['then'] !== undefined) throw modelError('invalid_model', 'this is a promise. Await it first.')
+  if (members['then'] !== undefined) throw fail('this is a promise. Await it first.')
   const { specificationVersion: version, provider, modelId, doGenerate, doStream } = members
   const isKnown = versions.some((known) => known === version)
   if (isKnown && typeof doGenerate === 'function' && typeof doStream === 'function') {
     if (typeof provider === 'string' && typeof modelId === 'string') return
-    throw modelError('invalid_model', 'it has no provider or modelId.')
+    throw fail('it has no provider or modelId.')
   }
-  if (version === 'v1') {
+  if (version === 'v1')
     throw modelError(
       'unsupported_model_version',
       `${describeModel(members)} implements 'v1', the specification of AI SDK 4. Update its package: npm install @ai-sdk/NAME@latest.`,
     )
-  }
-  if (version !== undefined && !isKnown) {
+  if (version !== undefined && !isKnown)
     throw modelError(
       'unsupported_model_version',
       `${describeModel(members)} implements ${quoteValue(version)}, but this version of Statewright supports ${versions.join(', ')}. Update statewright, or install a version of the provider's package that implements one of these.`,
     )
-  }
-  if (isKnown) {
-    throw modelError(
-      'invalid_model',
+  if (isKnown)
+    throw fail(
       `${describeModel(members)} is not a language model, but one for embeddings, images or speech. Pass a language model, such as anthropic('claude-…').`,
     )
-  }
-  throw modelError(
-    'invalid_model',
+  throw fail(
     "this object has no specificationVersion, so it is not an AI SDK model. Pass a model from a provider package: languageModel(anthropic('claude-…')).",
   )
 }
@@ -102,12 +93,8 @@ function quoteValue(value: unknown): string {
 }
 
 function modelError(code: string, problem: string, cause?: unknown): ConfigError {
-  return new ConfigError(
-    code,
-    `languageModel: ${problem}`,
-    'model',
-    cause === undefined ? undefined : { cause },
-  )
+  const options = cause === undefined ? undefined : { cause }
+  return new ConfigError(code, `languageModel: ${problem}`, 'model', options)
 }
 
 /**
@@ -180,12 +167,8 @@ function isRecordOf(value: unknown, fits: (item: unknown) => boolean): boolean {
 }
 
 function hasId(value: unknown): boolean {
-  return (
-    (typeof value === 'object' || typeof value === 'function') &&
-    typeof Reflect.get(value ?? {}, 'id') === 'string'
-  )
+  return typeof readProperty(value, 'id') === 'string'
 }
 
-function optionError(option: string, rule: string): ConfigError {
-  return new ConfigError('invalid_option', `languageModel: ${option} ${rule}`, option)
-}
+const optionError = (option: string, rule: string): ConfigError =>
+  new ConfigError('invalid_option', `languageModel: ${option} ${rule}`, option)

@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from '../../machines/agent/json.js'
 import type { Annotation, MediaPart, ToolCall } from '../../machines/agent/messages.js'
 import type { ModelResponse } from '../../machines/agent/model-response.js'
+import { parseJsonOr } from '../core/base/json.js'
 import { asObject, asText } from '../core/base/values.js'
 import { ThinkSplitter } from '../core/models/openai/think-tags.js'
 import { refuseTooLarge, type Delta, noDelta } from '../core/models/openai/answer-reader.js'
@@ -9,43 +10,38 @@ import { describeMediaList, toBase64, toContentPart } from '../core/models/media
 import { toPlainJson } from '../core/models/plain-json.js'
 import { unsupportedApprovalError, unsupportedPauseError } from './ai-sdk-failure.js'
 import { readRawFinish, toFinish, toUsage } from './ai-sdk-usage.js'
-import {
-  createHostedCallTracker,
-  type EchoPart,
-  fingerprintCall,
-  isCompaction,
-  toProviderItems,
-} from './provider-echo.js'
+import { createHostedCallTracker, type EchoPart, fingerprintCall } from './provider-echo.js'
+import { isCompaction, toProviderItems } from './provider-echo.js'
+
+interface TextBlock {
+  type: 'text' | 'reasoning'
+  key: string
+  text: string
+  metadata: JsonObject
+}
+
+interface CallBlock {
+  type: 'call'
+  key: string
+  name: string
+  input: string
+  hosted: boolean
+  /** The index among the reported calls, or undefined until the call is reported. */
+  index: number | undefined
+  /** Whether the call is complete. A later part with the same id may be another call, because some providers reuse ids. */
+  whole: boolean
+  metadata: JsonObject
+}
 
 /** A part of the answer received so far. */
-type Block =
-  | { type: 'text' | 'reasoning'; key: string; text: string; metadata: JsonObject }
-  | {
-      type: 'call'
-      key: string
-      name: string
-      input: string
-      hosted: boolean
-      /** The index among the reported calls, or undefined until the call is reported. */
-      index: number | undefined
-      /**
-       * Whether the call is complete. A later part with the same id may be another call, because some providers reuse
-       * ids.
-       */
-      whole: boolean
-      metadata: JsonObject
-    }
-  | { type: 'other'; part: EchoPart }
+type Block = TextBlock | CallBlock | { type: 'other'; part: EchoPart }
 
 export interface PartFold {
   /** Adds a part of a stream or of a complete answer. Returns the visible additions. */
   push(part: unknown): Delta
   /** Ends the answer with the part `finish` of a stream, or with a complete answer. Returns the text held back until then. */
   finish(end: unknown): Delta
-  /**
-   * Ends the answer after a broken connection. Returns whether the raw chunks contained the end, in which case nothing
-   * is missing.
-   */
+  /** After a broken connection. Returns whether the raw chunks contained the end, so that nothing is missing. */
   finishBroken(): boolean
   /** Whether the end was received. Later parts do not belong to the answer. */
   readonly ended: boolean
@@ -54,10 +50,7 @@ export interface PartFold {
   getResponse(): ModelResponse
 }
 
-/**
- * Assembles an answer of any version of the specification. `provider` is the model's name for its provider. With
- * `reportsCalls`, the additions include streamed calls.
- */
+/** Assembles an answer of any version. `reportsCalls` includes streamed calls in the additions. */
 export function createPartFold(provider: string, version: string, reportsCalls = false): PartFold {
   const blocks: Block[] = []
   const media: MediaPart[] = []
@@ -71,21 +64,23 @@ export function createPartFold(provider: string, version: string, reportsCalls =
   let reportedCalls = 0
   let rawFinish = ''
   /** Reasoning in tags, by its block of text. */
-  const tagged = new Map<Block & { text: string }, { think: ThinkSplitter; text: string }>()
+  const tagged = new Map<TextBlock, { think: ThinkSplitter; text: string }>()
 
-  function textBlock(type: 'text' | 'reasoning', key: string): Block & { text: string } {
-    const known = blocks.findLast(
-      (block): block is Block & { text: string } => block.type === type && block.key === key,
-    )
+  function findCall(key: string): CallBlock | undefined {
+    return blocks.findLast((block): block is CallBlock => block.type === 'call' && block.key === key)
+  }
+
+  function textBlock(type: 'text' | 'reasoning', key: string): TextBlock {
+    const known = blocks.findLast((block): block is TextBlock => block.type === type && block.key === key)
     if (known !== undefined) return known
-    const block = { type, key, text: '', metadata: {} }
+    const block: TextBlock = { type, key, text: '', metadata: {} }
     blocks.push(block)
     return block
   }
 
   function write(type: 'text' | 'reasoning', key: string, text: string, part: JsonObject): Delta {
     const block = textBlock(type, key)
-    if (block.type !== 'other') mergeMetadata(block.metadata, part['providerMetadata'])
+    mergeMetadata(block.metadata, part['providerMetadata'])
     grow(text.length)
     if (isSummary(block)) {
       block.text += text
@@ -108,7 +103,7 @@ export function createPartFold(provider: string, version: string, reportsCalls =
   }
 
   /** Separates text from reasoning in tags. */
-  function writeWords(block: Block & { text: string }, added: string, isEnd: boolean): Delta {
+  function writeWords(block: TextBlock, added: string, isEnd: boolean): Delta {
     const thoughts = tagged.get(block) ?? { think: new ThinkSplitter(), text: '' }
     tagged.set(block, thoughts)
     const [first, last] = [thoughts.think.push(added), isEnd ? thoughts.think.flush() : noDelta]
@@ -117,36 +112,23 @@ export function createPartFold(provider: string, version: string, reportsCalls =
     const isNext = reasoning !== '' && thoughts.text === '' && hasThoughts()
     block.text += text
     thoughts.text += reasoning
-    return text === '' && reasoning === ''
-      ? noDelta
-      : { text, reasoning: isNext ? paragraph + reasoning : reasoning }
+    if (text === '' && reasoning === '') return noDelta
+    return { text, reasoning: isNext ? paragraph + reasoning : reasoning }
   }
 
   /** Releases text that was held back as a possible tag. */
   function flush(): Delta {
     const held = [...tagged.keys()].map((block) => writeWords(block, '', true))
-    return {
-      text: held.map(({ text }) => text).join(''),
-      reasoning: held.map(({ reasoning }) => reasoning).join(''),
-    }
+    const join = (key: 'text' | 'reasoning'): string => held.map((delta) => delta[key]).join('')
+    return { text: join('text'), reasoning: join('reasoning') }
   }
 
-  function callBlock(part: JsonObject, id: unknown): Block & { type: 'call' } {
+  function callBlock(part: JsonObject, id: unknown): CallBlock {
     const key = asText(id)
-    const latest = blocks.findLast(
-      (block): block is Block & { type: 'call' } => block.type === 'call' && block.key === key,
-    )
+    const latest = findCall(key)
     const known = latest && isAnotherCall(part, latest) ? undefined : latest
-    const block = known ?? {
-      type: 'call',
-      key,
-      name: '',
-      input: '',
-      hosted: false,
-      index: undefined,
-      whole: false,
-      metadata: {},
-    }
+    const none = { name: '', input: '', hosted: false, index: undefined, whole: false }
+    const block: CallBlock = known ?? { type: 'call', key, ...none, metadata: {} }
     if (known === undefined) {
       blocks.push(block)
       progress += 1
@@ -164,7 +146,7 @@ export function createPartFold(provider: string, version: string, reportsCalls =
   }
 
   /** The additions of a call, which are its arguments or the start of a provider-executed call. */
-  function addToCall(block: Block & { type: 'call' }, added: string): Delta {
+  function addToCall(block: CallBlock, added: string): Delta {
     const { key, name } = block
     if (block.hosted) {
       const started = hosted.start(key, name)
@@ -178,9 +160,7 @@ export function createPartFold(provider: string, version: string, reportsCalls =
   /** A provider returns results only for calls that it executes, even if the calls are not marked as such. */
   function answeredCall(part: JsonObject): Delta {
     const id = asText(part['toolCallId'])
-    const call = blocks.findLast(
-      (block): block is Block & { type: 'call' } => block.type === 'call' && block.key === id,
-    )
+    const call = findCall(id)
     if (call) call.hosted = true
     keep(toResultPart(part))
     return { ...noDelta, hosted: hosted.end(part, call && parseInput(call.input)) }
@@ -295,14 +275,13 @@ export function createPartFold(provider: string, version: string, reportsCalls =
       const text = answerText === '' && toolCalls.length === 0 ? describeMediaList(media) : answerText
       const { finishReason, complete } = toFinish(end?.['finishReason'])
       const items = toProviderItems(provider, { text, toolCalls }, toEchoParts(written, toolCalls))
+      const thoughts = [
+        joinBlocks(blocks, 'reasoning', paragraph),
+        ...[...tagged.values()].map(({ text }) => text),
+      ]
       return {
         text,
-        reasoning: [
-          joinBlocks(blocks, 'reasoning', paragraph),
-          ...[...tagged.values()].map(({ text }) => text),
-        ]
-          .filter((thought) => thought !== '')
-          .join(paragraph),
+        reasoning: thoughts.filter(Boolean).join(paragraph),
         refusal: null,
         toolCalls,
         finishReason,
@@ -331,10 +310,7 @@ function isSummary(block: Block): boolean {
   return block.type === 'text' && isCompaction(block.metadata)
 }
 
-function isAnotherCall(
-  part: JsonObject,
-  { key, name, input, hosted, whole }: Block & { type: 'call' },
-): boolean {
+function isAnotherCall(part: JsonObject, { key, name, input, hosted, whole }: CallBlock): boolean {
   if (!whole || hosted) return false
   if (part['type'] !== 'tool-call') return part['type'] === 'tool-input-start'
   return key === '' || asText(part['toolName']) !== name || toInputText(part['input']) !== input
@@ -345,24 +321,17 @@ function toInputText(input: unknown): string {
 }
 
 function joinBlocks(blocks: readonly Block[], type: 'text' | 'reasoning', between: string): string {
-  return blocks
-    .flatMap((block) => (block.type === type && block.text !== '' && !isSummary(block) ? [block.text] : []))
-    .join(between)
+  const texts = blocks.map((block) => (block.type === type && !isSummary(block) ? block.text : ''))
+  return texts.filter(Boolean).join(between)
 }
 
 /** The calls for the agent to execute. The echo refers to them by position. */
 function toToolCalls(blocks: readonly Block[]): ToolCall[] {
-  return blocks.flatMap((block): ToolCall[] =>
-    block.type !== 'call' || block.hosted
-      ? []
-      : [
-          {
-            id: block.key,
-            type: 'function',
-            function: { name: block.name, arguments: block.input.trim() === '' ? '{}' : block.input },
-          },
-        ],
-  )
+  return blocks.flatMap((block): ToolCall[] => {
+    if (block.type !== 'call' || block.hosted) return []
+    const { key: id, name, input } = block
+    return [{ id, type: 'function', function: { name, arguments: input.trim() === '' ? '{}' : input } }]
+  })
 }
 
 function toEchoParts(blocks: readonly Block[], toolCalls: readonly ToolCall[]): EchoPart[] {
@@ -370,45 +339,31 @@ function toEchoParts(blocks: readonly Block[], toolCalls: readonly ToolCall[]): 
   return blocks.flatMap((block): EchoPart[] => {
     if (block.type === 'other') return [block.part]
     const options = toProviderOptions(block.metadata)
-    switch (block.type) {
-      case 'text':
-        if (isSummary(block)) return [{ type: 'summary', text: block.text, ...options }]
-        return block.text === '' && options['providerOptions'] === undefined
-          ? []
-          : [{ type: 'text', length: block.text.length, ...options }]
-      case 'reasoning':
-        return [{ type: 'reasoning', text: block.text, ...options }]
-      default:
-        if (!block.hosted) {
-          const index = calls++
-          const call = toolCalls[index]
-          return call === undefined
-            ? []
-            : [{ type: 'call', index, fingerprint: fingerprintCall(call), ...options }]
-        }
-        return [
-          {
-            type: 'tool-call',
-            toolCallId: block.key,
-            toolName: block.name,
-            input: parseInput(block.input),
-            providerExecuted: true,
-            ...options,
-          },
-        ]
+    if (block.type === 'call' && block.hosted) {
+      const { key: toolCallId, name: toolName } = block
+      const input = parseInput(block.input)
+      return [{ type: 'tool-call', toolCallId, toolName, input, providerExecuted: true, ...options }]
     }
+    if (block.type === 'call') {
+      const index = calls++
+      const call = toolCalls[index]
+      return call ? [{ type: 'call', index, fingerprint: fingerprintCall(call), ...options }] : []
+    }
+    const { text } = block
+    if (block.type === 'reasoning') return [{ type: 'reasoning', text, ...options }]
+    if (isSummary(block)) return [{ type: 'summary', text, ...options }]
+    const isEmpty = text === '' && options['providerOptions'] === undefined
+    return isEmpty ? [] : [{ type: 'text', length: text.length, ...options }]
   })
 }
 
 function toResultPart(part: JsonObject): EchoPart {
+  const type = part['isError'] === true ? 'error-json' : 'json'
   return {
     type: 'tool-result',
     toolCallId: asText(part['toolCallId']),
     toolName: asText(part['toolName']),
-    output: {
-      type: part['isError'] === true ? 'error-json' : 'json',
-      value: toPlainJson(part['result']) ?? null,
-    },
+    output: { type, value: toPlainJson(part['result']) ?? null },
     ...toProviderOptions(part['providerMetadata']),
   }
 }
@@ -421,12 +376,11 @@ function toMediaPart(part: JsonObject): MediaPart {
 
 function toReasoningFile(part: JsonObject): EchoPart {
   const data = getData(part)
+  const bytes = data instanceof Uint8Array ? toBase64(data) : asText(data)
   return {
     type: 'reasoning-file',
     mediaType: asText(part['mediaType']),
-    ...(data instanceof URL
-      ? { url: data.href }
-      : { data: data instanceof Uint8Array ? toBase64(data) : asText(data) }),
+    ...(data instanceof URL ? { url: data.href } : { data: bytes }),
     ...toProviderOptions(part['providerMetadata']),
   }
 }
@@ -453,17 +407,11 @@ function mergeMetadata(into: JsonObject, metadata: unknown): void {
 
 /** A part's metadata is sent back as its options. */
 function toProviderOptions(metadata: unknown): { providerOptions?: JsonObject } {
-  const plain = asObject(toPlainJson(metadata))
-  const entries = Object.entries(plain ?? {}).filter(
-    ([, entry]) => Object.keys(asObject(entry) ?? {}).length > 0,
-  )
-  return entries.length === 0 ? {} : { providerOptions: Object.fromEntries(entries) }
+  const entries = Object.entries(asObject(toPlainJson(metadata)) ?? {})
+  const filled = entries.filter(([, entry]) => Object.keys(asObject(entry) ?? {}).length > 0)
+  return filled.length === 0 ? {} : { providerOptions: Object.fromEntries(filled) }
 }
 
 function parseInput(text: string): Json {
-  try {
-    return JSON.parse(text) as Json
-  } catch {
-    return text.trim() === '' ? {} : text
-  }
+  return parseJsonOr(text, text.trim() === '' ? {} : text) as Json
 }

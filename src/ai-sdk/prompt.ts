@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../machines/agent/json.js'
+import type { JsonObject } from '../../machines/agent/json.js'
 import type {
   AssistantMessage,
   ContentPart,
@@ -34,21 +34,16 @@ export interface PromptTarget extends FileTarget {
 
 type Turn = Exclude<PromptMessage, { role: 'system' }>
 
-/**
- * Converts the transcript to a prompt: one system message, then user turns, answers with their provider data, and one
- * message per batch with its results. `translated` caches converted messages.
- */
+/** One system message, then user turns, answers with their provider data, and each batch's results. */
 export function toPrompt(
   request: ModelRequest,
   target: PromptTarget,
   translated: Translations,
 ): PromptMessage[] {
   const { instructions, messages, nudges } = request
-  const system = [
-    instructions,
-    ...messages.map((message) => (message.role === 'system' ? message.content : null)),
-  ]
-  const systemText = system.filter((text): text is string => !isBlank(text)).join('\n\n')
+  const systemTexts = messages.map((message) => (message.role === 'system' ? message.content : null))
+  const system = [instructions, ...systemTexts].filter((text): text is string => !isBlank(text))
+  const systemText = system.join('\n\n')
   const turns = toTurns(insertMediaMessages(messages), target, translated)
   const stable = target.cache === null ? turns : markTurns(turns, target.cache)
   const guidance = nudges.join('\n\n')
@@ -125,14 +120,9 @@ function toResultPart(
   calls: readonly ToolCall[],
   { callId }: PromptTarget,
 ): PromptPart {
-  const call = calls.find((each) => each.id === id)
+  const toolName = toValidName(calls.find((call) => call.id === id)?.function.name ?? '')
   const output: ToolOutput = { type: 'text', value: isBlank(content) ? emptyText : toWellFormed(content) }
-  return {
-    type: 'tool-result',
-    toolCallId: callId(id),
-    toolName: toValidName(call?.function.name ?? ''),
-    output,
-  }
+  return { type: 'tool-result', toolCallId: callId(id), toolName, output }
 }
 
 function toAnswerParts(message: AssistantMessage, target: PromptTarget): PromptPart[] {
@@ -150,15 +140,11 @@ function toTextParts(text: string): PromptPart[] {
 }
 
 function toCallPart(
-  { id, function: { name, arguments: input } }: ToolCall,
+  { id, function: { name, arguments: text } }: ToolCall,
   { callId }: PromptTarget,
 ): PromptPart {
-  return {
-    type: 'tool-call',
-    toolCallId: callId(id),
-    toolName: toValidName(name),
-    input: JSON.parse(toObjectText(input)) as JsonObject,
-  }
+  const input = JSON.parse(toObjectText(text)) as JsonObject
+  return { type: 'tool-call', toolCallId: callId(id), toolName: toValidName(name), input }
 }
 
 /** The content of an answer that the message itself contains. */
@@ -225,36 +211,21 @@ function toOtherParts(part: JsonObject, { calls, media }: AnswerContent, target:
     }
     // These parts keep the provider's ids, because the provider may look them up.
     case 'tool-call':
+    case 'tool-result': {
       if (!canSendBack(origin, options.providerOptions)) return []
-      return [
-        {
-          type: 'tool-call',
-          toolCallId: asText(part['toolCallId']),
-          toolName: asText(part['toolName']),
-          input: part['input'] ?? {},
-          providerExecuted: true,
-          ...options,
-        },
-      ]
-    case 'tool-result':
-      if (!canSendBack(origin, options.providerOptions)) return []
-      return [
-        {
-          type: 'tool-result',
-          toolCallId: asText(part['toolCallId']),
-          toolName: asText(part['toolName']),
-          output: part['output'] ?? null,
-          ...options,
-        },
-      ]
+      const [toolCallId, toolName] = [asText(part['toolCallId']), asText(part['toolName'])]
+      const called = { toolCallId, toolName, ...options }
+      return part['type'] === 'tool-call'
+        ? [{ type: 'tool-call', ...called, input: part['input'] ?? {}, providerExecuted: true }]
+        : [{ type: 'tool-result', ...called, output: part['output'] ?? null }]
+    }
     case 'file': {
       const file = media[Number(part['index'])]
       return file === undefined ? [] : [{ ...toFilePart(file, target), ...options }]
     }
     case 'reasoning-file': {
-      const { url, mediaType } = part
-      const data = asText(url) === '' ? toFileData(part['data'], version) : toFileUrl(asText(url), version)
-      return [{ type: part['type'], mediaType: asText(mediaType), data, ...options }]
+      const [mediaType, data] = [asText(part['mediaType']), toFileData(part, version)]
+      return [{ type: 'reasoning-file', mediaType, data, ...options }]
     }
     case 'custom':
       return [{ type: 'custom', kind: asText(part['kind']), ...options }]
@@ -263,12 +234,10 @@ function toOtherParts(part: JsonObject, { calls, media }: AnswerContent, target:
   }
 }
 
-function toFileData(data: Json | undefined, version: PromptTarget['version']): FileData {
-  return version === 'v4' ? { type: 'data', data: asText(data) } : asText(data)
-}
-
-function toFileUrl(href: string, version: PromptTarget['version']): FileData {
-  const url = new URL(href)
+function toFileData(part: JsonObject, version: PromptTarget['version']): FileData {
+  const [address, data] = [asText(part['url']), asText(part['data'])]
+  if (address === '') return version === 'v4' ? { type: 'data', data } : data
+  const url = new URL(address)
   return version === 'v4' ? { type: 'url', url } : url
 }
 
@@ -293,8 +262,6 @@ function markTurnEnd(turn: Turn, mark: ProviderData): Turn {
   const last = turn.content.at(-1)
   if (turn.role === 'assistant' || last === undefined) return turn
   const options = 'providerOptions' in last ? last.providerOptions : undefined
-  return {
-    ...turn,
-    content: [...turn.content.slice(0, -1), { ...last, providerOptions: { ...options, ...mark } }],
-  }
+  const marked = { ...last, providerOptions: { ...options, ...mark } }
+  return { ...turn, content: [...turn.content.slice(0, -1), marked] }
 }

@@ -36,10 +36,8 @@ export function toProviderItems(
   parts: EchoPart[],
 ): ProviderItems | null {
   if (parts.every(isPlain)) return null
-  return {
-    from: getOwner(provider),
-    items: [{ fingerprint: fingerprintAnswer(answer.text, answer.toolCalls), parts }],
-  }
+  const fingerprint = fingerprintAnswer(answer.text, answer.toolCalls)
+  return { from: getOwner(provider), items: [{ fingerprint, parts }] }
 }
 
 function isPlain(part: EchoPart): boolean {
@@ -72,10 +70,7 @@ function isPart(part: Json): part is EchoPart {
   return asText(asObject(part)?.type) !== ''
 }
 
-/**
- * Whether a part refers to content on the provider's server. Such a part is stale once the answer has been edited, for
- * example by a shield.
- */
+/** Such a part is stale once the answer has been edited, for example by a shield. */
 function refersToServer(part: EchoPart): boolean {
   const options = asObject(part['providerOptions'])
   return options !== null && Object.values(options).some((entry) => asText(asObject(entry)?.itemId) !== '')

@@ -1,9 +1,6 @@
 import type { Json, JsonObject } from '../../machines/agent/json.js'
 
-/**
- * The call options that the specifications v2, v3 and v4 of the AI SDK share. Where the versions differ, a value has
- * the format of the model's version.
- */
+/** The call options of the specifications v2, v3 and v4. Some values have the format of the model's version. */
 export interface CallOptions {
   prompt: PromptMessage[]
   maxOutputTokens?: number

@@ -19,10 +19,7 @@ export interface CliIO {
   sigterm: SigtermHandler
 }
 
-/**
- * Handles SIGTERM. A run with a stored session sets a listener and drains. Without a listener, SIGTERM interrupts like
- * Ctrl-C.
- */
+/** A run with a stored session drains at SIGTERM. Without a listener, SIGTERM interrupts like Ctrl-C. */
 export class SigtermHandler {
   #listener: (() => void) | undefined
   hasArrived = false
@@ -147,10 +144,7 @@ function checkPositionals(words: readonly string[], name: string, positional: st
   if (extra !== undefined) throw badUsageError(`Unexpected argument '${extra}'. ${usage}`, extra)
 }
 
-/**
- * Parses arguments with `node:util` in its lenient mode, in order to report errors in our own words.
- * @throws {CliError} `bad_usage` for unknown options and invalid values
- */
+/** `node:util` parses leniently, in order to report errors in our own words. @throws {CliError} `bad_usage` */
 export function parseOptions<const Specs extends OptionSpecs>(
   args: readonly string[],
   specs: Specs,
@@ -267,10 +261,7 @@ export function parseDecimal(
   throw badUsageError(`${option} must be ${phrase} (got '${text}').`, option)
 }
 
-/**
- * Parses a date with a time zone (`2026-05-04T08:30:00Z`), or an age (`30m`, `12h`, `7d`). A date without a time zone
- * is rejected, because it would depend on the machine.
- */
+/** Parses an age (`30m`, `12h`, `7d`) or a date. Without a time zone, a date would depend on the machine. */
 export function parseTime(subject: string, text: string, now: number): number {
   const age = /^(\d+)(m|h|d)$/.exec(text)
   if (age) return now - Number(age[1]) * { m: 60_000, h: 3_600_000, d: 86_400_000 }[age[2] as 'm' | 'h' | 'd']

@@ -33,10 +33,7 @@ export function toExitCode(result: RunResult): ExitCode {
   return result.state === 'ERROR' ? exitCodes.error : exitCodes.waiting
 }
 
-/**
- * Combines the exit codes of several runs. An error takes precedence over a stop, and a stop over a wait. A cancelled
- * run counts as a stop.
- */
+/** An error takes precedence over a stop, and a stop over a wait. A cancelled run counts as a stop. */
 export function toWorstExitCode(codes: ReadonlySet<ExitCode>): ExitCode {
   if (codes.has(exitCodes.error)) return exitCodes.error
   if (codes.has(exitCodes.stopped) || codes.has(exitCodes.cancelled)) return exitCodes.stopped

@@ -212,10 +212,7 @@ export function showRest(result: RunResult, { isHuman, isAsked = false, carried,
 /** Maximum time to wait for a browser to open the page, in milliseconds. */
 const viewerTimeoutMs = 60_000
 
-/**
- * Starts the inspector and waits for a browser, because a run is often over before a browser opens.
- * @throws {StatewrightError} when its packages are not installed
- */
+/** Waits for a browser, because a run is often over before one opens. @throws {StatewrightError} */
 async function openInspector({ stderr, signal }: CliIO): Promise<LocalInspector> {
   const { startInspector } = await import('../studio/index.js')
   const inspector = await startInspector()
@@ -234,10 +231,7 @@ async function openInspector({ stderr, signal }: CliIO): Promise<LocalInspector>
 /** An answer that arrives within this time, in milliseconds, cannot be for a question that has just appeared. */
 const minReadingMs = 1_000
 
-/**
- * Answers a run while the studio also shows it. If the page answers first, the question at the terminal is withdrawn.
- * Ends at a final state, or with Ctrl-C while the run rests.
- */
+/** If the page answers first, the question at the terminal is withdrawn. Ctrl-C ends it while the run rests. */
 async function answerBesideStudio(
   conversation: Conversation,
   rest: RunResult,
@@ -309,10 +303,7 @@ async function answerBesideStudio(
   }
 }
 
-/**
- * Handles Ctrl-C for a run with `--studio`. The first Ctrl-C cancels an active run. While the run rests, Ctrl-C ends
- * the command, so that the session can be resumed.
- */
+/** With `--studio`, Ctrl-C cancels an active run, but leaves a resting run so that it can be resumed. */
 function followInterrupts(interrupt: AbortSignal) {
   const abort = new AbortController()
   const follow = () => whenAborted(interrupt, (why) => abort.abort(new Error(why)))

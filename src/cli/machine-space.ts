@@ -29,10 +29,7 @@ export async function createAgentSpace(): Promise<MachineSpace> {
   }
 }
 
-/**
- * Loads a module's machine, with its exports `inputs`, `alphabet` and `serializeState`. Without an alphabet, each event
- * of the machine is tried once, without a payload.
- */
+/** Without an alphabet, each event of the machine is tried once, without a payload. */
 export async function loadMachineSpace(path: string, cwd: string): Promise<MachineSpace> {
   const machine = await loadMachine(path, cwd)
   const module = await loadModule(path, cwd, refuseMachine)
@@ -70,10 +67,7 @@ export function toImportPath(folder: string, file: string): string {
   return path.startsWith('.') ? path : `./${path}`
 }
 
-/**
- * Loads two machines, and merges the events and inputs that their modules export by name. Uses one `serializeState`,
- * preferably the second module's. A module without an alphabet uses the other module's.
- */
+/** Merges events and inputs by name. The second module's `serializeState` takes precedence. */
 export async function loadMachinePair(first: string, second: string, cwd: string) {
   const [before, after] = [await loadMachineSpace(first, cwd), await loadMachineSpace(second, cwd)]
   const spaces = [before, after]

@@ -17,10 +17,7 @@ export function escapeJson(json: string): string {
   )
 }
 
-/**
- * Whether to use colors on a stream. FORCE_COLOR takes precedence over NO_COLOR, and both over the check for a
- * terminal.
- */
+/** FORCE_COLOR takes precedence over NO_COLOR, and both over the check for a terminal. */
 export function wantsColor(stream: { isTTY?: boolean }, env: CliIO['env']): boolean {
   const forced = env.FORCE_COLOR
   if (forced !== undefined) return forced !== '0' && forced !== 'false'
@@ -107,10 +104,7 @@ export class ProgressLine {
   #lastAt: number
   #timer: unknown
 
-  /**
-   * `hasData` means that stdout prints data. If stdout is piped, the data may still reach the same terminal, where a
-   * redrawn line would mix with the data. If stdout is the terminal, no progress is shown.
-   */
+  /** `hasData`: stdout prints data, which must not mix with a redrawn line on the same terminal. */
   constructor(
     { stdout, stderr, env }: Pick<CliIO, 'stdout' | 'stderr' | 'env'>,
     clock: Clock,
@@ -170,10 +164,7 @@ export class ProgressLine {
   }
 }
 
-/**
- * Detects failed writes, because otherwise a full disk behind `> FILE` would count as success. A closed pipe (`| head`)
- * is not a failure.
- */
+/** A full disk behind `> FILE` must not count as success. A closed pipe (`| head`) is not a failure. */
 export function watchOutput(stream: Writable): { end(): Promise<string | null> } {
   let fault: Error | null = null
   const note = (error: Error | null): void => {

@@ -7,10 +7,7 @@ import { waitForWrites } from './output.js'
 const interrupt = new AbortController()
 const sigterm = new SigtermHandler()
 
-/**
- * Commands that compute without a pause. A signal handler would run only after such a command ends, and the command
- * writes only at its end.
- */
+/** These compute without a pause, so a signal handler would run only after their end. */
 const computing = ['diagram', 'diff', 'paths', 'properties']
 
 for (const signal of computing.includes(process.argv[2] ?? '') ? [] : (['SIGINT', 'SIGTERM'] as const)) {

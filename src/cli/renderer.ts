@@ -51,10 +51,7 @@ export class HumanRenderer implements Renderer {
   readonly #limits: AgentConfig['limits']
   readonly #isAnswered: boolean
   readonly #shownHints = new Set<string>()
-  /**
-   * The lines of calls that have not started. If a call needs approval, the question or the last notice shows it
-   * instead.
-   */
+  /** Lines of calls that have not started. For approvals, the question or the last notice shows the call. */
   readonly #heldCalls = new Map<string, string>()
   #startedAt: number | null = null
   #endedAt = 0

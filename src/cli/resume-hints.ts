@@ -14,10 +14,7 @@ import { formatShellOption } from '../core/format/shell-words.js'
 /** Large enough that no other arguments have the same digits. */
 const shownFingerprintLength = 16
 
-/**
- * Names a pending call on the command line by its id and the start of its fingerprint. The id alone is not enough,
- * because the arguments may have changed since they were shown.
- */
+/** The id and the start of the fingerprint, because the arguments may have changed since they were shown. */
 export function formatCallWord({ callId, fingerprint }: Pick<PendingCall, 'callId' | 'fingerprint'>): string {
   return `${callId}@${fingerprint.slice(0, shownFingerprintLength)}`
 }
@@ -74,10 +71,7 @@ export function describeCall(pending: PendingCall): string {
   return `${formatCallPath(pending)}(${formatArguments(pending.arguments, Infinity)})`
 }
 
-/**
- * Formats a request from a tool's server as one line. The line starts with the server's name, so that the server's
- * text is not mistaken for ours.
- */
+/** The server's name comes first, so that the server's text is not mistaken for ours. */
 export function formatElicitation({ server, message, mode, url }: Elicitation, width = 400): string {
   const words = escapeInvisible(shorten(message, width))
   return `${escapeInvisible(server)} asks: ${words}${mode === 'url' ? ` ${escapeInvisible(url)}` : ''}`

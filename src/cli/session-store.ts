@@ -112,11 +112,7 @@ function isMissing(folder: string | null): boolean {
 /** Completes the error about a missing session id. */
 export const missingSession = "'statewright sessions list' shows the ids."
 
-/**
- * Finds a session in the store.
- * @throws {CliError} `unknown_session`, with similar ids
- * @throws {UsageError} `invalid_session`
- */
+/** @throws {CliError} `unknown_session`, with similar ids. @throws {UsageError} `invalid_session` */
 export async function findSession(store: SessionStore, sessionId: string): Promise<ListedSession> {
   const id = checkSessionId(sessionId)
   const session = await store.get(id)

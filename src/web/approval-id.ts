@@ -9,9 +9,7 @@ export interface CallReference {
   fingerprint: string
 }
 
-/**
- * Whether an id belongs to the call itself, or to a request or a call that the call's tool or sub-agent has made.
- */
+/** Whether an id belongs to the call itself, or to a request or a call that its tool or sub-agent has made. */
 export function isOfCall(id: string, callId: string): boolean {
   return id === callId || id.startsWith(`${callId}/`)
 }
@@ -37,9 +35,6 @@ export function findCallReference(id: string): CallReference | undefined {
 export function parseApprovalId(id: string): CallReference {
   const reference = findCallReference(id)
   if (reference) return reference
-  throw new UsageError(
-    'unknown_call',
-    `${JSON.stringify(id.slice(0, 100))} is not an approval request's id. Send the id back unchanged.`,
-    'approvalId',
-  )
+  const problem = `${JSON.stringify(id.slice(0, 100))} is not an approval request's id.`
+  throw new UsageError('unknown_call', `${problem} Send the id back unchanged.`, 'approvalId')
 }

@@ -51,10 +51,7 @@ export interface AccessGrant {
   mayContinue: boolean
 }
 
-/**
- * @throws {StatewrightError} `unauthorized`, `authorize_failed`
- * @throws the `Response` that `authorize` threw
- */
+/** @throws {StatewrightError} `unauthorized`, `authorize_failed`, or the `Response` that `authorize` threw */
 export async function authorizeRequest(authorize: Authorize, request: Request): Promise<AccessGrant> {
   if (authorize === 'none')
     return { prefix: '', context: undefined, tags: undefined, by: undefined, mayContinue: true }
@@ -70,13 +67,8 @@ export async function authorizeRequest(authorize: Authorize, request: Request): 
   const fail = (message: string): never => {
     throw new StatewrightError('authorize_failed', `authorize() returned ${message}.`, 'authorize')
   }
-  const {
-    prefix,
-    context,
-    tags,
-    by,
-    mayContinue = false,
-  }: AnyGrant = typeof grant === 'string' ? { prefix: grant } : grant
+  const given: AnyGrant = typeof grant === 'string' ? { prefix: grant } : grant
+  const { prefix, context, tags, by, mayContinue = false } = given
   if (typeof prefix !== 'string' || prefix === '') fail('no prefix')
   if (typeof mayContinue !== 'boolean') fail('a mayContinue that is neither true nor false')
   const tagsFault = tags === undefined ? null : findTagsFault(tags)
@@ -91,22 +83,15 @@ type AnyGrant = { prefix: string; context?: unknown; by?: unknown; tags?: Sessio
 /** Colons are excluded, because the text before the last colon of a session id is the prefix. */
 const chatIdPattern = /^[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}$/
 
-/**
- * The session id of a page's chat.
- * @throws {UsageError} `invalid_session`
- */
+/** The session id of a page's chat. @throws {UsageError} `invalid_session` */
 export function toSessionId({ prefix }: Pick<AccessGrant, 'prefix'>, chatId: unknown): string {
   // With a prefix, a dash is never the first character of the session id.
-  if (
-    typeof chatId !== 'string' ||
-    !chatIdPattern.test(chatId) ||
-    (prefix === '' && chatId.startsWith('-'))
-  ) {
+  const isValid = typeof chatId === 'string' && chatIdPattern.test(chatId)
+  if (!isValid || (prefix === '' && chatId.startsWith('-')))
     throw new UsageError(
       'invalid_session',
       'A chat id consists of 1 to 128 characters: letters (A-Z, a-z), digits and . _ @ -. It must not start with a dot. Without a prefix, it must not start with a dash either.',
       'id',
     )
-  }
   return checkSessionId(prefix === '' ? chatId : `${prefix}:${chatId}`)
 }

@@ -7,14 +7,10 @@ import { findTurnIndex, isTurnOpening } from '../core/sessions/find-turn.js'
 import type { SessionBranches } from '../core/sessions/replay-session.js'
 import { hasSameWords } from '../core/sessions/user-input.js'
 import { type ChatSessions, isSessionTaken, type StoredContext } from './chat-sessions.js'
-import { type IncomingMessage, isText, toInputMessage, toTurn } from './chat-turn.js'
+import { type IncomingMessage, isText, toCallerOptions, toInputMessage, toTurn } from './chat-turn.js'
 import { alreadySentError, answersPendingError, hasCode, runInProgressError } from './error-response.js'
-import {
-  type Caller,
-  createFinishedSubscription,
-  type Subscription,
-  subscribeFromStart,
-} from './subscription.js'
+import { createFinishedSubscription, subscribeFromStart } from './subscription.js'
+import type { Caller, Subscription } from './subscription.js'
 import type { LiveRuns } from './live-runs.js'
 
 /** A page's request for another answer to an earlier message. */
@@ -42,7 +38,6 @@ export class BranchedRuns {
 
   /**
    * Answers an earlier message on a new branch. A repeated request subscribes to the answer that the first one started.
-   *
    * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, and the errors of `agent.branch`
    */
   start(sessionId: string, request: BranchRequest, caller: Caller): Promise<Subscription> {
@@ -58,15 +53,12 @@ export class BranchedRuns {
       return start()
     }
     // Another process may have received the same request, or may be about to release the session.
-    return this.#sessions.retryWhileTaken(
-      start,
-      (error) => isSessionTaken(error) || hasCode(error, 'already_branched'),
-    )
+    const isTaken = (error: unknown) => isSessionTaken(error) || hasCode(error, 'already_branched')
+    return this.#sessions.retryWhileTaken(start, isTaken)
   }
 
   /**
    * Switches a session to a branch. Returns false if the session is already on that branch.
-   *
    * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, `unknown_branch`
    */
   select(sessionId: string, branch: number): Promise<boolean> {
@@ -79,9 +71,7 @@ export class BranchedRuns {
     })
   }
 
-  /**
-   * Whether a message with this id is on a branch that the session has left. If so, the request is late or repeated.
-   */
+  /** Whether a message is on a branch that the session has left. If so, the request is late or repeated. */
   async isOnOtherBranch(
     { sessionId, lastMessageNumber, messages }: AgentContext,
     clientId: string | undefined,
@@ -142,9 +132,7 @@ export class BranchedRuns {
       from,
       ...(edit && { edit: [toInputMessage(edit)] }),
       ...(key !== undefined && { key }),
-      context: caller.context,
-      ...(caller.tags && { tags: caller.tags }),
-      ...(caller.by && { by: caller.by }),
+      ...toCallerOptions(caller),
     } as never)
     const live = this.#runs.start(run, caller, edit?.clientId ?? from)
     await run.started

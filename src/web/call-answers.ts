@@ -18,10 +18,8 @@ export interface PageAnswers {
 
 /**
  * Returns the answers to apply. Pages repeat earlier answers with each new one, so the earlier answers are dropped if
- * there is a new one.
- *
- * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`. In these cases, no answer
- * is applied
+ * there is a new one. No answer is applied if one is refused.
+ * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`
  */
 export function selectAnswers(
   context: AgentContext | undefined,
@@ -48,10 +46,7 @@ export function staleBranchError(subject: string): UsageError {
   )
 }
 
-/**
- * Adds answers to a session's inbox, for the process that holds the session. Skips calls that another page has just
- * answered. Returns null if at least one answer was sent, otherwise the first refusal.
- */
+/** Skips calls that another page has just answered. Null if at least one was sent, else the first refusal. */
 export async function sendAnswers(
   agent: Pick<Agent, 'send'>,
   sessionId: string,

@@ -10,7 +10,7 @@ import {
 } from '../../machines/agent/run-result.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import { internalsByAgent } from '../core/agent/agent-internals.js'
-import { ConfigError, UsageError } from '../core/base/errors.js'
+import { configError, UsageError } from '../core/base/errors.js'
 import { joinTextParts } from '../core/base/text.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import { applyMessage } from '../core/run/apply-message.js'
@@ -20,33 +20,29 @@ import { BranchedRuns, type BranchRequest } from './branched-runs.js'
 import { selectAnswers, isAnyOpen, type PageAnswers } from './call-answers.js'
 import {
   ChatSessions,
-  maxAttempts,
   isSessionTaken,
+  maxAttempts,
   nullIfUnknown,
   type StoredContext,
 } from './chat-sessions.js'
 import {
   findPastTurn,
   findSentMessage,
-  type IncomingMessage,
   isOpenedBy,
   isText,
+  toCallerOptions,
   toInputMessage,
-  toTurn,
 } from './chat-turn.js'
+import { type IncomingMessage, toTurn } from './chat-turn.js'
 import { findClientId, isTurnOpening } from '../core/sessions/find-turn.js'
 import { alreadySentError, answersPendingError, hasCode, runInProgressError } from './error-response.js'
 import { PageView } from './exposure.js'
+import type { AnyRun, Caller, ChatAgent, LiveRun, Subscription } from './subscription.js'
 import {
-  type AnyRun,
-  type Caller,
-  type ChatAgent,
-  type LiveRun,
   createFinishedSubscription,
   findContext,
   findTurn,
   maskSubscription,
-  type Subscription,
   subscribeFromNow,
   subscribeFromStart,
 } from './subscription.js'
@@ -75,21 +71,19 @@ export function getChatService(agent: ChatAgent): ChatService {
   const existing = serviceByAgent.get(agent)
   if (existing) return existing
   if (typeof agent?.run !== 'function')
-    throw new ConfigError('invalid_config', 'agent must be an agent created by createAgent().', 'agent')
+    throw configError('agent must be an agent created by createAgent().', 'agent')
   const internals = internalsByAgent.get(agent)
-  if (internals?.store === undefined) {
-    throw new ConfigError(
-      'invalid_config',
+  if (internals?.store === undefined)
+    throw configError(
       'The agent has no store, but chat pages need one. Add one: createAgent({ store: fileStore({ dir }) }).',
       'agent',
     )
-  }
-  const { store, parts } = internals
+  const { store, parts, openStored } = internals
   const sessions = new ChatSessions(agent, {
     store,
     clock: parts.clock,
     getLabel: () => internals.label,
-    openStored: internals.openStored,
+    openStored,
     inputShields: parts.shields.input.length > 0,
   })
   const service = new ChatService(sessions)
@@ -118,7 +112,6 @@ export class ChatService {
   /**
    * Sends a user message, which starts a run or replies to a waiting run. While the session is working,
    * `caller.whenBusy` decides: see `HandlerOptions`.
-   *
    * @throws {UsageError} `run_in_progress`, `queue_full`, `waiting_for_answers`, `message_changed`, `already_said`,
    * `unknown_branch`
    */
@@ -130,28 +123,17 @@ export class ChatService {
     return this.#answer(sessionId, caller, () => this.#sendMessage(sessionId, message, caller))
   }
 
-  /**
-   * Answers an earlier message again, or an edited version of it, on a new branch.
-   *
-   * @throws {UsageError} see `BranchedRuns`
-   */
+  /** Answers an earlier message again, or an edited version of it, on a new branch. @throws see `BranchedRuns` */
   branch(sessionId: string, request: BranchRequest, caller: Caller): Promise<Subscription> {
     return this.#answer(sessionId, caller, () => this.#branched.start(sessionId, request, caller))
   }
 
-  /**
-   * Answers pending calls. All answers are checked before the first one is applied.
-   *
-   * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`
-   */
+  /** All answers are checked first. @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer` */
   answerCalls(sessionId: string, answers: PageAnswers, caller: Caller): Promise<Subscription> {
     return this.#answer(sessionId, caller, () => this.#answerCalls(sessionId, answers, caller))
   }
 
-  /**
-   * Resumes a paused run, optionally with a steering message. `messages` is the length of the transcript at the pause.
-   * @throws {UsageError} `already_answered` if the run is no longer paused at that point
-   */
+  /** `messages` is the transcript's length at the pause. @throws {UsageError} `already_answered` at another point */
   resumePaused(
     sessionId: string,
     { messages, steer }: { messages: number; steer?: string | undefined },
@@ -160,11 +142,8 @@ export class ChatService {
     return this.#answer(sessionId, caller, async () => {
       const context = this.#runs.get(sessionId) ? null : await this.#sessions.readContext(sessionId)
       if (context?.state !== 'PAUSED' || context.messages.length !== messages) {
-        throw new UsageError(
-          'already_answered',
-          'The run is no longer paused there. Reload the conversation.',
-          sessionId,
-        )
+        const problem = 'The run is no longer paused there. Reload the conversation.'
+        throw new UsageError('already_answered', problem, sessionId)
       }
       return this.#runs.resumeWith(sessionId, caller, (run) => {
         if (steer === undefined) run.resume({ by: caller.by })
@@ -234,11 +213,7 @@ export class ChatService {
     if (ended) await caller.hooks.settle({ id: ended.runId, sessionId }, ended)
   }
 
-  /**
-   * The current state of a session or of one of its branches, or null.
-   *
-   * @throws {UsageError} `unknown_branch`
-   */
+  /** The current state of a session or of one of its branches, or null. @throws {UsageError} `unknown_branch` */
   async readSession(sessionId: string, caller: Caller, branch?: number): Promise<SessionView | null> {
     // Messages move from the queue to the log, so the queue is read first.
     const waiting = await this.#queue.list(sessionId)
@@ -363,12 +338,8 @@ export class ChatService {
     caller: Caller,
     attempt: number,
   ): Promise<Subscription | QueuedAnswer> {
-    const run = this.#sessions.agent.run([toInputMessage(message)], {
-      session: sessionId,
-      context: caller.context,
-      ...(caller.tags && { tags: caller.tags }),
-      ...(caller.by && { by: caller.by }),
-    } as never)
+    const options = { session: sessionId, ...toCallerOptions(caller) }
+    const run = this.#sessions.agent.run([toInputMessage(message)], options as never)
     const live = this.#runs.start(run, caller, message.clientId)
     try {
       await run.started
@@ -426,20 +397,14 @@ export class ChatService {
     return this.#resumeAnswered(sessionId, { stored, answers: newAnswers }, caller)
   }
 
-  /**
-   * Resumes a run with answers in its inbox, unless the process that holds the session reads them. If that process has
-   * not read the answers after three seconds, they stay in the inbox until the process releases the session.
-   */
+  /** If another process has not read them after three seconds, they stay in the inbox until its release. */
   async #resumeAnswered(
     sessionId: string,
     { stored, answers }: { stored: StoredContext; answers: readonly AnswerMessage[] },
     caller: Caller,
   ): Promise<Subscription> {
     const follow = (resumer: Caller | null): Subscription =>
-      this.#runs.followRemote(sessionId, stored, resumer, {
-        showsTurn: false,
-        isAnswered: resumer !== null,
-      })
+      this.#runs.followRemote(sessionId, stored, resumer, { showsTurn: false, isAnswered: resumer !== null })
     let isRead = false
     try {
       const run = await this.#sessions.retryWhileTaken(
@@ -461,10 +426,7 @@ export class ChatService {
     }
   }
 
-  /**
-   * Cancels a run. Returns the result of a run that was not active in any process. Returns null if the process that
-   * runs the session cancels the run.
-   */
+  /** Cancels a run. Returns its result, or null if the process that runs the session cancels it. */
   async #cancelRun(sessionId: string, caller: Caller): Promise<RunResult | null> {
     const why = 'The user stopped it.'
     const live = this.#runs.get(sessionId)

@@ -110,9 +110,7 @@ export class ChatSessions {
   }
 
   /**
-   * Adds answers to the inbox of a session. An answer that is already there is a retry by its sender and counts as
-   * sent.
-   *
+   * Adds answers to the inbox of a session. An answer that is already there is a retry by its sender and counts as sent.
    * @throws {UsageError} `already_answered`, `run_ended` if none of the answers is in the inbox afterwards
    */
   async sendAnswers(sessionId: string, answers: readonly AnswerMessage[]): Promise<void> {
@@ -130,10 +128,7 @@ export class ChatSessions {
     return unread.some((event) => 'callId' in event && open.some((call) => isSameCall(event, call)))
   }
 
-  /**
-   * Finds the turn in which a run received a steering message. `last` is the id of the message that started the current
-   * turn.
-   */
+  /** The turn in which a run received a steering message. `last` is the id of the message that started the current turn. */
   async findSteeredTurn(
     sessionId: string,
     key: string,

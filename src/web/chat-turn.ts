@@ -4,9 +4,11 @@ import type { MediaPart, Message, ToolMessage, UserMessage } from '../../machine
 import type { AgentState, PendingCall, Reason, RunFailure, TurnEnd } from '../../machines/agent/run-result.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import { maskMessages } from '../../machines/agent/mask-uncleared.js'
+import { omitUndefined } from '../core/base/values.js'
 import { findClientId, isTurnOpening, listTurnEnds, toAnswerId } from '../core/sessions/find-turn.js'
 import { messageChangedError } from '../core/sessions/session-errors.js'
 import { hasSameWords, type UserInputMessage } from '../core/sessions/user-input.js'
+import type { Caller } from './subscription.js'
 
 export interface IncomingMessage {
   content: UserInputMessage['content']
@@ -18,6 +20,11 @@ export interface IncomingMessage {
 
 export function toInputMessage({ content, clientId }: IncomingMessage): UserInputMessage {
   return { content, ...(clientId !== undefined && { clientId }) }
+}
+
+/** The options of a run that come from the request. */
+export function toCallerOptions({ context, tags, by }: Pick<Caller, 'context' | 'tags' | 'by'>) {
+  return { context, ...(tags && { tags }), ...(by && { by }) }
 }
 
 export function isText({ content }: IncomingMessage): boolean {
@@ -47,8 +54,8 @@ export interface Turn {
   reason: Reason | null
   error: RunFailure | null
   /** When a sleeping run continues. */
+  /** When a sleeping run continues. */
   wakeAt: number | null
-  /** The ends of runs that did not answer in full, up to this turn. */
   ends: readonly TurnEnd[]
 }
 
@@ -57,17 +64,18 @@ export function toTurn(context: AgentContext): Turn {
   const at = all.findLastIndex(isTurnOpening)
   const opening = all[at]
   const messages = all.slice(at + 1)
+  const { runId, state, reason, error, wakeAt } = context
   return {
-    messageId: opening ? toAnswerId(opening) : `${context.runId}.answer`,
+    messageId: opening ? toAnswerId(opening) : `${runId}.answer`,
     clientId: opening && findClientId(opening),
     before: all.slice(0, at + 1),
     messages,
     settled: listSettledResults(context, messages),
     pending: listAnswerableCalls(context),
-    state: context.state ?? 'RUNNING',
-    reason: context.reason,
-    error: context.error,
-    wakeAt: context.wakeAt,
+    state: state ?? 'RUNNING',
+    reason,
+    error,
+    wakeAt,
     ends: listTurnEnds(context),
   }
 }
@@ -103,10 +111,7 @@ export function findPastTurn(context: AgentContext, id: string): Turn | null {
   }
 }
 
-/**
- * The message that a page sent earlier with this id, if any.
- * @throws {UsageError} `message_changed` if its text was different
- */
+/** @throws {UsageError} `message_changed` if the earlier message with this id had a different text */
 export function findSentMessage(
   messages: readonly Message[],
   { clientId, content }: { clientId: string; content: IncomingMessage['content'] },
@@ -129,14 +134,6 @@ function listSettledResults({ calls }: AgentContext, messages: readonly Message[
   return calls.flatMap(({ id: callId, result, unscreenedResult, unscreenedArguments }) => {
     if (!result || unscreenedResult || unscreenedArguments || messageCallIds.has(callId)) return []
     const { status, content, media, publicMessage } = result
-    return [
-      {
-        callId,
-        status,
-        content,
-        ...(publicMessage !== undefined && { publicMessage }),
-        ...(media && { media }),
-      },
-    ]
+    return [{ callId, status, content, ...omitUndefined({ publicMessage, media }) }]
   })
 }

@@ -35,9 +35,7 @@ export function answersPendingError(pending: readonly PendingCall[]): UsageError
   )
 }
 
-/**
- * The status of each error code. All other codes are 409, because the state of the session does not allow the request.
- */
+/** The status of each error code. All others are 409, because the session's state does not allow the request. */
 const statusByCode: Readonly<Record<string, number>> = {
   invalid_input: 400,
   invalid_answer: 400,
@@ -66,9 +64,7 @@ const statusByCode: Readonly<Record<string, number>> = {
   disk_full: 503,
 }
 
-/**
- * Codes of errors in the request itself. Their messages help the sender and do not reveal anything about the server.
- */
+/** Codes of errors in the request itself. Their messages help the sender and do not reveal anything about the server. */
 const requestErrorCodes: ReadonlySet<string> = new Set([
   'invalid_input',
   'invalid_answer',
@@ -146,19 +142,15 @@ export function toErrorResponse(
   if (!isPlain || status >= 500)
     reportError(onError, error, { where: 'request', session, runId: null, callId: null })
   const removePrefix = (text: string): string => (prefix === '' ? text : text.replaceAll(`${prefix}:`, ''))
-  const { errors } = expose
+  const format = typeof expose.errors === 'function' ? expose.errors : () => null
   const details = isPlain
     ? {
         message: removePrefix(describeError(error)),
         ...(isTyped && error.subject !== undefined && { key: removePrefix(error.subject) }),
       }
-    : {
-        message:
-          (typeof errors === 'function' ? errors(error, { session: session ?? '' }) : null) ??
-          getGenericMessage(status),
-      }
-  const body = { error: { code, ...details } }
-  return Response.json(body, { status, headers: { 'cache-control': 'no-store' } })
+    : { message: format(error, { session: session ?? '' }) ?? getGenericMessage(status) }
+  const headers = { 'cache-control': 'no-store' }
+  return Response.json({ error: { code, ...details } }, { status, headers })
 }
 
 function getGenericMessage(status: number): string {
@@ -190,7 +182,6 @@ const sentenceByPlace: Record<ErrorContext['where'], string> = {
 function emitProcessWarning(error: unknown, { where, session, callId }: ErrorContext): void {
   const cause = error instanceof Error && error.cause !== undefined ? ` (${describeError(error.cause)})` : ''
   const place = [session, callId].filter((part) => part !== null).join(', ')
-  warnProcess(
-    `${sentenceByPlace[where]}${place === '' ? '' : ` (${place})`}: ${describeError(error)}${cause}`,
-  )
+  const shown = place === '' ? '' : ` (${place})`
+  warnProcess(`${sentenceByPlace[where]}${shown}: ${describeError(error)}${cause}`)
 }

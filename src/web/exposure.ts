@@ -3,7 +3,7 @@ import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { Message } from '../../machines/agent/messages.js'
 import type { Reason, TurnEnd } from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
-import { ConfigError, StatewrightError } from '../core/base/errors.js'
+import { configError, StatewrightError } from '../core/base/errors.js'
 
 /**
  * Returns the text that pages show for an error.
@@ -52,37 +52,26 @@ type ReportFailure = (error: unknown, at: Parameters<ErrorFormatter>[1]) => void
 
 const exposeKeys = ['errors', 'toolErrors', 'retries', 'usage', 'models'] as const
 
-/**
- * Validates `expose`. `report` receives each function's first failure.
- * @throws {ConfigError} `invalid_config` for an unknown key or value
- */
+/** `report` receives each function's first failure. @throws {ConfigError} `invalid_config` */
 export function checkExpose(expose: ExposeOptions = {}, report: ReportFailure): CheckedExpose {
-  const wrong = (message: string, key: string): ConfigError => new ConfigError('invalid_config', message, key)
+  const keys = exposeKeys.join(', ')
   if (typeof expose !== 'object' || expose === null)
-    throw wrong(`expose must be an object with any of the keys ${exposeKeys.join(', ')}.`, 'expose')
+    throw configError(`expose must be an object with any of the keys ${keys}.`, 'expose')
   for (const [key, value] of Object.entries(expose)) {
-    const isKnown = (exposeKeys as readonly string[]).includes(key)
-    if (!isKnown)
-      throw wrong(`expose.${key} is unknown. Known keys: ${exposeKeys.join(', ')}.`, `expose.${key}`)
+    if (!(exposeKeys as readonly string[]).includes(key))
+      throw configError(`expose.${key} is unknown. Known keys: ${keys}.`, `expose.${key}`)
     if (value === undefined || typeof value === 'boolean') continue
     const hasWords = key !== 'usage' && key !== 'models'
     if (hasWords && (value === 'code' || typeof value === 'function')) continue
     const allowed = hasWords ? "true, false, 'code' or a function" : 'true or false'
-    throw wrong(`expose.${key} must be ${allowed}.`, `expose.${key}`)
+    throw configError(`expose.${key} must be ${allowed}.`, `expose.${key}`)
   }
-  const entries = Object.entries(expose) as [string, unknown][]
-  return Object.fromEntries(
-    entries.map(([key, value]) => [
-      key,
-      typeof value === 'function' ? guardFormatter(key, value as ErrorFormatter, report) : value,
-    ]),
-  )
+  const guardOne = ([key, value]: [string, unknown]): [string, unknown] =>
+    typeof value === 'function' ? [key, guardFormatter(key, value as ErrorFormatter, report)] : [key, value]
+  return Object.fromEntries(Object.entries(expose).map(guardOne))
 }
 
-/**
- * Prevents a failing function from breaking the chat. Reports only the function's first failure, because the function
- * is called for every message.
- */
+/** Reports only the function's first failure, because the function is called for every message. */
 function guardFormatter(key: string, format: ErrorFormatter, report: ReportFailure): SafeFormatter {
   let isReported = false
   return (error, at) => {
@@ -148,10 +137,7 @@ export class EventFailures {
   }
 }
 
-/**
- * Whether a call failed. A call that was not executed has not failed, and the outcome of an interrupted call is
- * unknown.
- */
+/** A call that was not executed has not failed, and the outcome of an interrupted call is unknown. */
 export function isFailedStatus(status: ResultStatus): boolean {
   return !['ok', 'rejected', 'expired', 'not_executed', 'not_loaded', 'interrupted'].includes(status)
 }
@@ -190,17 +176,14 @@ export class PageView {
       case 'waiting_for_slot':
         return null
       case 'budget_warning':
-        return usage === true
-          ? event
-          : { ...event, message: nearBudgetMessage, remainingTokens: null, remainingCost: null }
+        if (usage === true) return event
+        return { ...event, message: nearBudgetMessage, remainingTokens: null, remainingCost: null }
       case 'warning':
-        return errors === true && models === true
-          ? event
-          : { ...event, message: `A warning (${event.code}).` }
+        if (errors === true && models === true) return event
+        return { ...event, message: `A warning (${event.code}).` }
       case 'guardrail':
-        return errors === true && this.#expose.toolErrors === true
-          ? event
-          : { ...event, evidence: '', message: getSentence(event.guard) }
+        if (errors === true && this.#expose.toolErrors === true) return event
+        return { ...event, evidence: '', message: getSentence(event.guard) }
       case 'step_completed':
         return removePayload(event)
       default:
@@ -221,9 +204,7 @@ export class PageView {
     })
   }
 
-  maskResult<Result extends { callId: string; status: ResultStatus; content: string }>(
-    result: Result,
-  ): Result {
+  maskResult<Result extends Settled & { callId: string }>(result: Result): Result {
     return { ...result, ...this.#maskToolResult(result, result.callId) }
   }
 
@@ -246,11 +227,7 @@ export class PageView {
     return ends.map((end) => (end.error ? { ...end, error: this.maskFailure(end.error) } : end))
   }
 
-  #maskToolResult(
-    result: { status: ResultStatus; content: string; publicMessage?: string | undefined },
-    callId: string,
-    error?: unknown,
-  ): { content: string } {
+  #maskToolResult(result: Settled, callId: string, error?: unknown): { content: string } {
     const { status, content, publicMessage } = result
     const { toolErrors = 'code' } = this.#expose
     if (!isMaskedStatus(status)) return { content }
@@ -277,6 +254,8 @@ export class PageView {
     return { ...rest, ...named, code, message: message ?? `Retrying the model request. (${code})` }
   }
 }
+
+type Settled = { status: ResultStatus; content: string; publicMessage?: string | undefined }
 
 const isMaskedStatus = (status: ResultStatus): boolean => status !== 'ok' && status !== 'rejected'
 

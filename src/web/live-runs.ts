@@ -6,16 +6,13 @@ import { type Turn, toTurn } from './chat-turn.js'
 import { hasCode } from './error-response.js'
 import { EventFailures } from './exposure.js'
 import {
-  type AnyRun,
-  type Caller,
-  type LiveRun,
   createFinishedSubscription,
   findTurn,
-  type Subscription,
   subscribeFromNow,
   subscribeFromStart,
   subscribeToTurn,
 } from './subscription.js'
+import type { AnyRun, Caller, LiveRun, Subscription } from './subscription.js'
 import { ReplayBuffer } from './replay-buffer.js'
 
 /** How often a watching page checks whether a process still holds the session, in milliseconds. */
@@ -70,9 +67,7 @@ export class LiveRuns {
     return live
   }
 
-  /**
-   * Removes the run at its next rest, and calls its hooks unless the run only recorded an answer and is still waiting.
-   */
+  /** Removes the run at its next rest. Calls its hooks unless the run only recorded an answer and is still waiting. */
   removeAtRest(live: LiveRun): LiveRun {
     const { run, buffer } = live
     const end = (): void => {
@@ -93,9 +88,7 @@ export class LiveRuns {
     return live
   }
 
-  /**
-   * Resumes a resting run here, and applies a message or answers to the run. `isNewTurn` means that they start a turn.
-   */
+  /** Resumes a resting run here, and applies a message or answers. `isNewTurn` means that they start a turn. */
   async resumeWith(
     sessionId: string,
     caller: Caller,
@@ -128,12 +121,7 @@ export class LiveRuns {
     }
   }
 
-  /**
-   * Subscribes to a run in another process, or of another agent, through its log until it settles.
-   *
-   * - `caller`: if not null, the run is resumed here once no process holds it
-   * - `isAnswered`: the run settled with unread answers, so the subscription continues
-   */
+  /** Reads the log. `caller` resumes the run once no process holds it; `isAnswered`: answers are unread. */
   followRemote(
     sessionId: string,
     { seq, context }: StoredContext,
@@ -145,14 +133,13 @@ export class LiveRuns {
     const buffer = new ReplayBuffer()
     const abort = new AbortController()
     let timer: unknown
-    const scheduleResume = (): void => {
-      if (!caller) return
+    const scheduleResume = (resumer: Caller): void => {
       timer = clock.setTimeout(() => {
         // A failed attempt is repeated. The next request that must resume the run will report the error.
-        void this.#resumeAbandoned(sessionId, caller)
+        void this.#resumeAbandoned(sessionId, resumer)
           .catch(ignore)
           .finally(() => {
-            if (!abort.signal.aborted) scheduleResume()
+            if (!abort.signal.aborted) scheduleResume(resumer)
           })
       }, pollMs)
     }
@@ -160,7 +147,7 @@ export class LiveRuns {
       abort.abort()
       clock.clearTimeout(timer as never)
     }
-    scheduleResume()
+    if (caller) scheduleResume(caller)
     const watch = (options: WatchOptions) => agent.watch(sessionId, options)
     const options = { after: seq, signal: abort.signal }
     const events = isAnswered ? watchFromNextRecord(watch, options) : watch(options)
@@ -172,10 +159,8 @@ export class LiveRuns {
     return this.#sessions.runTask(sessionId, async () => {
       if (this.get(sessionId) || (await this.#sessions.isHeld(sessionId))) return
       const context = await this.#sessions.readContext(sessionId)
-      if (
-        context &&
-        (isActiveState(context.state) || (await this.#sessions.hasUnreadAnswer(sessionId, context)))
-      )
+      if (context === null) return
+      if (isActiveState(context.state) || (await this.#sessions.hasUnreadAnswer(sessionId, context)))
         await this.#resumeInterrupted(sessionId, caller)
     })
   }

@@ -10,13 +10,8 @@ import { hasSameWords } from '../core/sessions/user-input.js'
 import type { ChatSessions, StoredContext } from './chat-sessions.js'
 import { findPastTurn, type IncomingMessage, toInputMessage, toTurn } from './chat-turn.js'
 import { findClientId, isTurnOpening } from '../core/sessions/find-turn.js'
-import {
-  type Caller,
-  type LiveRun,
-  createFinishedSubscription,
-  type Subscription,
-  subscribeFromStart,
-} from './subscription.js'
+import { createFinishedSubscription, subscribeFromStart } from './subscription.js'
+import type { Caller, LiveRun, Subscription } from './subscription.js'
 import type { LiveRuns } from './live-runs.js'
 
 const pollMs = 1000
@@ -24,9 +19,7 @@ const pollMs = 1000
 /** After this many polls without a lease owner, the process that received the next message is considered dead. */
 const maxIdlePolls = 3
 
-/**
- * Resolves with the answer to a queued message once its turn starts, or with null while the session waits for a person.
- */
+/** The answer once the message's turn starts, or null while the session waits for a person. */
 export interface QueuedAnswer {
   answer: Promise<Subscription | null>
 }
@@ -58,10 +51,7 @@ interface AwaitedSession {
 /** The result of a poll: the answer (null while waiting for a person), or a promise to wait for. */
 type Poll = { answer: Subscription | null } | { until: Promise<unknown> }
 
-/**
- * Messages that were sent while their sessions were active. Each message starts a turn with the context of the request
- * that sent it. The process that received the request starts the turn once the session is free and the message is next.
- */
+/** Messages for busy sessions. Each starts a turn with the context of the request that sent it. */
 export class MessageQueue {
   readonly #sessions: ChatSessions
   readonly #runs: LiveRuns
@@ -77,7 +67,6 @@ export class MessageQueue {
   /**
    * Queues a message. Resolves once the message is durable. If the message is already queued, its original sender is
    * kept, so that another request with the same id cannot change the rights of the message.
-   *
    * @throws {UsageError} `queue_full`, `interactive_run`, `message_changed`
    */
   async add(sessionId: string, message: IncomingMessage, caller: Caller): Promise<QueuedAnswer> {
@@ -87,24 +76,15 @@ export class MessageQueue {
 
   /** The answer to a queued message, for a request that only reads. */
   watch(sessionId: string, messageId: string, caller: Caller): QueuedAnswer {
-    return this.#awaitAnswer({
-      sessionId,
-      messageId,
-      caller,
-      idlePolls: 0,
-      isResent: false,
-      isWatched: true,
-    })
+    const awaited = { sessionId, messageId, caller, idlePolls: 0, isResent: false, isWatched: true }
+    return this.#awaitAnswer(awaited)
   }
 
   async has(sessionId: string, messageId: string): Promise<boolean> {
     return (await this.#sessions.readQueue(sessionId)).some((queued) => queued.messageId === messageId)
   }
 
-  /**
-   * Whether a message may steer the run. A steered run keeps its own context, so steering is allowed only if the sender
-   * does not gain rights by steering.
-   */
+  /** A steered run keeps its own context, so the sender must not gain rights by steering. */
   maySteer(sessionId: string, caller: Caller): boolean {
     const initiator = this.#runs.get(sessionId)?.caller
     return caller.mayContinue || (caller.context === undefined && initiator?.context === undefined)
@@ -127,7 +107,6 @@ export class MessageQueue {
   /**
    * Adds a message to the inbox, for the next turn or for the active run. If the run ends first, the message waits for
    * the next turn. Resolves once the message is durable.
-   *
    * @throws {UsageError} see `add`; `run_ended` and `not_waiting` if no run is active
    */
   async send(
@@ -143,13 +122,8 @@ export class MessageQueue {
     if (earlier && !hasSameWords(content, earlier)) throw messageChangedError(messageId)
     if (!queued) this.#rememberSender(sessionId, messageId, caller)
     try {
-      await this.#sessions.agent.send(sessionId, {
-        type: 'message',
-        when,
-        input,
-        messageId,
-        by: caller.by,
-      })
+      const message = { type: 'message', when, input, messageId, by: caller.by } as const
+      await this.#sessions.agent.send(sessionId, message)
     } catch (error) {
       if (!queued) this.#forgetSender(sessionId, messageId)
       throw error
@@ -191,10 +165,7 @@ export class MessageQueue {
     return (await this.#sessions.readQueue(sessionId)).length === 0
   }
 
-  /**
-   * Starts the next turn of a free session with its first queued message, using the sender's context. If another
-   * process received the message, uses the context of `fallback` if that is allowed.
-   */
+  /** Uses the sender's context, or the context of `fallback` for a message from another process, if allowed. */
   async startNext(
     sessionId: string,
     fallback: Caller,
@@ -267,17 +238,15 @@ export class MessageQueue {
     const { context } = stored
     const openings = context.messages.filter(isTurnOpening)
     const at = openings.findLastIndex((message) => findClientId(message) === messageId)
+    const mayStart = !isWatched || caller.mayContinue
     if (at >= 0) {
       this.#forgetSender(sessionId, messageId)
       if (at < openings.length - 1)
         return { answer: createFinishedSubscription(findPastTurn(context, messageId) ?? toTurn(context)) }
       if (!isActiveState(context.state)) return { answer: createFinishedSubscription(toTurn(context)) }
-      return {
-        answer:
-          isWatched && !caller.mayContinue
-            ? this.#runs.followRemote(sessionId, stored, null)
-            : await this.#runs.resumeOrFollow(sessionId, caller),
-      }
+      return mayStart
+        ? { answer: await this.#runs.resumeOrFollow(sessionId, caller) }
+        : { answer: this.#runs.followRemote(sessionId, stored, null) }
     }
     if (isHeld) {
       awaited.idlePolls = 0
@@ -288,8 +257,8 @@ export class MessageQueue {
     if (isQueueStopped(context) && !afterStop) return { answer: null }
     awaited.idlePolls += 1
     const isAbandoned = awaited.idlePolls > maxIdlePolls
-    if (isWatched && !caller.mayContinue)
-      return isAbandoned ? { answer: null } : { until: this.#waitForPoll() }
+    const retry = (): Poll => (isAbandoned ? { answer: null } : { until: this.#waitForPoll() })
+    if (!mayStart) return retry()
     const mayTakeOver = (next: string): boolean => {
       if (caller.mayContinue) return true
       // Without a context there are no rights to misuse, and a person who resends a message is its sender.
@@ -297,7 +266,7 @@ export class MessageQueue {
     }
     const started = await this.startNext(sessionId, caller, { mayTakeOver, afterStop })
     if (started) return pollLive(started, messageId)
-    return isAbandoned ? { answer: null } : { until: this.#waitForPoll() }
+    return retry()
   }
 
   async #readAwaited(sessionId: string): Promise<{ stored: StoredContext | null; isHeld: boolean }> {
@@ -321,10 +290,9 @@ export class MessageQueue {
   }
 
   #waitForPoll(): Promise<void> {
-    return new Promise((resolve) => {
-      // A queued message must not keep the process alive.
-      unrefTimer(this.#sessions.internals.clock.setTimeout(resolve, pollMs))
-    })
+    const { clock } = this.#sessions.internals
+    // A queued message must not keep the process alive.
+    return new Promise((resolve) => unrefTimer(clock.setTimeout(resolve, pollMs)))
   }
 
   #rememberSender(sessionId: string, messageId: string, caller: Caller): void {

@@ -1,4 +1,4 @@
-import { ConfigError } from '../core/base/errors.js'
+import { configError } from '../core/base/errors.js'
 import { type AddressPolicy, createAddressPolicy } from '../core/config/address-policy.js'
 import { type AccessGrant, toSessionId } from './authorize.js'
 import { invalidInputError } from './error-response.js'
@@ -36,10 +36,7 @@ const maxIdLength = 500
 
 /** Checks the files in a request's message. @throws {UsageError} `invalid_input` */
 export interface PageFiles {
-  /**
-   * The address for the model. A `data:` address is unchanged. For other addresses, the host is checked and the address
-   * is normalized.
-   */
+  /** The normalized address for the model, with a host that is allowed. A `data:` address is unchanged. */
   readAddress(address: string, at: string): string
   readId(id: string, at: string): Promise<string>
 }
@@ -51,7 +48,7 @@ export function createPageFiles(
   const { fileIds } = options
   const policy = readPolicy(options)
   if (fileIds !== undefined && typeof fileIds !== 'function')
-    throw new ConfigError('invalid_config', 'fileIds must be a function: (id, { session }) => id.', 'fileIds')
+    throw configError('fileIds must be a function: (id, { session }) => id.', 'fileIds')
   return (grant, chatId) => ({
     readAddress: (address, at) => checkAddress(address, at, policy),
     readId: (id, at) => {
@@ -67,15 +64,14 @@ export function createPageFiles(
 
 function readPolicy({ fileAddresses = ['public'] }: PageFileOptions): AddressPolicy {
   const path = 'fileAddresses'
-  if (!Array.isArray(fileAddresses) || !fileAddresses.every((entry) => typeof entry === 'string')) {
-    const sentence =
-      "fileAddresses must be a list of strings, each of which is 'public', a host name, an address or a CIDR block."
-    throw new ConfigError('invalid_config', sentence, path)
-  }
-  return createAddressPolicy(
-    fileAddresses.filter((entry) => entry !== 'public'),
-    { allowsPublic: fileAddresses.includes('public'), option: { path, of: 'handler options' } },
-  )
+  if (!Array.isArray(fileAddresses) || !fileAddresses.every((entry) => typeof entry === 'string'))
+    throw configError(
+      "fileAddresses must be a list of strings, each of which is 'public', a host name, an address or a CIDR block.",
+      path,
+    )
+  const hosts = fileAddresses.filter((entry) => entry !== 'public')
+  const allowsPublic = fileAddresses.includes('public')
+  return createAddressPolicy(hosts, { allowsPublic, option: { path, of: 'handler options' } })
 }
 
 function checkAddress(address: string, at: string, policy: AddressPolicy): string {
@@ -86,10 +82,8 @@ function checkAddress(address: string, at: string, policy: AddressPolicy): strin
   if (url.username !== '' || url.password !== '')
     throw invalidInputError(`${at} must not contain a user name or password.`, at)
   if (!policy.allowsHost(url.hostname)) {
-    throw invalidInputError(
-      `${at}: files from the host ${url.hostname.slice(0, 100)} are not allowed. Send the file as data.`,
-      at,
-    )
+    const host = url.hostname.slice(0, 100)
+    throw invalidInputError(`${at}: files from the host ${host} are not allowed. Send the file as data.`, at)
   }
   // Normalized, because another parser might read a different host from the original text.
   return url.href
@@ -105,5 +99,5 @@ async function mapId(
   if (mapped === null || mapped === undefined)
     throw invalidInputError(`${at} does not identify a file that you may use.`, at)
   if (typeof mapped === 'string' && mapped !== '') return mapped
-  throw new ConfigError('invalid_config', 'fileIds() must return a file id or null.', 'fileIds')
+  throw configError('fileIds() must return a file id or null.', 'fileIds')
 }

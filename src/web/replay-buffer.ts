@@ -70,14 +70,12 @@ export class ReplayBuffer {
   }
 
   /** Creates a reader that starts at the beginning, with the next event, or after the event with this `seq`. */
-  createReader(from: 'beginning' | 'now' | number = 'beginning'): ReplayReader {
+  createReader(from?: 'beginning' | 'now' | number): ReplayReader {
     return new ReplayReader(this, from)
   }
 
   waitForEvents(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#waiters.push(resolve)
-    })
+    return new Promise((resolve) => void this.#waiters.push(resolve))
   }
 
   #notifyReaders(): void {
@@ -160,7 +158,7 @@ export class ReplayReader {
   /** The step whose text is repeated. Its first chunk resets the reader's text. */
   #restatedStep: string | null = null
 
-  constructor(buffer: ReplayBuffer, from: 'beginning' | 'now' | number) {
+  constructor(buffer: ReplayBuffer, from: 'beginning' | 'now' | number = 'beginning') {
     this.#buffer = buffer
     if (typeof from === 'number') this.#skipTo(from)
     if (from === 'now') this.#skipAll()
@@ -251,10 +249,7 @@ function belongsTo({ last }: TextEntry, event: Chunk | CallDelta): boolean {
 
 const getCallKey = (callId: string): string => `call ${callId}`
 
-/**
- * The key of an event that replaces earlier events. Progress replaces earlier progress, and a complete message or call
- * replaces its chunks.
- */
+/** Progress replaces earlier progress, and a complete message or call replaces its chunks. */
 function getTransientKey(event: AgentEvent): { key: string; isStored: boolean; adds: boolean } | null {
   switch (event.type) {
     case 'tool_progress':

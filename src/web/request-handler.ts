@@ -1,18 +1,13 @@
 import { internalsByAgent } from '../core/agent/agent-internals.js'
 import { systemClock } from '../core/base/clock.js'
-import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
+import { configError, StatewrightError, UsageError } from '../core/base/errors.js'
 import { expectArgument } from '../core/base/values.js'
 import { hintFor } from '../core/config/other-names.js'
 import type { ContextCarrier } from '../core/tools/tool.js'
 import { type Authorize, authorizeRequest, toSessionId } from './authorize.js'
 import { type ChatService, getChatService } from './chat-service.js'
-import {
-  type FailedRequest,
-  invalidInputError,
-  type OnError,
-  reportError,
-  toErrorResponse,
-} from './error-response.js'
+import { type FailedRequest, invalidInputError, reportError, toErrorResponse } from './error-response.js'
+import type { OnError } from './error-response.js'
 import { checkExpose, type ExposeOptions, isFailureMasked } from './exposure.js'
 import type { Caller, ChatAgent, WhenBusy } from './subscription.js'
 import { createPageFiles, type PageFileOptions, type PageFiles } from './page-files.js'
@@ -72,9 +67,7 @@ interface ChatProtocol {
   handlePost(request: PostRequest): Promise<Response>
   /** Handles `GET :id`: the current state of the chat, or of one of its branches. */
   readChat(chat: Chat, branch: number | undefined): Promise<Response>
-  /**
-   * Handles `GET :id/stream`: the answer in progress, or the answer to the user message `of`. Null if there is none.
-   */
+  /** Handles `GET :id/stream`: the answer in progress, or to the user message `of`. Null if there is none. */
   streamChat(chat: Chat, of: string | undefined): Promise<Response | null>
 }
 
@@ -88,14 +81,8 @@ export function createRequestHandler(
   options: HandlerOptions,
   protocol: ChatProtocol,
 ): (request: Request) => Promise<Response> {
-  const {
-    agent,
-    authorize,
-    path = protocol.path,
-    maxBodyBytes,
-    whenBusy = 'queue',
-    onError,
-  } = checkOptions(options, protocol)
+  const { agent, authorize, maxBodyBytes, onError } = checkOptions(options, protocol)
+  const { path = protocol.path, whenBusy = 'queue' } = options
   const expose = checkExpose(options.expose, (error, { session, callId = null }) =>
     reportError(onError, error, { where: 'hook', session, runId: null, callId }),
   )
@@ -118,17 +105,14 @@ export function createRequestHandler(
     const hooks = new RunHooks(options, { principal: { prefix, context }, clock, onError })
     const caller: Caller = { context, tags, by, mayContinue, expose, whenBusy, report, hooks }
     if (request.method === 'POST') checkContentType(request)
-    if (route.to === 'send') {
-      const body = await readJson(request, maxBodyBytes)
-      const getFiles = (chatId: unknown): PageFiles => getPageFiles(grant, chatId)
+    if (route.to === 'send')
       return protocol.handlePost({
         chats,
         caller,
-        body,
+        body: await readJson(request, maxBodyBytes),
         toSessionId: (chatId) => toSessionId(grant, chatId),
-        getFiles,
+        getFiles: (chatId) => getPageFiles(grant, chatId),
       })
-    }
     const { chatId } = route
     const sessionId = toSessionId(grant, chatId)
     sender.session = sessionId
@@ -158,11 +142,7 @@ export function createRequestHandler(
   }
 }
 
-/**
- * Rejects anything but a `Request`, such as a request from Express or `node:http`.
- *
- * @throws {UsageError} `invalid_argument`
- */
+/** Rejects requests from Express or `node:http`. @throws {UsageError} `invalid_argument` */
 export function expectRequest(request: unknown): void {
   expectArgument('handler(request)', request, {
     is: isRequest,
@@ -193,14 +173,11 @@ const optionNames = [
 
 function checkOptions(options: HandlerOptions, protocol: ChatProtocol): HandlerOptions {
   const { authorize, path = '/', maxBodyBytes = 1, whenBusy = 'queue' } = options ?? {}
-  const configError = (message: string, key: string): ConfigError =>
-    new ConfigError('invalid_config', message, key)
-  if (authorize !== 'none' && typeof authorize !== 'function') {
+  if (authorize !== 'none' && typeof authorize !== 'function')
     throw configError(
       "authorize is required: (request) => 'ann' returns the prefix of the sessions that the request may see; 'none' lets every request see all.",
       'authorize',
     )
-  }
   if (typeof path !== 'string' || !path.startsWith('/'))
     throw configError(`path must be the mount path of the handler, such as '${protocol.path}'.`, 'path')
   if (!Number.isSafeInteger(maxBodyBytes) || maxBodyBytes < 1)
@@ -222,11 +199,7 @@ export const readBranch = (value: unknown): number | undefined => optional(branc
 
 export type Route = { to: 'send' } | { to: 'read' | 'stream' | 'stop'; chatId: string }
 
-/**
- * `POST path`, `GET path/:id`, `GET path/:id/stream` and `POST path/:id/stop`.
- *
- * @throws {StatewrightError} `not_found`, `method_not_allowed`
- */
+/** @throws {StatewrightError} `not_found`, `method_not_allowed` */
 export function parseRoute({ method, url }: Pick<Request, 'method' | 'url'>, path: string): Route {
   const { pathname } = new URL(url)
   const base = path.replace(/\/+$/, '')
@@ -267,30 +240,22 @@ const defaultMaxBodyBytes = 10_000_000
 /**
  * Rejects requests that are not JSON, even if their body is not read. Pages from other origins can send forms and plain
  * text to any server, but JSON only if CORS allows it.
- *
  * @throws {StatewrightError} `wrong_content_type`
  */
 function checkContentType(request: Request): void {
   const type = request.headers.get('content-type') ?? ''
   if (/^application\/json\s*(;|$)/i.test(type)) return
   void request.body?.cancel().catch(() => undefined)
-  throw new StatewrightError(
-    'wrong_content_type',
-    'Send JSON: content-type: application/json.',
-    'content-type',
-  )
+  const message = 'Send JSON: content-type: application/json.'
+  throw new StatewrightError('wrong_content_type', message, 'content-type')
 }
 
 /**
  * Reads the JSON object in the request body. Stops reading once the body exceeds the limit.
- *
  * @throws {StatewrightError} `too_large`
  * @throws {UsageError} `invalid_input` if the body is not a JSON object
  */
-async function readJson(
-  request: Request,
-  maxBytes: number = defaultMaxBodyBytes,
-): Promise<Record<string, unknown>> {
+async function readJson(request: Request, maxBytes = defaultMaxBodyBytes): Promise<Record<string, unknown>> {
   const body = await readText(request, maxBytes)
   try {
     return fields()(JSON.parse(body), 'body')

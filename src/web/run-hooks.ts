@@ -48,10 +48,7 @@ interface RunHooksOptions {
   onError: OnError | undefined
 }
 
-interface HookedRun {
-  readonly id: string
-  readonly sessionId: string
-}
+type HookedRun = Readonly<Record<'id' | 'sessionId', string>>
 
 /** The hooks of one request. No method throws. */
 export class RunHooks {

@@ -79,10 +79,7 @@ export async function* encodeAnswer<Chunk>(
   if (rest.length > 0) yield rest
 }
 
-/**
- * Creates an event stream response. Frames are pulled only when they can be sent, so a page that does not read takes no
- * resources. If a page disconnects, the run continues.
- */
+/** Frames are pulled only when they can be sent. If a page disconnects, the run continues. */
 export function createSseResponse(
   frames: AsyncIterator<string, void>,
   { headers = {}, onCancel }: { headers?: Record<string, string> | undefined; onCancel?: () => void } = {},

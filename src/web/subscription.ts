@@ -93,10 +93,7 @@ export function subscribeFromStart(live: LiveRun): Subscription {
   return { ...getPast(live), turn, showsTurn: true, answeredRequests, reader, point, closing }
 }
 
-/**
- * Subscribes a page that already has the answer so far. `isContinued` means that the run was just resumed, so that all
- * events in its buffer are new.
- */
+/** For a page that has the answer so far. `isContinued`: the run was just resumed, so all events in its buffer are new. */
 export function subscribeFromNow(live: LiveRun, { isContinued = false } = {}): Subscription {
   const { turn, buffer, closing } = live
   const reader = isContinued ? buffer.createReader() : buffer.createReader('now')
@@ -166,10 +163,7 @@ interface RunSegment {
 
 const segmentByRun = new WeakMap<AnyRun, RunSegment>()
 
-/**
- * Subscribes to a run without a handler, up to its next rest. A second call after an answer yields the events since
- * that rest.
- */
+/** Without a handler, up to the next rest. A second call after an answer yields the events since that rest. */
 export function subscribeToRun(run: AnyRun): Subscription {
   const segment = segmentByRun.get(run) ?? followRun(run)
   const { turn, buffer } = segment

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { capResponse } from '../../src/mcp/client/cap-response.js'
 import { truncate } from '../../guards/lib/cut.js'
 import { stripInvisible } from '../../src/mcp/client/plain-text.js'
-import { TextTail } from '../../src/mcp/client/stdio-wire.js'
+import { createTextTail } from '../../src/mcp/client/stdio-wire.js'
 import { ToolNames } from '../../src/mcp/client/mcp-tools.js'
 import { unicodeText } from '../support/unicode-text.js'
 
@@ -48,14 +48,14 @@ describe('cut', () => {
   })
 })
 
-describe('TextTail', () => {
+describe('createTextTail', () => {
   it('keeps the end, for any chunks', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.integer({ min: 1, max: 9 }), (text, size) => {
-        const tail = new TextTail(20)
+        const tail = createTextTail(20)
         const bytes = new TextEncoder().encode(text)
         for (let at = 0; at < bytes.length; at += size) tail.add(bytes.subarray(at, at + size))
-        expect(tail.text).toBe(text.slice(-20))
+        expect(tail.read()).toBe(text.slice(-20))
       }),
     )
   })

@@ -21,10 +21,7 @@ export interface InputSummary {
 
 export type BatchInput = ReturnType<typeof openBatchInput>
 
-/**
- * Opens a file with one item per line. It is streamed twice, first for the check and then for the run. `batch` is the
- * id of the batch.
- */
+/** Opens a file with one item per line. It is streamed twice, first for the check and then for the run. */
 export function openBatchInput(name: string, cwd: string, batch: string) {
   const path = resolve(cwd, name)
 
@@ -90,10 +87,7 @@ export interface TextLine {
   isWhole: boolean
 }
 
-/**
- * Reads a UTF-8 file line by line. Only a line feed ends a line. JSON text may contain other Unicode separators, at
- * which `node:readline` would split.
- */
+/** Only a line feed ends a line. `node:readline` would also split at Unicode separators, which JSON may contain. */
 export async function* readLines(path: string): AsyncGenerator<TextLine> {
   let pieces: Buffer[] = []
   let number = 0

@@ -165,10 +165,7 @@ function showResult(
   showRest(result, { isHuman, carried: formatCarriedOptions(options), io })
 }
 
-/**
- * Checks all answers before the first one is applied.
- * @throws {CliError} `bad_usage` for a call that is not pending or has changed, and for an answer of the wrong type
- */
+/** Checks all answers before the first one is applied. @throws {CliError} `bad_usage` */
 function createAnswers(
   { state, pending = [] }: RunResult | RunInProgress,
   options: readonly AnswerOption[],
@@ -217,10 +214,7 @@ function parseArguments(call: PendingCall, json: string, refuse: Refuse): unknow
 
 /** Without the fingerprint, an answer could apply to arguments that the user has not seen. */
 
-/**
- * The error for an answer without the fingerprint. Without the fingerprint, the answer could apply to arguments that
- * the user has not seen.
- */
+/** Without the fingerprint, an answer could apply to arguments that the user has not seen. */
 function describeOtherCall(kind: AnswerKind, { call, kind: match }: CallMatch): string {
   const id = formatCallId(call.callId)
   const problem =

@@ -1,7 +1,4 @@
-/**
- * Fails the body if a message exceeds `limit` bytes. A message is an event in an event stream, or the whole body.
- * `onEnd` is called once, when the body ends or fails.
- */
+/** Fails the body at a longer event or, without events, a longer body. `onEnd` is called once, at the end. */
 export function capResponse(
   response: Response,
   limit: number,
@@ -44,10 +41,7 @@ function createTotalCounter(): (chunk: Uint8Array) => number {
   return (chunk) => (total += chunk.length)
 }
 
-/**
- * Returns a function that counts the bytes of the longest event in a chunk, including events that started earlier.
- * Events end at empty lines.
- */
+/** Counts the bytes of the longest event in a chunk, including events that started earlier. Events end at empty lines. */
 function createEventCounter(): (chunk: Uint8Array) => number {
   let size = 0
   let isLineStart = true

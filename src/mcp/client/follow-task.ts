@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { whenAborted, limitTime, waitOn } from '../../core/base/abort.js'
-import { systemClock } from '../../core/base/clock.js'
+import { readElapsed, systemClock } from '../../core/base/clock.js'
 import { describeError } from '../../core/base/errors.js'
-import { readProperty } from '../../core/base/json.js'
+import { readProperty, readText } from '../../core/base/json.js'
 import { ToolError } from '../../core/tools/tool-error.js'
 import type { McpCall, McpConnection } from './mcp-connection.js'
 import { createSilenceError, doubtHint, SessionExpiredError } from './server-wire.js'
@@ -34,14 +34,14 @@ export interface TaskFollowing {
  * @throws an error for the model
  */
 export async function followTask(
-  taskId: string,
+  id: string,
   following: TaskFollowing,
   first?: TaskState,
 ): Promise<JsonObject> {
   const { server, call } = following
   const { signal, onProgress } = call
   const name = `The MCP server '${server}'`
-  const limit = new TaskLimit(following)
+  const limit = createTaskLimit(following)
   let lastReport = ''
   const reportState = (state: TaskState): void => {
     limit.note(state)
@@ -50,7 +50,7 @@ export async function followTask(
     if (JSON.stringify(report) !== lastReport) onProgress(report)
     lastReport = JSON.stringify(report)
   }
-  const cancel = (): void => following.keep(cancelTask(taskId, following))
+  const cancel = (): void => following.keep(cancelTask(id, following))
   const stop = whenAborted(signal, () => {
     if (readProperty(signal.reason, 'name') !== 'LeftError') cancel()
   })
@@ -58,13 +58,13 @@ export async function followTask(
     if (first) reportState(first)
     /** Questions that the server may repeat until it has accepted the answers. */
     let answers = call.continuation.inputResponses ?? {}
-    const refusal = Object.keys(answers).length > 0 ? await giveAnswers(taskId, following) : undefined
+    const refusal = Object.keys(answers).length > 0 ? await giveAnswers(id, following) : undefined
     // The response that created the task has no result.
     if (first?.status === 'working') await waitOn(systemClock, limit.cut(first.pollMs), signal)
     /* oxlint-disable no-await-in-loop -- one question after the other */
     for (let looks = 1; ; looks += 1) {
       signal.throwIfAborted()
-      const state = readTask(await ask('tasks/get', taskId, following))
+      const state = readTask(await ask('tasks/get', id, following))
       const { status } = state
       reportState(state)
       if (status === 'completed' || status === 'failed') return await readOutcome(name, state, following)
@@ -74,13 +74,12 @@ export async function followTask(
         const isNew = Object.keys(inputRequests).some((key) => !Object.hasOwn(answers, key))
         // In the older form, the server requests input over the connection while the client requests the result.
         if (state.inputRequests === undefined)
-          return await ask('tasks/result', taskId, following, { timeoutMs: 0 })
+          return await ask('tasks/result', id, following, { timeoutMs: 0 })
         // The person is asked again, up to the limit that applies to every call.
-        if (isNew || refusal !== undefined || looks >= maxStaleLooks)
-          return {
-            resultType: 'input_required',
-            inputRequests: explainAgain(inputRequests, answers, refusal),
-          }
+        if (isNew || refusal !== undefined || looks >= maxStaleLooks) {
+          const again = explainAgain(inputRequests, answers, refusal)
+          return { resultType: 'input_required', inputRequests: again }
+        }
       } else answers = {}
       const fault = limit.findFault()
       if (fault !== undefined) {
@@ -95,58 +94,48 @@ export async function followTask(
   }
 }
 
-const getElapsed = (): number => systemClock.elapsed?.() ?? systemClock.now()
+const getElapsed = (): number => readElapsed(systemClock)
 
 /** Limits a task by its `ttl`, and by `timeoutMs` without a change. */
-class TaskLimit {
-  readonly #following: TaskFollowing
-  readonly #begin = getElapsed()
-  #ttlMs: number | null = null
-  #changedAt = this.#begin
-  #last = ''
-
-  constructor(following: TaskFollowing) {
-    this.#following = following
-  }
-
-  note({ status, message, updatedAt, ttlMs }: TaskState): void {
-    const signs = JSON.stringify([status, message, updatedAt])
-    if (signs !== this.#last) this.#changedAt = getElapsed()
-    this.#last = signs
-    this.#ttlMs = ttlMs
-  }
-
+function createTaskLimit({ server, timeoutMs }: TaskFollowing) {
+  const begin = getElapsed()
+  let changedAt = begin
+  let last = ''
+  let ttlMs: number | null = null
   /** The longest time without a change, in milliseconds. 0 = off. */
-  get #silenceMs(): number {
-    const { timeoutMs } = this.#following
-    return this.#ttlMs !== null && timeoutMs === defaultTimeoutMs ? 0 : timeoutMs
-  }
-
-  cut(pollMs: number): number {
-    const now = getElapsed()
-    const silence = this.#silenceMs === 0 ? Infinity : this.#changedAt + this.#silenceMs - now
-    const ttl = this.#ttlMs === null ? Infinity : this.#begin + this.#ttlMs - now
-    return Math.max(1, Math.min(pollMs, silence, ttl))
-  }
-
-  findFault(): ToolError | undefined {
-    const { server, timeoutMs } = this.#following
-    const now = getElapsed()
-    if (this.#silenceMs !== 0 && now - this.#changedAt >= this.#silenceMs)
-      return createSilenceError(server, timeoutMs)
-    if (this.#ttlMs === null || now - this.#begin < this.#ttlMs) return undefined
-    const words = `The MCP server '${server}' did not finish its task within the ttl of ${this.#ttlMs} ms.`
-    return new ToolError('transient', `${words} ${doubtHint}`)
+  const getSilenceMs = (): number => (ttlMs !== null && timeoutMs === defaultTimeoutMs ? 0 : timeoutMs)
+  /** The milliseconds left until the task is silent for too long, and until its `ttl`. */
+  const getLeft = (): { silence: number; ttl: number } => ({
+    silence: getSilenceMs() === 0 ? Infinity : changedAt + getSilenceMs() - getElapsed(),
+    ttl: ttlMs === null ? Infinity : begin + ttlMs - getElapsed(),
+  })
+  return {
+    note(state: TaskState): void {
+      const signs = JSON.stringify([state.status, state.message, state.updatedAt])
+      if (signs !== last) changedAt = getElapsed()
+      last = signs
+      ttlMs = state.ttlMs
+    },
+    cut(pollMs: number): number {
+      const { silence, ttl } = getLeft()
+      return Math.max(1, Math.min(pollMs, silence, ttl))
+    },
+    findFault(): ToolError | undefined {
+      const { silence, ttl } = getLeft()
+      if (silence <= 0) return createSilenceError(server, timeoutMs)
+      if (ttl > 0) return undefined
+      const words = `The MCP server '${server}' did not finish its task within the ttl of ${ttlMs} ms.`
+      return new ToolError('transient', `${words} ${doubtHint}`)
+    },
   }
 }
 
 /** Sends the answers. Returns the reasons for refused answers. */
 async function giveAnswers(taskId: string, following: TaskFollowing): Promise<string | undefined> {
   const { signal, continuation } = following.call
+  const params = { inputResponses: continuation.inputResponses } as JsonObject
   try {
-    await ask('tasks/update', taskId, following, {
-      params: { inputResponses: continuation.inputResponses } as JsonObject,
-    })
+    await ask('tasks/update', taskId, following, { params })
     return undefined
   } catch (error) {
     signal.throwIfAborted()
@@ -179,12 +168,10 @@ async function readOutcome(
   following: TaskFollowing,
 ): Promise<JsonObject> {
   if (result !== undefined) return result
-  const words = readProperty(error, 'message')
-  if (status === 'failed' && error !== undefined)
-    throw new ToolError(
-      'failed',
-      `${name}: the task failed. ${typeof words === 'string' ? quoteText(words) : ''}`,
-    )
+  if (status === 'failed' && error !== undefined) {
+    const words = readText(error, 'message')
+    throw new ToolError('failed', `${name}: the task failed. ${words === '' ? '' : quoteText(words)}`)
+  }
   return ask('tasks/result', id, following)
 }
 

@@ -6,7 +6,7 @@ import type {
 } from '@modelcontextprotocol/client'
 import { maxTimerMs } from '../../core/base/clock.js'
 import { describeError } from '../../core/base/errors.js'
-import { readProperty } from '../../core/base/json.js'
+import { readProperty, readText } from '../../core/base/json.js'
 import { capResponse, isEventStream } from './cap-response.js'
 import { limitTime } from '../../core/base/abort.js'
 import {
@@ -32,10 +32,7 @@ const reconnectionOptions = {
 
 const shutDownMs = 1_000
 
-/**
- * Connects to a server over HTTP. Unlike the SDK, this connection reports streams that end before their answer, and
- * limits the size of bodies.
- */
+/** Unlike the SDK, reports streams that end before their answer, and limits the size of bodies. */
 export async function createHttpWire(
   options: HttpOptions,
   { onLost, onComplaint }: WireEvents,
@@ -80,11 +77,8 @@ export async function createHttpWire(
   /** Closes a stream that ended without its answer, because the answer will not arrive. */
   const closeUnanswered = (id: RequestId): void => {
     if (open.get(id) !== false) return
-    const error = {
-      code: brokenOffCode,
-      message: 'The connection was closed before the answer was complete.',
-    }
-    transport.onmessage?.({ jsonrpc: '2.0', id, error })
+    const message = 'The connection was closed before the answer was complete.'
+    transport.onmessage?.({ jsonrpc: '2.0', id, error: { code: brokenOffCode, message } })
   }
 
   class WatchedTransport extends StreamableHTTPClientTransport {
@@ -175,10 +169,7 @@ function createWire(
   }
 }
 
-/**
- * Whether a request belongs to the protocol instead of the sign-in. The user's headers are secrets for this server
- * only.
- */
+/** Other requests belong to the sign-in. The user's headers are secrets for this server only. */
 function isForServer(address: URL, to: string | URL, { headers, body }: RequestInit): boolean {
   const { origin, href } = new URL(to)
   if (origin !== address.origin) return false
@@ -208,14 +199,11 @@ function findRequestId(body: unknown): RequestId | undefined {
 
 function explainHttpError(error: unknown): string | undefined {
   const status = findHttpStatus(error)
-  if (status === 401 || status === 403) {
+  if (status === 401 || status === 403)
     return `It returned ${status}. Pass credentials with headers: { Authorization: 'Bearer …' }, or with auth.`
-  }
-  if (status === 404 || status === 405) {
-    return `It returned ${status}. There is no MCP endpoint at this path.`
-  }
-  const text = readProperty(readProperty(error, 'data'), 'text')
-  const words = typeof text === 'string' && text.trim() !== '' ? `: ${quoteText(text)}` : ''
+  if (status === 404 || status === 405) return `It returned ${status}. There is no MCP endpoint at this path.`
+  const text = readText(readProperty(error, 'data'), 'text')
+  const words = text.trim() === '' ? '' : `: ${quoteText(text)}`
   return status === undefined ? undefined : `It returned ${status}${words}.`
 }
 

@@ -1,7 +1,7 @@
 import { truncate } from '../../../guards/lib/cut.js'
 import type {
-  Client,
   CallToolResult,
+  Client,
   RequestOptions,
   StandardSchemaV1,
   Tool,
@@ -12,6 +12,7 @@ import { describeError, listCauses } from '../../core/base/errors.js'
 import { maxTimerMs } from '../../core/base/clock.js'
 import { limitTime } from '../../core/base/abort.js'
 import { readProperty } from '../../core/base/json.js'
+import { omitUndefined } from '../../core/base/values.js'
 import {
   toCallError,
   findHttpStatus,
@@ -43,13 +44,12 @@ export interface McpCall {
   onProgress: (progress: JsonObject) => void
   /** Whether the call requests a task, which is necessary in the older form. */
   isTask: boolean
-  /** The idempotency key of the call. It stays the same if the call is repeated after a crash. */
+  /** The idempotency key. It stays the same if the call is repeated after a crash. */
   key: string
   /** The handle that was stored before a crash. */
   handle: unknown
   /** Stores the handle in the log. Undefined without a log. */
   keepHandle: ((handle: Json) => Promise<void>) | undefined
-  /** The answers to the server's input requests, with the server's state. */
   continuation: CallContinuation
   /** Called when the call becomes a task, because a task's requests have separate timeouts. */
   stopTimer: () => void
@@ -95,39 +95,28 @@ interface Way {
 const openWire: Way['wire'] = (options, events, signIn) =>
   'command' in options ? createStdioWire(options, events) : createHttpWire(options, events, signIn)
 
-/**
- * Starts or connects to the server and negotiates the protocol revision.
- * @throws {StatewrightError} `mcp_unavailable`, `mcp_timeout`, `mcp_sign_in`, `missing_package`
- */
-export function connectServer(
+/** @throws {StatewrightError} `mcp_unavailable`, `mcp_timeout`, `mcp_sign_in`, `missing_package` */
+export async function connectServer(
   options: CheckedMcpOptions,
   events: McpConnectionEvents,
   signIn?: SignIn,
 ): Promise<McpConnection> {
-  return afterSignIn(signIn, () => connectAnyWay(options, events, signIn))
+  const connect = (way: Way): Promise<McpConnection> => beginConnection(options, events, way, signIn)
+  return afterSignIn(signIn, async () => {
+    try {
+      return await connect({ mode: 'auto', wire: openWire })
+    } catch (error) {
+      const way = findOlderWay(options, error)
+      if (way === undefined) throw error
+      return await connect(way).catch((later: unknown) => {
+        // For a server at an address, the first error is more useful.
+        throw 'command' in options ? later : error
+      })
+    }
+  })
 }
 
-async function connectAnyWay(
-  options: CheckedMcpOptions,
-  events: McpConnectionEvents,
-  signIn: SignIn | undefined,
-): Promise<McpConnection> {
-  try {
-    return await beginConnection(options, events, { mode: 'auto', wire: openWire }, signIn)
-  } catch (error) {
-    const way = findOlderWay(options, error)
-    if (way === undefined) throw error
-    return await beginConnection(options, events, way, signIn).catch((later: unknown) => {
-      // For a server at an address, the first error is more useful.
-      throw 'command' in options ? later : error
-    })
-  }
-}
-
-/**
- * Returns an older way to connect, or undefined if none applies. Some servers exit on an unknown request, and others
- * offer only an event stream.
- */
+/** An older way to connect. Some servers exit on an unknown request, and others offer only an event stream. */
 function findOlderWay(options: CheckedMcpOptions, error: unknown): Way | undefined {
   const { cause } = error as Error
   if ('command' in options) {
@@ -172,9 +161,7 @@ async function beginConnection(
     wire.kill()
     void closeClient()
   }
-  const onComplaint = (error: Error): void => {
-    complaint = describeError(error).slice(0, 1_000)
-  }
+  const onComplaint = (error: Error): void => void (complaint = describeError(error).slice(0, 1_000))
   const wire = await way.wire(options, { onLost, onComplaint }, signIn)
   const probe = { timeoutMs: wire.probeTimeoutMs }
   const client = new sdk.Client(
@@ -186,9 +173,7 @@ async function beginConnection(
   )
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has this only
   client.onerror = onComplaint
-  client.setNotificationHandler('notifications/tools/list_changed', () => {
-    events.onToolsChanged()
-  })
+  client.setNotificationHandler('notifications/tools/list_changed', () => events.onToolsChanged())
   client.setRequestHandler('elicitation/create', ({ params }) => events.onElicitation(params))
 
   /** Closes the client. The SDK knows the client's transport only after the initialization. */
@@ -200,14 +185,10 @@ async function beginConnection(
   /** Rejects as soon as the server is lost, which the SDK may notice much later. */
   const orLoss = <Result>(work: Promise<Result>): Promise<Result> =>
     new Promise((resolve, reject) => {
-      const notify = (why: ServerLoss): void => {
-        reject(new ServerLostError(why))
-      }
+      const notify = (why: ServerLoss): void => reject(new ServerLostError(why))
       if (loss !== undefined) notify(loss)
       waiting.add(notify)
-      work.then(resolve, reject).finally(() => {
-        waiting.delete(notify)
-      })
+      work.then(resolve, reject).finally(() => waiting.delete(notify))
     })
 
   const close = async (): Promise<void> => {
@@ -226,25 +207,23 @@ async function beginConnection(
     throw toStartError(error, wire, startTimeoutMs, complaint)
   }
 
-  const { transport } = wire
   const isModern = client.getProtocolEra() === 'modern'
   const listener = createChangeListener(client, startTimeoutMs, events.onToolsChanged)
   if (isModern) listener.listen()
+  const serverName = truncate(stripInvisible(client.getServerVersion()?.name ?? '').trim(), 100)
+  const name = options.name ?? serverName
   const request = async (work: () => Promise<JsonObject>): Promise<JsonObject> => {
     try {
       return await afterSignIn(signIn, () => orLoss(work()))
     } catch (error) {
-      if (transport.sessionId !== undefined && (await isSessionLost(error, client, startTimeoutMs))) {
-        onLost({ reason: 'ended the session', transient: true })
-        throw new SessionExpiredError(
-          `The MCP server '${options.name ?? serverName}' no longer recognizes its session.`,
-          { cause: error },
-        )
-      }
-      throw toCallError(error, options.name ?? serverName, wire)
+      const mayEnd = wire.transport.sessionId !== undefined
+      if (!mayEnd || !(await isSessionLost(error, client, startTimeoutMs)))
+        throw toCallError(error, name, wire)
+      onLost({ reason: 'ended the session', transient: true })
+      const message = `The MCP server '${name}' no longer recognizes its session.`
+      throw new SessionExpiredError(message, { cause: error })
     }
   }
-  const serverName = truncate(stripInvisible(client.getServerVersion()?.name ?? '').trim(), 100)
   return {
     serverName,
     hasTools: client.getServerCapabilities()?.tools !== undefined,
@@ -272,21 +251,14 @@ async function beginConnection(
   }
 }
 
-/**
- * Creates options with the longest timeout, because the call has a separate timer that stops while a person is asked.
- */
+/** The longest timeout, because the call has a separate timer that stops while a person is asked. */
 function toRequestOptions({ signal, onProgress }: McpCall): RequestOptions {
   return {
     signal,
     timeout: maxTimerMs,
     resetTimeoutOnProgress: true,
-    onprogress: ({ progress, total, message }) => {
-      onProgress({
-        progress,
-        ...(total !== undefined && { total }),
-        ...(message !== undefined && { message }),
-      })
-    },
+    onprogress: ({ progress, total, message }) =>
+      onProgress({ progress, ...omitUndefined({ total, message }) }),
   }
 }
 
@@ -306,30 +278,18 @@ async function requestCall(
   options: RequestOptions,
   isModern: boolean,
 ): Promise<JsonObject> {
-  const params = {
-    name,
-    arguments: args,
-    _meta: { [keyName]: key },
-    ...(isTask && { task: {} }),
-    ...continuation,
-  }
+  const meta = { _meta: { [keyName]: key }, ...(isTask && { task: {} }) }
+  const params = { name, arguments: args, ...meta, ...continuation }
   if (!isModern) return client.request({ method: 'tools/call', params }, anyResult, options)
   // The SDK reads from the schema which arguments to send as headers.
   const toolDefinition = { name, inputSchema } as Tool
-  return (await client.callTool(params, {
-    ...options,
-    toolDefinition,
-    allowInputRequired: true,
-  })) satisfies CallToolResult as JsonObject
+  const modern = { ...options, toolDefinition, allowInputRequired: true as const }
+  return (await client.callTool(params, modern)) satisfies CallToolResult as JsonObject
 }
 
 /** Accepts any object. Its parts are validated where they are used. */
 const anyResult: StandardSchemaV1<unknown, JsonObject> = {
-  '~standard': {
-    version: 1,
-    vendor: 'statewright',
-    validate: (value) => ({ value: value as JsonObject }),
-  },
+  '~standard': { version: 1, vendor: 'statewright', validate: (value) => ({ value: value as JsonObject }) },
 }
 
 /** In the newer revision, servers report changes on a stream. `listen` reopens a stream that has ended. */
@@ -353,17 +313,12 @@ function createChangeListener(
       isListening = true
       void open()
         .catch(() => undefined)
-        .finally(() => {
-          isListening = false
-        })
+        .finally(() => (isListening = false))
     },
   }
 }
 
-/**
- * Whether the server has lost the session. Servers report this with a status or a JSON-RPC error. A tool may use the
- * same words, so a ping decides.
- */
+/** Servers report this with a status or an error. A tool may use the same words, so a ping decides. */
 async function isSessionLost(error: unknown, client: Client, timeout: number): Promise<boolean> {
   if (expiredStatuses.includes(findHttpStatus(error))) return true
   if (!saysSessionLost(error)) return false
@@ -374,21 +329,14 @@ async function isSessionLost(error: unknown, client: Client, timeout: number): P
 }
 
 function saysSessionLost(error: unknown): boolean {
-  const isOfServer = typeof readProperty(error, 'code') === 'number'
-  const lost =
-    /\bsession\b.*\b(not found|expired|unknown|invalid|terminated|closed|not exist|no longer|not initialized)\b/i
   const words = describeError(error)
-  return (
-    isOfServer &&
-    (lost.test(words) ||
-      /\b(unknown|invalid|expired|no|no valid|missing)( mcp)? session\b|\bserver not initialized\b/i.test(
-        words,
-      ))
-  )
+  return typeof readProperty(error, 'code') === 'number' && sessionLost.some((pattern) => pattern.test(words))
 }
 
-/**
- * The statuses for an expired session: 404 according to the specification, and 400 in the example that many servers
- * follow.
- */
+const sessionLost = [
+  /\bsession\b.*\b(not found|expired|unknown|invalid|terminated|closed|not exist|no longer|not initialized)\b/i,
+  /\b(unknown|invalid|expired|no|no valid|missing)( mcp)? session\b|\bserver not initialized\b/i,
+]
+
+/** 404 according to the specification, and 400 in the example that many servers follow. */
 const expiredStatuses: readonly (number | undefined)[] = [404, 400]

@@ -17,7 +17,7 @@ import {
   refine,
   union,
 } from '../../core/config/kind.js'
-import { ConfigError } from '../../core/base/errors.js'
+import { configError } from '../../core/base/errors.js'
 import { authKind, type McpAuth } from './sign-in/auth-options.js'
 import { isHttpUrl } from '../../core/models/openai/openai-options.js'
 import type { Tool } from '../../core/tools/tool.js'
@@ -44,7 +44,7 @@ export interface McpAddress {
   url: string | URL
   /** Headers for every request, such as `{ Authorization: 'Bearer …' }`. */
   headers?: Readonly<Record<string, string>>
-  /** The user's sign-in, if the server requires one. Without it, a server that answers 401 cannot be used. */
+  /** The user's sign-in. Without it, a server that answers 401 cannot be used. */
   auth?: McpAuth
 }
 
@@ -57,14 +57,14 @@ export interface McpCommonOptions {
   /** Tools to omit. */
   except?: readonly string[]
   /**
-   * Whether a person must approve each call. A function decides based on the tool's name on the server. `annotations`
-   * requires approval for tools that are not annotated as read-only (`readOnlyHint`) or additive (`destructiveHint:
-   * false`). Defaults to false.
+   * Whether a person must approve each call. A function decides by the tool's name on the server. `annotations` requires
+   * approval for tools that are not annotated as read-only (`readOnlyHint`) or additive (`destructiveHint: false`).
+   * Defaults to false.
    */
   needsApproval?: boolean | 'annotations' | McpApproval
   /**
    * Whether the model gets only one line about each tool until it searches for the tool or calls it. A function decides
-   * based on the tool's name on the server. Requires `toolSearch()` among the agent's tools. Defaults to false.
+   * by the tool's name on the server. Requires `toolSearch()` among the agent's tools. Defaults to false.
    */
   defer?: boolean | ((toolName: string) => boolean)
   /**
@@ -72,15 +72,9 @@ export interface McpCommonOptions {
    * `idempotentHint`. Guards are more patient with such tools, and interrupted calls are repeated. Defaults to false.
    */
   trustAnnotations?: boolean
-  /**
-   * Whether to offer a tool that lists and reads the server's resources. For `needsApproval`, its name is
-   * `resources/read`. Defaults to false.
-   */
+  /** Whether to offer a tool that lists and reads resources (`resources/read` for `needsApproval`). Defaults to false. */
   resources?: boolean
-  /**
-   * Maximum milliseconds that a call may go without progress. 0 = off. Defaults to 60 000, or to the `ttl` of a task
-   * that has one.
-   */
+  /** Maximum milliseconds without progress. 0 = off. Defaults to 60 000, or to the `ttl` of a task that has one. */
   timeoutMs?: number
   /** Maximum milliseconds for the server to start and list its tools. Defaults to 30 000. */
   startTimeoutMs?: number
@@ -174,13 +168,11 @@ function isHeaders(headers: unknown): boolean {
 /** Adds the defaults. Throws a ConfigError (`invalid_config`) that lists every problem. */
 export function checkMcpOptions(input: unknown): CheckedMcpOptions {
   const has = (key: string): boolean => typeof input === 'object' && input !== null && key in input
-  if (has('command') === has('url')) {
-    throw new ConfigError(
-      'invalid_config',
+  if (has('command') === has('url'))
+    throw configError(
       'mcpTools takes either { command, args } to start a server, or { url, headers } to connect to one.',
       'command',
     )
-  }
   const isSecret = (path: string): boolean => /^(?:env|headers)\b|^url$|^auth\.clientSecret$/.test(path)
   const kind: Kind = has('command') ? commandKind : addressKind
   checkInput(kind, input, 'options of mcpTools', { isSecret })

@@ -7,18 +7,13 @@ import { limitTime } from '../../core/base/abort.js'
 import { answerServer } from './elicitation/asking-call.js'
 import { OpenCalls } from './elicitation/open-calls.js'
 import { SessionExpiredError } from './server-wire.js'
-import {
-  type CheckedMcpOptions,
-  checkMcpOptions,
-  type McpOptions,
-  type McpServer,
-  type McpCommonOptions,
-} from './mcp-options.js'
+import { type CheckedMcpOptions, checkMcpOptions, type McpCommonOptions } from './mcp-options.js'
+import type { McpOptions, McpServer } from './mcp-options.js'
 import { followTask, type TaskFollowing } from './follow-task.js'
 import { findTask, readHandle, toHandle } from './task-wire.js'
 import { createResourceTool, resourceToolName, registerAsker } from './resources.js'
 import { createSignIn, type SignIn } from './sign-in/sign-in.js'
-import { readProperty } from '../../core/base/json.js'
+import { readText } from '../../core/base/json.js'
 import { quoteText } from './plain-text.js'
 import { findToolFault, type McpToolParts, toTool } from './to-tool.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
@@ -96,11 +91,10 @@ class ReconnectingServer implements McpServer {
 
   async open(): Promise<McpConnection> {
     const { name, startTimeoutMs } = this.#options
-    const onToolsChanged = (): void => {
-      void this.#refresh()
+    const events = {
+      onToolsChanged: () => void this.#refresh(),
+      onElicitation: (params: unknown) => answerServer(this.#calls, params),
     }
-    const onElicitation = (params: unknown) => answerServer(this.#calls, params)
-    const events = { onToolsChanged, onElicitation }
     const connection = await connectServer(this.#options, events, this.#signIn)
     if (this.#name === '') {
       this.#name = name ?? (connection.serverName || 'mcp')
@@ -151,9 +145,7 @@ class ReconnectingServer implements McpServer {
     return followTask(task.id, following, task)
   }
 
-  /**
-   * Repeats the work in a new session. This is safe because a server that has lost its session has executed nothing.
-   */
+  /** Repeats the work in a new session, because a server that has lost its session has executed nothing. */
   async #tryTwice(work: () => Promise<JsonObject>): Promise<JsonObject> {
     try {
       return await work()
@@ -179,17 +171,13 @@ class ReconnectingServer implements McpServer {
   async #getConnection(): Promise<McpConnection> {
     this.#refuseWhenClosed()
     if (this.#connection?.isLost === false) return this.#connection
-    const opening = (this.#opening ??= this.open().finally(() => {
-      this.#opening = undefined
-    }))
-    try {
-      await opening
-    } catch (error) {
+    this.#opening ??= this.open().finally(() => (this.#opening = undefined))
+    const connection = await this.#opening.catch((error: unknown) => {
       const message = `The MCP server '${this.#name}' exited and could not be restarted. ${describeError(error)}`
       throw new ToolError('transient', message, { cause: error })
-    }
+    })
     this.#refuseWhenClosed()
-    return opening
+    return connection
   }
 
   #refuseWhenClosed(): void {
@@ -197,14 +185,11 @@ class ReconnectingServer implements McpServer {
   }
 
   /** Refreshes the list. Never rejects. If the new list cannot be read, the old one is kept. */
-  #refresh(): Promise<void> {
+  async #refresh(): Promise<void> {
     this.#hasChanged = true
     const connection = this.#connection
-    if (connection === undefined || connection.isLost) return Promise.resolve()
-    this.#refreshing ??= this.#readChanges(connection).finally(() => {
-      this.#refreshing = undefined
-    })
-    return this.#refreshing
+    if (connection === undefined || connection.isLost) return
+    await (this.#refreshing ??= this.#readChanges(connection).finally(() => (this.#refreshing = undefined)))
   }
 
   async #readChanges(connection: McpConnection): Promise<void> {
@@ -220,19 +205,16 @@ class ReconnectingServer implements McpServer {
   }
 
   async #readList(connection: McpConnection): Promise<void> {
-    const { maxMessageBytes } = this.#options
+    const options = this.#options
     const warnings: string[] = []
-    const warn = (warning: string): void => {
-      warnings.push(this.#warn(warning))
-    }
-    const listed = connection.hasTools ? await listTools(connection, maxMessageBytes, warn) : []
+    const warn = (warning: string): void => void warnings.push(this.#warn(warning))
+    const listed = connection.hasTools ? await listTools(connection, options.maxMessageBytes, warn) : []
     const json = JSON.stringify(listed)
     // The array must be the same until its tools change, as ToolSource requires.
     if (json === this.#listed) return
     this.#listed = json
     const call = (request: McpCall): Promise<JsonObject> => this.#call(request)
     const { hasHeaders, tasks } = connection
-    const options = this.#options
     const maker = { server: this.#name, options, call, calls: this.#calls, hasHeaders, tasks }
     const tools = createOfferedTools(listed, this.#names, maker, warn)
     const { resources } = options
@@ -240,15 +222,13 @@ class ReconnectingServer implements McpServer {
     if (name !== undefined) tools.push(createResourceTool(name, maker, (...request) => this.ask(...request)))
     else if (resources) warn('It has no resources.')
     this.#tools = Object.freeze(tools)
+    this.#leftOut = warnings.slice(0, maxWarnings)
     const more = warnings.length - maxWarnings
-    this.#leftOut = [
-      ...warnings.slice(0, maxWarnings),
-      ...(more > 0
-        ? [
-            `MCP server '${this.#name}': ${more} more ${more === 1 ? 'warning' : 'warnings'}. Set onWarning to read ${more === 1 ? 'it' : 'them'}.`,
-          ]
-        : []),
-    ]
+    if (more > 0) {
+      const [noun, them] = more === 1 ? ['warning', 'it'] : ['warnings', 'them']
+      const rest = `${more} more ${noun}. Set onWarning to read ${them}.`
+      this.#leftOut = [...this.#leftOut, `MCP server '${this.#name}': ${rest}`]
+    }
   }
 
   #warn(warning: string): string {
@@ -268,10 +248,7 @@ const maxTools = 1_000
 /** The maximum number of pages, which limits lists with empty pages. */
 const maxPages = 100
 
-/**
- * Reads all pages of a server's tool list. If the list is endless or has more than `maxChars` characters of JSON, it is
- * cut with a warning.
- */
+/** Reads all pages of a server's tool list. A list with more than `maxChars` characters of JSON is cut with a warning. */
 async function listTools(
   connection: McpConnection,
   maxChars: number,
@@ -316,26 +293,23 @@ function createOfferedTools(
   const seen = new Set<string>()
   const tools: Tool[] = []
   for (const entry of listed) {
-    const toolName = readProperty(entry, 'name')
-    if (typeof toolName !== 'string' || toolName === '') {
-      warn('A tool without a name is omitted.')
-    } else if (seen.has(toolName)) {
-      warn(`A second tool named ${quoteText(toolName)} is omitted.`)
-    } else {
+    const toolName = readText(entry, 'name')
+    if (toolName === '') warn('A tool without a name is omitted.')
+    else if (seen.has(toolName)) warn(`A second tool named ${quoteText(toolName)} is omitted.`)
+    else {
       seen.add(toolName)
       if (except.includes(toolName) || only?.includes(toolName) === false) continue
       const fault = findToolFault(entry, maker)
       const name = fault === undefined ? names.findName(toolName) : undefined
       if (name !== undefined) tools.push(toTool(entry, toolName, name, maker))
-      else
-        warn(
-          `Its tool ${quoteText(toolName)} is omitted: it ${fault ?? 'exceeds the maximum number of tools'}.`,
-        )
+      else {
+        const why = fault ?? 'exceeds the maximum number of tools'
+        warn(`Its tool ${quoteText(toolName)} is omitted: it ${why}.`)
+      }
     }
   }
-  for (const missing of [...(only ?? []), ...except].filter((name) => !seen.has(name))) {
+  for (const missing of [...(only ?? []), ...except].filter((name) => !seen.has(name)))
     warn(`It has no tool ${quoteText(missing)}.`)
-  }
   return tools
 }
 
@@ -348,10 +322,7 @@ const maxPrefix = 32
 /** The maximum number of names, which limits memory if a server keeps changing its list. */
 const maxNames = 10_000
 
-/**
- * Names for the model: `server_tool`, of letters, digits, `_` and `-`. A name is never reassigned, so that a different
- * tool cannot receive its calls.
- */
+/** Names of letters, digits, `_` and `-`. A name is never reassigned to a different tool. */
 export class ToolNames {
   readonly #prefix: string
   readonly #names = new Map<string, string>()

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { isRecord } from '../../../guards/lib/stored.js'
-import { readProperty } from '../../core/base/json.js'
+import { readProperty, readText } from '../../core/base/json.js'
 import type { ContentPart } from '../../../machines/agent/messages.js'
 import { countBase64Bytes, toContentPart } from '../../core/models/media.js'
 import { type ToolContent, toolContent } from '../../core/tools/tool-content.js'
@@ -37,9 +37,7 @@ export function readResult(result: JsonObject): Json | ToolContent | undefined {
   return toToolContent(content, parts.slice(0, head.length)) ?? (parts.length === 0 ? undefined : text)
 }
 
-/**
- * Lists the parts of a result. A plain string counts as text. Blank texts are dropped if there is structured content.
- */
+/** Lists the parts of a result. A plain string counts as text. Blank texts are dropped if there is structured content. */
 function readContent({ content, structuredContent }: JsonObject): Json[] {
   const parts = (Array.isArray(content) ? content : [content ?? []].flat()).map(
     (part): Json => (typeof part === 'string' ? { type: 'text', text: part } : part),
@@ -74,16 +72,13 @@ function countJson(data: JsonObject): number {
 
 const ofProtocol = 'io.modelcontextprotocol/'
 
-/**
- * Converts the content to media. Returns null if there is only text, or if the content exceeds the size of a request.
- */
+/** The content as media. Null if there is only text, or if the content exceeds the size of a request. */
 function toToolContent(content: readonly Json[], head: readonly string[]): ToolContent | null {
   const parts = content.flatMap(toParts)
   if (parts.every(({ type }) => type === 'text')) return null
   try {
-    return toolContent([...head.map((text): ContentPart => ({ type: 'text', text })), ...parts], {
-      mediaOptional: true,
-    })
+    const texts = head.map((text): ContentPart => ({ type: 'text', text }))
+    return toolContent([...texts, ...parts], { mediaOptional: true })
   } catch {
     return null
   }
@@ -118,15 +113,16 @@ function toPlainBase64(text: string): string {
 function toMediaPart(part: Json): ContentPart | null {
   const type = readText(part, 'type')
   const [held, key] = type === 'resource' ? [readProperty(part, 'resource'), 'blob'] : [part, 'data']
-  const encoded = readText(held, key) ?? ''
+  const encoded = readText(held, key)
   const [, addressType = '', base64 = encoded] =
     /^data:([^;,]*)(?:;[^,]*)?;base64,(.*)$/is.exec(encoded) ?? []
-  const named = (readText(held, 'mimeType') ?? addressType).toLowerCase().replace(/;.*/s, '').trim()
+  const named = (findText(held, 'mimeType') ?? addressType).toLowerCase().replace(/;.*/s, '').trim()
   const mediaType = typeNames[named] ?? named
   const data = toPlainBase64(base64)
-  const isMedia = type === 'resource' || type === 'image' || type === 'audio'
   // URLs are not fetched.
-  if (!isMedia || !acceptedTypes.has(mediaType) || data === '' || data.slice(0, 9).includes(':')) return null
+  if (!['resource', 'image', 'audio'].includes(type) || data === '' || data.slice(0, 9).includes(':'))
+    return null
+  if (!acceptedTypes.has(mediaType)) return null
   try {
     return toContentPart({ type: 'file', data, mediaType }, 'content')
   } catch {
@@ -135,7 +131,7 @@ function toMediaPart(part: Json): ContentPart | null {
 }
 
 function describePart(part: Json): string {
-  const type = readText(part, 'type') ?? 'unknown'
+  const type = findText(part, 'type') ?? 'unknown'
   switch (type) {
     case 'text': {
       const text = readProperty(part, 'text')
@@ -143,14 +139,14 @@ function describePart(part: Json): string {
     }
     case 'image':
     case 'audio':
-      return `[${type}: ${readMimeType(part)}, ${countBase64Bytes(toPlainBase64(readText(part, 'data') ?? ''))} bytes]`
+      return `[${type}: ${readMimeType(part)}, ${countBytes(part, 'data')} bytes]`
     case 'resource':
       return describeResource(readProperty(part, 'resource'))
     case 'resource_link': {
       const size = readProperty(part, 'size')
       const words = [readText(part, 'name'), readText(part, 'uri'), readMimeType(part)]
       if (typeof size === 'number') words.push(`${size} bytes`)
-      const about = readText(part, 'description')
+      const about = findText(part, 'description')
       return `[resource: ${words.filter(Boolean).join(', ')}]${about === undefined ? '' : ` ${about}`}`
     }
     default:
@@ -160,17 +156,18 @@ function describePart(part: Json): string {
 
 /** Embedded text is shown in full, because the text is the purpose of the call. */
 function describeResource(resource: unknown): string {
-  const head = `${readText(resource, 'uri') ?? 'without address'}, ${readMimeType(resource)}`
-  const text = readText(resource, 'text')
+  const head = `${findText(resource, 'uri') ?? 'without address'}, ${readMimeType(resource)}`
+  const text = findText(resource, 'text')
   if (text !== undefined) return `[resource: ${head}, ${text.length} characters]\n${text}`
-  return `[resource: ${head}, ${countBase64Bytes(toPlainBase64(readText(resource, 'blob') ?? ''))} bytes]`
+  return `[resource: ${head}, ${countBytes(resource, 'blob')} bytes]`
 }
 
-function readMimeType(part: unknown): string {
-  return readText(part, 'mimeType') ?? 'unknown type'
-}
+const countBytes = (part: unknown, key: string): number =>
+  countBase64Bytes(toPlainBase64(readText(part, key)))
 
-function readText(part: unknown, key: string): string | undefined {
+const readMimeType = (part: unknown): string => findText(part, 'mimeType') ?? 'unknown type'
+
+function findText(part: unknown, key: string): string | undefined {
   const value = readProperty(part, key)
   return typeof value === 'string' ? value : undefined
 }

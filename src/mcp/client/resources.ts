@@ -3,7 +3,7 @@ import type { ContentPart } from '../../../machines/agent/messages.js'
 import { type ArgumentRule, expectArgument } from '../../core/base/values.js'
 import type { McpServer } from './mcp-options.js'
 import { toParts, readResult } from './read-result.js'
-import { readProperty } from '../../core/base/json.js'
+import { readProperty, readText } from '../../core/base/json.js'
 import type { HistoryMessage } from '../../core/sessions/input-history.js'
 import { describeError, StatewrightError } from '../../core/base/errors.js'
 import { defineTool } from '../../core/tools/define-tool.js'
@@ -28,9 +28,10 @@ const ofUris: ArgumentRule = {
  * @throws {StatewrightError} `mcp_failed`, if the server refuses a resource or cannot be reached
  */
 export async function mcpResources(server: McpServer, uris: readonly string[]): Promise<ContentPart[]> {
-  expectServer('mcpResources(server)', server)
+  const call = 'mcpResources(server)'
+  expectArgument(call, server, ofMcpTools)
   expectArgument('mcpResources(server, uris)', uris, ofUris)
-  const read = (uri: string) => askServer('mcpResources(server)', server, 'resources/read', { uri })
+  const read = (uri: string) => askServer(call, server, 'resources/read', { uri })
   const contents = await Promise.all(uris.map(async (uri) => listContents(await read(uri))))
   return contents.flat().flatMap(toParts)
 }
@@ -80,25 +81,14 @@ const ofMcpTools: ArgumentRule = {
   phrase: 'the return value of mcpTools()',
 }
 
-/**
- * @throws {UsageError} `invalid_argument`
- */
-function expectServer(call: string, server: McpServer): void {
-  expectArgument(call, server, ofMcpTools)
-}
-
-/**
- * Sends a request on behalf of the app. `call` is the function as the caller wrote it.
- * @throws {UsageError} `invalid_argument`
- * @throws {StatewrightError} `mcp_failed`
- */
+/** Sends a request on behalf of the app. `call` is the function as the caller wrote it. */
 async function askServer(
   call: string,
   server: McpServer,
   method: string,
   params: JsonObject,
 ): Promise<JsonObject> {
-  expectServer(call, server)
+  expectArgument(call, server, ofMcpTools)
   try {
     return (await askers.get(server)?.(method, params)) ?? {}
   } catch (error) {
@@ -136,10 +126,9 @@ export function createResourceTool(
 function describeList({ resources, nextCursor }: { resources?: Json; nextCursor?: Json }): string {
   const listed = Array.isArray(resources) ? resources : []
   const lines = listed.slice(0, maxListed).map((resource) => {
-    const [uri, title, about, type] = ['uri', 'name', 'description', 'mimeType'].map((key) => {
-      const value = readProperty(resource, key)
-      return typeof value === 'string' ? stripInvisible(value).trim() : ''
-    })
+    const [uri, title, about, type] = ['uri', 'name', 'description', 'mimeType'].map((key) =>
+      stripInvisible(readText(resource, key)).trim(),
+    )
     return [uri, title, type, about].filter(Boolean).join(' · ')
   })
   const isCut = listed.length > maxListed || typeof nextCursor === 'string'

@@ -34,13 +34,10 @@ export interface ServerWire {
   explain(error: unknown): string | undefined
   /** Ends the session at a server that is still connected. Never rejects. */
   shutDown(): Promise<void>
-  /** Ends the server immediately. */
   kill(): void
 }
 
-/**
- * @throws {StatewrightError} `missing_package`
- */
+/** @throws {StatewrightError} `missing_package` */
 export function loadClientSdk(): Promise<typeof ClientSdk> {
   return loadPeer<typeof ClientSdk>('@modelcontextprotocol/client', 'Using MCP servers')
 }
@@ -51,11 +48,8 @@ export function loadStdioSdk(): Promise<typeof StdioSdk> {
 }
 
 export class ServerLostError extends Error {
-  readonly loss: ServerLoss
-
-  constructor(loss: ServerLoss) {
+  constructor(readonly loss: ServerLoss) {
     super(`The server ${loss.reason}.`)
-    this.loss = loss
   }
 }
 
@@ -70,21 +64,17 @@ export function toStartError(
   complaint: string,
 ): StatewrightError {
   const { place } = wire
+  const cause = { cause: error }
   if (readProperty(error, 'name') === 'TimeoutError') {
+    const late = `The MCP server '${place}' did not answer within ${startTimeoutMs} ms (startTimeoutMs).`
     const hint = complaint === '' ? '' : `Its output was not an MCP message: ${quoteText(complaint)}.`
-    const message = joinSentences(
-      `The MCP server '${place}' did not answer within ${startTimeoutMs} ms (startTimeoutMs).`,
-      hint,
-      wire.getLastOutput(),
-    )
-    return new StatewrightError('mcp_timeout', message, place, { cause: error })
+    const message = joinSentences(late, hint, wire.getLastOutput())
+    return new StatewrightError('mcp_timeout', message, place, cause)
   }
-  const why =
-    error instanceof ServerLostError
-      ? `It ${error.loss.reason}.`
-      : (wire.explain(error) ?? describeError(error))
+  const isLost = error instanceof ServerLostError
+  const why = isLost ? `It ${error.loss.reason}.` : (wire.explain(error) ?? describeError(error))
   const message = joinSentences(`The MCP server '${place}' cannot be used.`, why, wire.getLastOutput())
-  return new StatewrightError('mcp_unavailable', message, place, { cause: error })
+  return new StatewrightError('mcp_unavailable', message, place, cause)
 }
 
 export function createSilenceError(name: string, timeoutMs: number): ToolError {
@@ -121,6 +111,4 @@ export function findHttpStatus(error: unknown): number | undefined {
 
 export const doubtHint = 'It may still have taken effect. Check before you call it again.'
 
-function joinSentences(...parts: readonly string[]): string {
-  return parts.filter((part) => part !== '').join(' ')
-}
+const joinSentences = (...parts: readonly string[]): string => parts.filter(Boolean).join(' ')

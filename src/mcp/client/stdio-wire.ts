@@ -11,16 +11,10 @@ const maxProbeMs = 10_000
 
 /** Starts a server as a child process. Its stderr is buffered instead of printed. */
 export async function createStdioWire(
-  {
-    command,
-    args = [],
-    env,
-    cwd,
-    maxMessageBytes,
-    startTimeoutMs,
-  }: McpCommand & { maxMessageBytes: number; startTimeoutMs: number },
+  options: McpCommand & { maxMessageBytes: number; startTimeoutMs: number },
   { onLost, onComplaint }: WireEvents,
 ): Promise<ServerWire> {
+  const { command, args = [], env, cwd, maxMessageBytes, startTimeoutMs } = options
   const { StdioClientTransport } = await loadStdioSdk()
   // With the SDK's own class, every server would be started twice to negotiate the protocol.
   class ChildTransport extends StdioClientTransport {}
@@ -33,30 +27,24 @@ export async function createStdioWire(
     maxBufferSize: maxMessageBytes,
   })
   watchAnswers(transport)
-  const tail = new TextTail(maxStderrChars)
-  transport.stderr?.on('data', (chunk: Uint8Array) => {
-    tail.add(chunk)
-  })
+  const tail = createTextTail(maxStderrChars)
+  transport.stderr?.on('data', tail.add)
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has these only
   transport.onerror = (error) => {
     // After this error, the SDK takes seconds to abandon the child.
     if (!error.message.startsWith('ReadBuffer exceeded')) return onComplaint(error)
-    onLost({
-      reason: `sent a message larger than ${maxMessageBytes} bytes and was stopped`,
-      transient: false,
-    })
+    const reason = `sent a message larger than ${maxMessageBytes} bytes and was stopped`
+    onLost({ reason, transient: false })
   }
   // oxlint-disable-next-line unicorn/prefer-add-event-listener
-  transport.onclose = () => {
-    onLost({ reason: 'has ended', transient: true })
-  }
+  transport.onclose = () => onLost({ reason: 'has ended', transient: true })
   return {
     transport,
     place: command,
     hasHeaders: false,
     probeTimeoutMs: Math.min(maxProbeMs, startTimeoutMs / 2),
     getLastOutput: () => {
-      const words = tail.text.trim()
+      const words = tail.read().trim()
       return words === '' ? '' : `It last wrote to stderr: ${words}`
     },
     explain: (error) => explainStartError(error, command, cwd),
@@ -75,18 +63,13 @@ export async function createStdioWire(
 }
 
 function explainStartError(error: unknown, command: string, cwd: string | undefined): string | undefined {
-  switch (readProperty(error, 'code')) {
-    case 'ENOENT':
-      return cwd !== undefined && !isFolder(cwd)
-        ? `The folder '${cwd}' (cwd) does not exist.`
-        : `The command '${command}' was not found. Install it, or give its full path.`
-    case 'EACCES':
-      return `This process is not allowed to execute the command '${command}'.`
-    case 'ENOTDIR':
-      return `'${cwd}' (cwd) is not a folder.`
-    default:
-      return undefined
-  }
+  const code = readProperty(error, 'code')
+  if (code === 'EACCES') return `This process is not allowed to execute the command '${command}'.`
+  if (code === 'ENOTDIR') return `'${cwd}' (cwd) is not a folder.`
+  if (code !== 'ENOENT') return undefined
+  return cwd !== undefined && !isFolder(cwd)
+    ? `The folder '${cwd}' (cwd) does not exist.`
+    : `The command '${command}' was not found. Install it, or give its full path.`
 }
 
 function isFolder(path: string): boolean {
@@ -96,20 +79,13 @@ function isFolder(path: string): boolean {
 }
 
 /** Keeps the end of a UTF-8 stream. */
-export class TextTail {
-  readonly #limit: number
-  readonly #decoder = new TextDecoder()
-  #text = ''
-
-  constructor(limit: number) {
-    this.#limit = limit
-  }
-
-  add(chunk: Uint8Array): void {
-    this.#text = (this.#text + this.#decoder.decode(chunk, { stream: true })).slice(-this.#limit)
-  }
-
-  get text(): string {
-    return this.#text
+export function createTextTail(limit: number) {
+  const decoder = new TextDecoder()
+  let text = ''
+  return {
+    add: (chunk: Uint8Array): void => {
+      text = (text + decoder.decode(chunk, { stream: true })).slice(-limit)
+    },
+    read: () => text,
   }
 }

@@ -1,7 +1,7 @@
 import type { JSONRPCMessage, RequestId, Transport } from '@modelcontextprotocol/client'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { readWaitMs } from '../../core/base/values.js'
-import { readProperty } from '../../core/base/json.js'
+import { readProperty, readText } from '../../core/base/json.js'
 
 /** The tasks extension in revision 2026-07-28. */
 export const tasksExtension = 'io.modelcontextprotocol/tasks'
@@ -9,14 +9,8 @@ export const tasksExtension = 'io.modelcontextprotocol/tasks'
 /** Where to store a task in a result, so that the SDK accepts it. */
 const taskKey = 'statewright/task'
 
-/**
- * Receives each answer before the SDK does. The SDK rejects an answer that is a task, so the task is moved to the
- * `_meta` of a result.
- */
-export function watchAnswers(
-  transport: Transport,
-  onAnswer: (id: RequestId) => void = () => undefined,
-): void {
+/** Receives each answer first. The SDK rejects an answer that is a task, so that moves to a result's `_meta`. */
+export function watchAnswers(transport: Transport, onAnswer?: (id: RequestId) => void): void {
   let reader: Transport['onmessage']
   Object.defineProperty(transport, 'onmessage', {
     configurable: true,
@@ -25,7 +19,7 @@ export function watchAnswers(
       reader =
         next &&
         ((message, extra) => {
-          if (!('method' in message) && message.id !== undefined) onAnswer(message.id)
+          if (!('method' in message) && message.id !== undefined) onAnswer?.(message.id)
           next(toReadable(message), extra)
         })
     },
@@ -48,7 +42,7 @@ export interface TaskState {
   /** The lifetime of the task in milliseconds from its creation, or null for no limit. */
   ttlMs: number | null
   updatedAt: string | undefined
-  /** The result of the task. Only the extension includes it. */
+  /** Only the extension includes it. */
   result: JsonObject | undefined
   error: unknown
   inputRequests: JsonObject | undefined
@@ -64,10 +58,7 @@ export function findTask(result: JsonObject): TaskState | undefined {
 const [leastPollMs, mostPollMs, usualPollMs] = [50, 60_000, 1_000]
 
 export function readTask(task: unknown): TaskState {
-  const text = (key: string): string | undefined => {
-    const value = readProperty(task, key)
-    return typeof value === 'string' ? value : undefined
-  }
+  const text = (key: string): string | undefined => readText(task, key) || undefined
   const object = (key: string): JsonObject | undefined => {
     const value = readProperty(task, key)
     return typeof value === 'object' && value !== null ? (value as JsonObject) : undefined
@@ -75,8 +66,8 @@ export function readTask(task: unknown): TaskState {
   const poll = readProperty(task, 'pollIntervalMs') ?? readProperty(task, 'pollInterval')
   const ttl = readProperty(task, 'ttlMs') ?? readProperty(task, 'ttl')
   return {
-    id: text('taskId') ?? '',
-    status: text('status') ?? '',
+    id: readText(task, 'taskId'),
+    status: readText(task, 'status'),
     message: text('statusMessage'),
     pollMs: Math.min(mostPollMs, Math.max(leastPollMs, readWaitMs(poll) ?? usualPollMs)),
     ttlMs: Number.isFinite(ttl) && Number(ttl) > 0 ? Number(ttl) : null,
@@ -89,7 +80,4 @@ export function readTask(task: unknown): TaskState {
 
 export const toHandle = ({ id }: TaskState): Json => ({ task: id })
 
-export function readHandle(handle: unknown): string | undefined {
-  const id = readProperty(handle, 'task')
-  return typeof id === 'string' ? id : undefined
-}
+export const readHandle = (handle: unknown): string | undefined => readText(handle, 'task') || undefined

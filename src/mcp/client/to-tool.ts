@@ -1,7 +1,7 @@
 import { truncate } from '../../../guards/lib/cut.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { defineTool } from '../../core/tools/define-tool.js'
-import { readProperty } from '../../core/base/json.js'
+import { readProperty, readText } from '../../core/base/json.js'
 import { asList, asText } from '../../core/base/values.js'
 import type { StandardJsonSchema, Validation } from '../../core/tools/input-schema.js'
 import { Ask } from '../../core/tools/tool-outcomes.js'
@@ -18,7 +18,7 @@ import { isRecord } from '../../../guards/lib/stored.js'
 import { findRefFault } from '../../core/models/fit-tools.js'
 import { isNestedDeeper } from '../../core/models/plain-json.js'
 
-/** The maximum length of a description. Some providers reject longer descriptions. */
+/** Some providers reject longer descriptions. */
 const maxDescription = 1_024
 
 /** Maximum progress notifications per call. */
@@ -50,7 +50,7 @@ function mayDestroy(listed: Json): boolean {
   const annotations = readProperty(listed, 'annotations')
   const isDestructive = readProperty(annotations, 'destructiveHint')
   return (
-    isDestructive !== false && !(readProperty(annotations, 'readOnlyHint') === true && isDestructive !== true)
+    isDestructive === true || (isDestructive !== false && readProperty(annotations, 'readOnlyHint') !== true)
   )
 }
 
@@ -58,7 +58,7 @@ function needsTask(listed: Json): boolean {
   return readProperty(readProperty(listed, 'execution'), 'taskSupport') === 'required'
 }
 
-/** Creates a tool for agents. `name` is its name for the model. */
+/** `name` is the tool's name for the model. */
 export function toTool(
   listed: Json,
   toolName: string,
@@ -138,16 +138,14 @@ function checkRequired(args: JsonObject, { required, properties }: JsonObject): 
 
 /** Attributes the description to the server, because it may contain instructions for the model. */
 function createDescription(listed: Json, toolName: string, server: string): string {
-  const words = [readProperty(listed, 'description'), readProperty(listed, 'title')].find(
-    (text): text is string => typeof text === 'string' && text.trim() !== '',
-  )
-  const text = stripInvisible(words ?? `The tool '${toolName}'.`).trim()
-  return truncate(`[Described by the MCP server '${server}'] ${text}`, maxDescription)
+  const texts = [readText(listed, 'description'), readText(listed, 'title'), `The tool '${toolName}'.`]
+  const words = texts.find((text) => text.trim() !== '') ?? ''
+  return truncate(`[Described by the MCP server '${server}'] ${stripInvisible(words).trim()}`, maxDescription)
 }
 
 const maxSchema = 64 * 1024
 
-/** The maximum depth of a schema. No provider accepts deeper schemas. */
+/** No provider accepts deeper schemas. */
 const maxDepth = 100
 
 /**
@@ -168,21 +166,16 @@ function readInputSchema(listed: Json | undefined): Json | undefined {
   }
 }
 
-/**
- * Why models cannot use this input schema, phrased to complete a sentence about it. `fitTools` adapts all other
- * schemas.
- */
+/** Why models cannot use this input schema, phrased to complete a sentence. `fitTools` adapts all other schemas. */
 function findSchemaFault(schema: unknown): string | undefined {
   if (!isRecord(schema) || schema.type !== 'object') return 'is not of type "object"'
   if (isNestedDeeper(schema, maxDepth)) return `is nested more than ${maxDepth} levels deep`
   if (JSON.stringify(schema).length > maxSchema) return `is longer than ${maxSchema} characters`
   const { properties = {}, required = [] } = schema
-  if (!isRecord(properties) || !Object.values(properties).every(isSchema)) {
+  if (!isRecord(properties) || !Object.values(properties).every(isSchema))
     return 'has properties that are not schemas'
-  }
-  if (!Array.isArray(required) || !required.every((name) => typeof name === 'string')) {
+  if (!Array.isArray(required) || !required.every((name) => typeof name === 'string'))
     return 'has a required list that contains something other than names'
-  }
   return findRefFault(schema as JsonObject)
 }
 

@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
-import { ConfigError, describeError, UsageError } from '../../core/base/errors.js'
+import { configError, describeError, inputError } from '../../core/base/errors.js'
 import type { Agents } from '../../core/drive/define-agents.js'
 import { checkOptions, flagRule, type OptionRules } from '../../core/config/check-options.js'
-import { type ArgumentRule, functionRule } from '../../core/base/values.js'
+import { type ArgumentRule, functionRule, isObject } from '../../core/base/values.js'
 import { createValidator, type InputSchema, toParameters } from '../../core/tools/input-schema.js'
 import { explainIssues } from '../../core/tools/parse-arguments.js'
 import { fingerprintCall } from '../../../guards/lib/fingerprint.js'
@@ -75,18 +75,16 @@ const toolRules: OptionRules<McpAgentTool> = {
   task: flagRule,
 }
 
-/**
- * @throws {ConfigError} `invalid_config`, naming the tool
- */
+/** @throws {ConfigError} `invalid_config`, naming the tool */
 export function createAgentTools(
   agents: Agents,
   options: Readonly<Record<string, McpAgentTool>> = {},
 ): Map<string, AgentTool> {
   const strange = Object.keys(options).find((name) => !agents.names.includes(name))
   if (strange !== undefined)
-    throw refuse(
-      `tools.${strange}`,
+    throw configError(
       `There is no agent '${strange}'. The agents are: ${agents.names.join(', ')}.`,
+      `tools.${strange}`,
     )
   return new Map(agents.names.map((name) => [name, createAgentTool(name, options[name] ?? {})]))
 }
@@ -94,7 +92,7 @@ export function createAgentTools(
 function createAgentTool(name: string, options: McpAgentTool): AgentTool {
   const { title, description, input, toMessage, task = true } = options
   checkOptions(`mcpServer, tools.${name}`, options, toolRules, (message, key) =>
-    refuse(`tools.${name}.${key}`, message),
+    configError(message, `tools.${name}.${key}`),
   )
   const about = description ?? `Asks the agent '${name}'.`
   const base = { name, title, description: about, mayBeTask: task }
@@ -105,7 +103,7 @@ function createAgentTool(name: string, options: McpAgentTool): AgentTool {
     const { $schema: draft } = input as { $schema?: unknown }
     inputSchema = { ...(typeof draft === 'string' && { $schema: draft }), ...toParameters(input) }
   } catch (error) {
-    throw refuse(`tools.${name}.input`, `The input for tool '${name}' ${describeError(error)}`)
+    throw configError(`The input for tool '${name}' ${describeError(error)}`, `tools.${name}.input`)
   }
   const properties = inputSchema['properties'] as JsonObject
   const hasOwn = Object.hasOwn(properties, 'session')
@@ -118,7 +116,7 @@ function createAgentTool(name: string, options: McpAgentTool): AgentTool {
     const checked = await validate(hasOwn ? value : rest)
     if (checked.issues) {
       const problems = explainIssues(checked.issues, inputSchema)
-      throw refuseInput(`The arguments of '${name}' do not match its schema:\n${problems}`, name)
+      throw inputError(`The arguments of '${name}' do not match its schema:\n${problems}`, name)
     }
     const message = toMessage ? toMessage(checked.value as never) : JSON.stringify(checked.value)
     return { message, session: readSession(name, session), digest: digestArguments(name, rest) }
@@ -130,30 +128,22 @@ function readRequest(name: string, value: unknown): ToolRequest {
   const { message, session, ...rest } = expectObject(name, value)
   const [strange] = Object.keys(rest)
   if (strange !== undefined)
-    throw refuseInput(`'${name}' takes message and session, not '${strange}'.`, strange)
+    throw inputError(`'${name}' takes message and session, not '${strange}'.`, strange)
   if (typeof message !== 'string' || message.trim() === '')
-    throw refuseInput(`'${name}' needs a message: a non-blank string.`, 'message')
+    throw inputError(`'${name}' needs a message: a non-blank string.`, 'message')
   return { message, session: readSession(name, session), digest: digestArguments(name, { message }) }
 }
 
 function expectObject(name: string, value: unknown): Record<string, unknown> {
   const object = value ?? {}
-  if (typeof object === 'object' && !Array.isArray(object)) return object as Record<string, unknown>
-  throw refuseInput(`The arguments of '${name}' must be a JSON object.`, name)
+  if (isObject(object)) return object
+  throw inputError(`The arguments of '${name}' must be a JSON object.`, name)
 }
 
 function readSession(name: string, session: unknown): string | undefined {
   if (session === undefined || session === null) return undefined
   if (typeof session === 'string') return session
-  throw refuseInput(`The session of '${name}' must be a string, which identifies a conversation.`, 'session')
-}
-
-function refuse(key: string, message: string): ConfigError {
-  return new ConfigError('invalid_config', message, key)
-}
-
-function refuseInput(message: string, key: string): UsageError {
-  return new UsageError('invalid_input', message, key)
+  throw inputError(`The session of '${name}' must be a string, which identifies a conversation.`, 'session')
 }
 
 /**
@@ -179,9 +169,7 @@ export function createCallName(
 }
 
 /** Digests arguments, independently of key order. */
-function digestArguments(tool: string, args: Readonly<Record<string, unknown>>): string {
-  return fingerprintCall(tool, JSON.stringify(args))
-}
+const digestArguments = (tool: string, args: object): string => fingerprintCall(tool, JSON.stringify(args))
 
 export function formatClientId({ key, words }: CallName, turn: number): string {
   return `mcp-${key}-${words}-${turn}`

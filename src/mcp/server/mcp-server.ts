@@ -63,20 +63,14 @@ export function mcpServer<Context = unknown>(options: McpServerOptions<Context>)
       const authInfo = { token: '', clientId: grant.prefix, scopes: [], extra: { grant } }
       return await serving.fetch(request, { authInfo })
     } catch (error) {
-      return toErrorResponse(error, {
-        prefix: '',
-        session: null,
-        expose,
-        onError: (failure) => onError(failure),
-      })
+      const report = (failure: unknown): void => onError(failure)
+      return toErrorResponse(error, { prefix: '', session: null, expose, onError: report })
     }
   }
   return Object.assign(handler, { drain: () => desk.drain() })
 }
 
-/**
- * @throws {StatewrightError} `forbidden`
- */
+/** @throws {StatewrightError} `forbidden` */
 function checkHosts(request: Request, hosts: string[], sdk: Awaited<ReturnType<typeof loadServerSdk>>): void {
   const host = request.headers.get('host') ?? new URL(request.url).host
   const isAddressed =
@@ -87,10 +81,7 @@ function checkHosts(request: Request, hosts: string[], sdk: Awaited<ReturnType<t
   throw new StatewrightError('forbidden', message, 'hosts')
 }
 
-/**
- * Rejects pages from other sites, because a user's browser may add cookies that `authorize` accepts.
- * @throws {StatewrightError} `forbidden`
- */
+/** A user's browser may add cookies that `authorize` accepts. @throws {StatewrightError} `forbidden` */
 function checkOrigin({ headers, url }: Request): void {
   const origin = headers.get('origin')
   if (origin === null) return
@@ -134,20 +125,13 @@ export async function serveMcpStdio(options: McpStdioOptions): Promise<McpStdioS
   const checked = checkServerOptions('serveMcpStdio', { ...others, answerCommand, authorize: 'none' })
   const desk = new TaskDesk(checked)
   const [sdk, stdio] = await Promise.all([loadServerSdk(), loadStdioSdk()])
-  const grant: AccessGrant = {
-    prefix: '',
-    context: undefined,
-    tags: undefined,
-    by: undefined,
-    mayContinue: true,
-  }
+  const none = { context: undefined, tags: undefined, by: undefined }
+  const grant: AccessGrant = { prefix: '', ...none, mayContinue: true }
   const reserved = stdout === undefined ? reserveStdout() : null
+  const transport = new stdio.StdioServerTransport(stdin, reserved?.stdout ?? stdout)
   const connection = stdio.serveStdio(
     ({ era }) => createProtocolServer({ sdk, desk, options: checked, grant, era }),
-    {
-      transport: new stdio.StdioServerTransport(stdin, reserved?.stdout ?? stdout),
-      onerror: checked.onError,
-    },
+    { transport, onerror: checked.onError },
   )
   let end = (): void => undefined
   const ended = new Promise<void>((resolve) => (end = resolve))

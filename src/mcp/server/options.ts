@@ -1,4 +1,4 @@
-import { describeError, ConfigError } from '../../core/base/errors.js'
+import { configError, describeError } from '../../core/base/errors.js'
 import { warnProcess } from '../../core/base/platform.js'
 import { type Agents, agentsRule, getCommonStore } from '../../core/drive/define-agents.js'
 import { type SessionRunnerOptions } from '../../core/drive/driver.js'
@@ -33,14 +33,14 @@ export interface McpServerOptions<Context = unknown> extends SessionRunnerOption
   answerUrl?: (task: string) => string
   /**
    * The command that answers a session, without arguments, such as `statewright send`. Results for clients that cannot
-   * be asked include the command with its arguments, for the calling model. Defaults to none, or to `statewright send`
-   * over stdio. `null` omits the command.
+   * be asked include it with its arguments, for the calling model. Defaults to none, or to `statewright send` over stdio.
+   * `null` omits the command.
    */
   answerCommand?: string | null
   /**
-   * The allowed host names in requests (`Host`, `Origin`), as a protection against DNS rebinding and requests from
-   * other sites. With `authorize: 'none'`, defaults to the names of this machine. With a function, which may read
-   * cookies, defaults to any `Host` but no `Origin` from another site.
+   * The allowed host names in requests (`Host`, `Origin`), against DNS rebinding and requests from other sites. With
+   * `authorize: 'none'`, defaults to the names of this machine. With a function, which may read cookies, defaults to any
+   * `Host` but no `Origin` from another site.
    */
   hosts?: readonly string[]
   /** Maximum size of a request body in bytes. Defaults to 4,194,304. */
@@ -82,22 +82,25 @@ const optionRules: OptionRules<McpServerOptions> = {
   drainMs: null,
 }
 
-/**
- * @throws {ConfigError} `invalid_config`, naming the key
- */
+/** @throws {ConfigError} `invalid_config`, naming the key */
 export function checkServerOptions(by: string, options: McpServerOptions) {
-  const given = checkOptions(`${by}(options)`, options, optionRules, (message, key) => refuse(key, message))
+  const given = checkOptions(`${by}(options)`, options, optionRules, configError)
   const { agents, authorize, name = 'statewright', version = '1.0.0', onError = warnOfError } = given
   const { instructions, answerUrl, maxBodyBytes, drainMs } = given
   const store = getCommonStore(agents)
   if (!store.inbox)
-    throw refuse('store', `${by} needs a store with an inbox, because any process may answer any request.`)
-  for (const agent of agents.names)
-    if (internalsByAgent.get(agents.get(agent).agent)?.parts.config.interactive)
-      throw refuse(
-        'agents',
-        `'${agent}' is interactive, but an agent that serves as a tool must end its run with its answer.`,
-      )
+    throw configError(
+      `${by} needs a store with an inbox, because any process may answer any request.`,
+      'store',
+    )
+  const interactive = agents.names.find(
+    (agent) => internalsByAgent.get(agents.get(agent).agent)?.parts.config.interactive,
+  )
+  if (interactive !== undefined)
+    throw configError(
+      `'${interactive}' is interactive, but an agent that serves as a tool must end its run with its answer.`,
+      'agents',
+    )
   return {
     agents,
     instructions,
@@ -117,9 +120,5 @@ export function checkServerOptions(by: string, options: McpServerOptions) {
 }
 
 const loopbackHosts = ['localhost', '127.0.0.1', '[::1]']
-
-function refuse(key: string, message: string): ConfigError {
-  return new ConfigError('invalid_config', message, key)
-}
 
 const warnOfError = (error: unknown): void => warnProcess(describeError(error))

@@ -1,6 +1,6 @@
 import type * as ServerSdk from '@modelcontextprotocol/server'
 import { StatewrightError } from '../../core/base/errors.js'
-import { parseJsonOr } from '../../core/base/json.js'
+import { parseJsonOr, readText } from '../../core/base/json.js'
 import type { AccessGrant } from '../../web/authorize.js'
 import { hasCode } from '../../web/error-response.js'
 import type { CheckedOptions } from './options.js'
@@ -20,9 +20,7 @@ export interface ServedConnection {
   options: CheckedOptions
   /** The rights of the sender. */
   grant: AccessGrant
-  /**
-   * The 2026 revision has tasks and `input_required`. In earlier revisions, the client is asked over its connection.
-   */
+  /** The 2026 revision has tasks and `input_required`. In earlier revisions, the client is asked over its connection. */
   era: 'legacy' | 'modern'
 }
 
@@ -73,11 +71,10 @@ async function callTool(
   const served = { ...connection, grant }
   const { sdk, desk, options } = served
   const tool = options.tools.get(params.name)
-  if (!tool)
-    throw invalidParamsError(
-      sdk,
-      `There is no tool '${params.name}'. The tools are: ${[...options.tools.keys()].join(', ')}.`,
-    )
+  if (!tool) {
+    const names = [...options.tools.keys()].join(', ')
+    throw invalidParamsError(sdk, `There is no tool '${params.name}'. The tools are: ${names}.`)
+  }
   const key = readKey(context, sdk)
   let id: string
   try {
@@ -128,23 +125,18 @@ async function settleCall(
   if (task.result !== null) return { ...task.result }
   const inputRequests = canAsk(served, server, context) ? createInputRequests(task, faults) : null
   if (inputRequests === null) return describeWaiting(task, options)
-  return {
-    resultType: 'input_required',
-    inputRequests,
-    requestState: JSON.stringify({ task: task.id, seal: task.seal }),
-  }
+  const requestState = JSON.stringify({ task: task.id, seal: task.seal })
+  return { resultType: 'input_required', inputRequests, requestState }
 }
 
 /** Creates input requests, or returns null if the questions do not fit forms. */
 function createInputRequests(
   { questions }: StandingTask,
-  faults: ReadonlyMap<string, string> = new Map(),
+  faults?: ReadonlyMap<string, string>,
 ): Record<string, unknown> | null {
   const shown = questions.filter(({ fitsForm }) => fitsForm)
-  if (shown.length === 0) return null
-  return Object.fromEntries(
-    shown.map((question) => [question.key, toInputRequest(question, faults.get(question.key))]),
-  )
+  const toEntry = (question: Question) => [question.key, toInputRequest(question, faults?.get(question.key))]
+  return shown.length === 0 ? null : Object.fromEntries(shown.map(toEntry))
 }
 
 function addTaskMethods(server: ServerSdk.Server, served: ServedConnection): void {
@@ -218,10 +210,9 @@ function toDetailedTask(
   const task = toWireTask(current, served.options)
   if (status === 'completed') return { ...task, result: { resultType: 'complete', ...result } }
   if (status !== 'input_required') return task
+  // Without forms, a person answers elsewhere while the client keeps polling.
   const inputRequests = canElicit(getDeclared(context)) ? createInputRequests(current) : null
-  if (inputRequests !== null) return { ...task, inputRequests }
-  // A person answers elsewhere while the client keeps polling.
-  return { ...task, status: 'working' }
+  return { ...task, ...(inputRequests === null ? { status: 'working' } : { inputRequests }) }
 }
 
 /** The capabilities that a client of the 2026 revision declares in each request. */
@@ -234,10 +225,8 @@ function hasTasks({ era }: ServedConnection, context: Context): boolean {
   return era === 'modern' && getDeclared(context)?.extensions?.[tasksExtension] !== undefined
 }
 
-/**
- * Whether the client can be asked. In the 2025 revisions, clients declare their capabilities only over a connection.
- */
-function canAsk({ era }: Pick<ServedConnection, 'era'>, server: ServerSdk.Server, context: Context): boolean {
+/** In the 2025 revisions, clients declare their capabilities only over a connection. */
+function canAsk({ era }: ServedConnection, server: ServerSdk.Server, context: Context): boolean {
   return canElicit(era === 'modern' ? getDeclared(context) : server.getClientCapabilities())
 }
 
@@ -256,12 +245,9 @@ function readKey({ mcpReq }: Context, sdk: typeof ServerSdk): string | undefined
 
 function readRequestState(state: unknown): CallState | undefined {
   if (state === undefined) return undefined
-  const { task, seal } = (typeof state === 'string' ? (parseJsonOr(state, null) ?? {}) : {}) as Record<
-    string,
-    unknown
-  >
+  const parsed = typeof state === 'string' ? parseJsonOr(state, null) : null
   // No task has an empty id.
-  return { task: typeof task === 'string' ? task : '', seal: typeof seal === 'string' ? seal : '' }
+  return { task: readText(parsed, 'task'), seal: readText(parsed, 'seal') }
 }
 
 /** The codes of errors that the client's model can correct. */
@@ -286,11 +272,11 @@ function invalidParamsError(sdk: typeof ServerSdk, message: string): Error {
 function toProtocolError({ sdk, options }: ServedConnection, error: unknown): Error {
   if (error instanceof sdk.ProtocolError) return error
   options.onError(error)
-  const code = error instanceof StatewrightError ? error.code : 'internal'
-  const again = error instanceof StatewrightError && error.retryable ? ' Try again.' : ''
-  return new sdk.ProtocolError(sdk.ProtocolErrorCode.InternalError, `The server failed.${again} (${code})`, {
-    reason: code,
-  })
+  const isTyped = error instanceof StatewrightError
+  const reason = isTyped ? error.code : 'internal'
+  const again = isTyped && error.retryable ? ' Try again.' : ''
+  const message = `The server failed.${again} (${reason})`
+  return new sdk.ProtocolError(sdk.ProtocolErrorCode.InternalError, message, { reason })
 }
 
 /** The values of `inputResponses` are validated question by question. */
@@ -313,10 +299,8 @@ function sendProgress(
     let progress = 0
     for await (const message of desk.follow(id, grant, stop.signal)) {
       progress += 1
-      await mcpReq.notify({
-        method: 'notifications/progress',
-        params: { progressToken: token, progress, message },
-      })
+      const params = { progressToken: token, progress, message }
+      await mcpReq.notify({ method: 'notifications/progress', params })
     }
   }
   // Progress is optional, and the result is sent in any case.
@@ -324,13 +308,10 @@ function sendProgress(
   return () => stop.abort()
 }
 
-/**
- * The result for a client that cannot be asked. The calling model reads it, so it contains a command for answering only
- * if the app configures one.
- */
+/** The calling model reads this, so it contains a command for answering only if the app configures one. */
 function describeWaiting(
   { id, named, session, status, about, questions }: StandingTask,
-  { answerUrl, answerCommand }: Pick<CheckedOptions, 'answerUrl' | 'answerCommand'>,
+  { answerUrl, answerCommand }: CheckedOptions,
 ): ToolResult {
   const again = `Call this tool again with the same arguments and the session '${named}'`
   const where = [
@@ -345,11 +326,8 @@ function describeWaiting(
     status === 'input_required'
       ? `The agent is waiting for a person.\n${about}\n${how}\n${again} to get the answer.`
       : `The agent is still working. ${about} ${again}.`
-  return {
-    content: [{ type: 'text', text }],
-    isError: false,
-    _meta: { 'statewright/session': named, 'statewright/state': status },
-  }
+  const meta = { 'statewright/session': named, 'statewright/state': status }
+  return { content: [{ type: 'text', text }], isError: false, _meta: meta }
 }
 
 function formatAnswer(command: string, session: string, question: Question): string {

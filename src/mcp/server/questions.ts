@@ -34,15 +34,10 @@ export function listQuestions(
   { state, pending = [], why }: { state: string; pending?: readonly PendingCall[] | undefined; why: string },
   head: number,
 ): Question[] {
-  if (state === 'PAUSED')
-    return [
-      {
-        kind: 'pause',
-        key: `pause@${head}`,
-        about: showText(`The run is paused. ${why}`.trim()),
-        fitsForm: true,
-      },
-    ]
+  if (state === 'PAUSED') {
+    const about = showText(`The run is paused. ${why}`.trim())
+    return [{ kind: 'pause', key: `pause@${head}`, about, fitsForm: true }]
+  }
   return pending.map((call) => ({ kind: 'call', call, key: createCallKey(call), ...describeCall(call) }))
 }
 
@@ -51,10 +46,7 @@ function createCallKey({ callId, fingerprint, messageId = '' }: PendingCall): st
   return `${callId}@${sha256(`${messageId}\n${fingerprint}`).slice(0, 16)}`
 }
 
-/**
- * The maximum length of arguments in a form. Longer arguments are not shown in a form, because people must approve only
- * content that they have read.
- */
+/** Longer arguments are not shown in a form, because people must approve only content that they have read. */
 const maxShownChars = 20_000
 
 function describeCall(call: PendingCall): Pick<Question, 'about' | 'fitsForm'> {
@@ -84,10 +76,8 @@ const showText = (text: string): string => text.split('\n').map(escapeInvisible)
 
 export function toInputRequest(question: Question, fault?: string): InputRequest {
   const message = fault === undefined ? question.about : `${showText(fault)} ${question.about}`
-  return {
-    method: 'elicitation/create',
-    params: { mode: 'form', message, requestedSchema: createForm(question) },
-  }
+  const params = { mode: 'form' as const, message, requestedSchema: createForm(question) }
+  return { method: 'elicitation/create', params }
 }
 
 function createForm(question: Question): RequestedSchema {
@@ -131,23 +121,16 @@ export function readFormAnswer(question: Question, answer: unknown): FormAnswer 
     const { confirm, why, grant } = form
     if (grant !== undefined) return { fault: 'grant is not allowed. A form approves one call.' }
     const reason = typeof why === 'string' && why.trim() !== '' ? { why } : {}
-    if (confirm === true) return { message: { type: 'approve', ...call, ...reason } }
-    if (confirm !== false)
+    if (typeof confirm !== 'boolean')
       return { fault: 'confirm must be true to approve the call, or false to reject it.' }
-    return { message: { type: 'reject', ...call, ...reason } }
+    return { message: { type: confirm ? 'approve' : 'reject', ...call, ...reason } }
   }
   const { elicitation } = question.call
   if (elicitation) return readElicitation(call, elicitation, form)
   const { result, failed } = form
   if (typeof result !== 'string') return { fault: 'The result must be text or JSON.' }
-  return {
-    message: {
-      type: 'toolOutput',
-      ...call,
-      value: parseJsonOr(result, result),
-      ...(failed === true && { isError: true }),
-    },
-  }
+  const value = parseJsonOr(result, result)
+  return { message: { type: 'toolOutput', ...call, value, ...(failed === true && { isError: true }) } }
 }
 
 function readElicitation(
@@ -174,10 +157,7 @@ function declineQuestion(question: Question): FormAnswer {
   const call = toTarget(question.call)
   if (question.call.elicitation)
     return { message: { type: 'toolOutput', ...call, value: { action: 'decline' } } }
-  return {
-    message:
-      question.call.needs === 'approval'
-        ? { type: 'reject', ...call }
-        : { type: 'toolOutput', ...call, value: 'The user declined to carry this out.', isError: true },
-  }
+  if (question.call.needs === 'approval') return { message: { type: 'reject', ...call } }
+  const value = 'The user declined to carry this out.'
+  return { message: { type: 'toolOutput', ...call, value, isError: true } }
 }

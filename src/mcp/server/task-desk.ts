@@ -6,7 +6,7 @@ import { whenAborted } from '../../core/base/abort.js'
 import { type Clock, systemClock, wait } from '../../core/base/clock.js'
 import { createId } from '../../core/base/platform.js'
 import { isObject } from '../../core/base/values.js'
-import { describeError, StatewrightError, UsageError } from '../../core/base/errors.js'
+import { describeError, inputError, StatewrightError, UsageError } from '../../core/base/errors.js'
 import { createSessionRunner, type SessionRunner } from '../../core/drive/driver.js'
 import type { RunSessionOptions } from '../../core/drive/drive-options.js'
 import { sendToSession } from '../../core/drive/host-functions.js'
@@ -66,10 +66,7 @@ const lookMs = 250
 /** Poll interval until a started run appears in the store, in milliseconds. */
 const beginLookMs = 10
 
-/**
- * Starts, reads, answers and cancels tasks. All state is in the store, so any process can serve a task. That process
- * runs the session if no other process does.
- */
+/** All state is in the store, so any process can serve a task. It runs the session if no other process does. */
 export class TaskDesk {
   readonly #options: CheckedOptions
   readonly #runner: SessionRunner
@@ -101,11 +98,10 @@ export class TaskDesk {
     if (folded !== null) checkOwner(folded, call, named)
     const known = folded && findTurn(folded, call, session)
     if (known !== null) return toTask(named, session, known)
-    if (folded?.run?.status === 'active')
-      throw sessionInUseError(
-        named,
-        'is still working on another message. Request its task, or wait for it to finish.',
-      )
+    if (folded?.run?.status === 'active') {
+      const why = 'is still working on another message. Request its task, or wait for it to finish.'
+      throw sessionInUseError(named, why)
+    }
     const turn = (folded?.runs ?? 0) + 1
     const task = toTask(named, session, turn)
     const input = [{ content: message, clientId: formatClientId(createCallName(session, call), turn) }]
@@ -140,10 +136,7 @@ export class TaskDesk {
     )
   }
 
-  /**
-   * Reads a task. Returns null if this principal has no task with this id. With `continues`, this process continues a
-   * task that no process runs.
-   */
+  /** Null if this principal has no such task. With `continues`, continues a task that no process runs. */
   async look(
     id: string,
     grant: AccessGrant,
@@ -159,14 +152,8 @@ export class TaskDesk {
     if (isWaiting && mayWork && continues) void this.#work(task.session, grant)
     const current = withoutAnswered(await viewTask(folded, task.named, this.#options), unread)
     const { createdAt = 0, updatedAt = 0 } = listed ?? {}
-    return {
-      ...task,
-      ...current,
-      createdAt,
-      updatedAt,
-      isLeft: isWaiting && !mayWork,
-      seal: createSeal(found),
-    }
+    const isLeft = isWaiting && !mayWork
+    return { ...task, ...current, createdAt, updatedAt, isLeft, seal: createSeal(found) }
   }
 
   /** Resolves when the task waits for a person, has ended, or cannot be continued. `signal` stops waiting. */
@@ -202,10 +189,7 @@ export class TaskDesk {
     /* oxlint-enable no-await-in-loop */
   }
 
-  /**
-   * Sends a client's answers, by question key. Answers to closed questions are ignored. Returns the errors by key,
-   * and the keys of the questions that stay open.
-   */
+  /** Ignores answers to closed questions. Returns the errors by key, and the keys that stay open. */
   async answer(
     { session, questions }: StandingTask,
     responses: Readonly<Record<string, unknown>>,
@@ -261,13 +245,8 @@ export class TaskDesk {
     grant: AccessGrant,
   ): Promise<{ task: Task; folded: FoldedSession; isLatest: boolean; unread: ControlEvent[] } | null> {
     const parsed = parseTaskId(id)
-    if (parsed === null) return null
-    let session: string
-    try {
-      session = toSessionId(grant, parsed.named)
-    } catch {
-      return null
-    }
+    const session = parsed && findSessionId(grant, parsed.named)
+    if (parsed === null || session === null) return null
     // Read before the log, because a message that leaves the inbox in the meantime is then in the log.
     const inbox = (await this.#options.store.inbox?.read(session)) ?? []
     const folded = await this.#read(session)
@@ -304,12 +283,10 @@ export class TaskDesk {
   async #start(task: Task, begin: Partial<RunSessionOptions>, grant: AccessGrant): Promise<void> {
     let refusal: unknown
     let hasEnded = false
-    const work = this.#work(
-      task.session,
-      grant,
-      { ...begin, turn: task.turn },
-      (error) => (refusal = error),
-    ).then(() => (hasEnded = true))
+    const begun = { ...begin, turn: task.turn }
+    const work = this.#work(task.session, grant, begun, (error) => (refusal = error)).then(
+      () => (hasEnded = true),
+    )
     /* oxlint-disable no-await-in-loop -- polls until the run is in the store */
     for (;;) {
       const listed = await this.#options.store.get(task.session)
@@ -350,9 +327,7 @@ export class TaskDesk {
 
 /** Whether a run without a lease owner has pending work. */
 function canGoOn({ run }: FoldedSession, unread: readonly ControlEvent[]): boolean {
-  if (run?.status !== 'active') return false
-  const { state } = run.context
-  return isActiveState(state) || unread.length > 0
+  return run?.status === 'active' && (isActiveState(run.context.state) || unread.length > 0)
 }
 
 /** Removes questions with an answer in the inbox, because they are no longer open. */
@@ -379,11 +354,7 @@ const lateCodes: ReadonlySet<string> = new Set([
 /** Derives the session id from the key, so that no mapping has to be stored. */
 function createKeyedId(agent: string, key: string): string {
   if (key === '' || key.length > 200)
-    throw new UsageError(
-      'invalid_input',
-      '_meta["statewright/key"] must have 1 to 200 characters.',
-      'statewright/key',
-    )
+    throw inputError('_meta["statewright/key"] must have 1 to 200 characters.', 'statewright/key')
   return `key-${sha256(`${agent}\n${key}`).slice(0, 40)}`
 }
 
@@ -413,9 +384,7 @@ function isOpenedBy({ run }: FoldedSession, message: string): boolean {
   return opening !== undefined && findClientId(opening) === undefined && opening.content === message
 }
 
-/**
- * @throws {UsageError} `session_in_use`
- */
+/** @throws {UsageError} `session_in_use` */
 function checkOwner({ definition, parent }: FoldedSession, { agent }: TaskCall, named: string): void {
   if (parent !== undefined) throw sessionInUseError(named, 'belongs to a sub-agent. Choose another id.')
   if (definition?.name !== undefined && definition.name !== agent)
@@ -451,6 +420,15 @@ function parseTaskId(id: string): { named: string; turn: number } | null {
 const isElsewhere = (error: unknown): boolean =>
   isSessionBusy(error) || (error instanceof UsageError && error.code === 'draining')
 
+/** Null for an id that no session can have. */
+function findSessionId(grant: AccessGrant, named: string): string | null {
+  try {
+    return toSessionId(grant, named)
+  } catch {
+    return null
+  }
+}
+
 function notBegunError(id: string): StatewrightError {
   return new StatewrightError('not_begun', `The task '${id}' could not start. Call the tool again.`, id)
 }
@@ -479,42 +457,41 @@ async function viewTask(
   session: string,
   { agents, expose }: { agents: Agents; expose: CheckedExpose },
 ): Promise<TaskView> {
-  if (run === null) return { status: 'working', about: 'It has not started.', questions: [], result: null }
+  const none = { questions: [], result: null }
+  if (run === null) return { status: 'working', about: 'It has not started.', ...none }
   const { context } = run
   const { state } = context
-  if (isActiveState(state))
-    return { status: 'working', about: describeWork(context), questions: [], result: null }
+  if (isActiveState(state)) return { status: 'working', about: describeWork(context), ...none }
   const page = new PageView(expose, session)
   const failure = context.error && page.maskFailure(context.error)
   if (isRestState(state)) {
     const pending = listPendingCalls(context)
     const questions = listQuestions({ state, pending, why: failure?.message ?? '' }, head)
     const about = questions.map((question) => question.about).join('\n')
-    return { status: 'input_required', about, questions, result: null }
+    return { ...none, status: 'input_required', about, questions }
   }
   const meta = { 'statewright/session': session, 'statewright/state': state }
-  if (state === 'CANCELLED') {
-    const result: ToolResult = { content: toContent('The run was cancelled.'), isError: true, _meta: meta }
-    return { status: 'cancelled', about: 'Cancelled.', questions: [], result }
-  }
+  const toResult = (text: string, isError: boolean, structured?: Record<string, unknown>): ToolResult => ({
+    content: [{ type: 'text', text }],
+    ...(structured && { structuredContent: structured }),
+    isError,
+    _meta: meta,
+  })
+  if (state === 'CANCELLED')
+    return {
+      ...none,
+      status: 'cancelled',
+      about: 'Cancelled.',
+      result: toResult('The run was cancelled.', true),
+    }
   const { output, reason } = context
   if (state === 'COMPLETED') {
     const structured = await readObject(agents.findAgentFor(definition)?.agent as Agent | undefined, context)
-    const result: ToolResult = {
-      content: toContent(output),
-      ...(structured && { structuredContent: structured }),
-      isError: false,
-      _meta: meta,
-    }
-    return { status: 'completed', about: 'Completed.', questions: [], result }
+    return { ...none, status: 'completed', about: 'Completed.', result: toResult(output, false, structured) }
   }
-  const why = failure?.message ?? `The run ended: ${reason ?? state}.`
-  const content = toContent(output === '' ? why : `${output}\n\n[The answer is incomplete. ${why}]`)
-  return { status: 'completed', about: why, questions: [], result: { content, isError: true, _meta: meta } }
-}
-
-function toContent(text: string): ToolResult['content'] {
-  return [{ type: 'text', text }]
+  const about = failure?.message ?? `The run ended: ${reason ?? state}.`
+  const text = output === '' ? about : `${output}\n\n[The answer is incomplete. ${about}]`
+  return { ...none, status: 'completed', about, result: toResult(text, true) }
 }
 
 /** The answer as an object, for an agent with an output schema. */

@@ -119,12 +119,7 @@ function getListedStyle(state: ListedState): Style {
   return state === state.toUpperCase() ? getStateStyle(state as AgentState) : 'red'
 }
 
-/**
- * - `interrupted` – the session's run was active, and no process holds the lease
- * - `new` – no run has started
- * - `corrupt_log` and other codes – why the session cannot be read
- * - the state of a machine
- */
+/** `interrupted`: active, without a lease holder. `new`: not started. Also error codes and machine states. */
 type ListedState = AgentState | 'interrupted' | 'new' | StoreErrorCode | (string & {})
 
 interface SessionRow extends Omit<SessionSummary, 'state'> {

@@ -1,7 +1,7 @@
 import { truncate } from '../../../../guards/lib/cut.js'
 import type {
-  ElicitationAnswer,
   Elicitation,
+  ElicitationAnswer,
   ElicitationField,
   ElicitationSchema,
   ElicitationValue,
@@ -13,15 +13,8 @@ import { Ask, findAsked } from '../../../core/tools/tool-outcomes.js'
 import type { ToolExecution } from '../../../core/tools/tool.js'
 import { ToolError } from '../../../core/tools/tool-error.js'
 import { quoteText, stripInvisible } from '../plain-text.js'
-import {
-  type CallWatch,
-  type KnownAnswer,
-  maxRounds,
-  askedTooOften,
-  type OpenCall,
-  type OpenCalls,
-  type Outcome,
-} from './open-calls.js'
+import { askedTooOften, type CallWatch, type KnownAnswer, maxRounds, type OpenCall } from './open-calls.js'
+import type { OpenCalls, Outcome } from './open-calls.js'
 import { hasUserInfo, isHttpUrl } from '../../../core/models/openai/openai-options.js'
 import { isRecord } from '../../../../guards/lib/stored.js'
 import { findFault } from '../../../core/sessions/elicitation-answer.js'
@@ -54,7 +47,7 @@ type Memo =
   /** The server refuses the call until certain pages have been opened. */
   | { kind: 'pages'; round: number }
 
-/** The maximum length of the server's request state, which is limited because it is written to the log. */
+/** Maximum characters of the server's request state, because it is written to the log. */
 const maxState = 65_536
 
 /**
@@ -77,7 +70,9 @@ export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask
       `${nameServer(call)} requires a page to be opened first, and the user declined.`,
     )
   const continuation = memo?.kind === 'input' ? toContinuation(memo, answers) : {}
-  const running = open ?? begin(call, key, continuation, known)
+  const { timeoutMs, timeoutError } = call
+  const make = (watch: CallWatch): Promise<JsonObject> => call.make({ ...watch, continuation })
+  const running = open ?? call.open.begin(key, { make, timeoutMs, timeoutError, known })
   const outcome = await running.next(call.execution.signal, call.onProgress)
   try {
     return toReturned(call, outcome, memo?.round ?? 0, known)
@@ -88,21 +83,6 @@ export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask
 }
 
 const nameServer = ({ server }: Pick<AskingCall, 'server'>): string => `The MCP server '${server}'`
-
-function begin(
-  call: AskingCall,
-  key: string,
-  continuation: CallContinuation,
-  known: readonly KnownAnswer[],
-): OpenCall {
-  const { open, timeoutMs, timeoutError, make } = call
-  return open.begin(key, {
-    make: (watch) => make({ ...watch, continuation }),
-    timeoutMs,
-    timeoutError,
-    known,
-  })
-}
 
 /** The open call that waits for this answer. Undefined if the call must be made again. */
 function findOpenCall(
@@ -150,20 +130,14 @@ function toReturned(
   }
   if ('asks' in outcome) {
     const question = JSON.stringify(outcome.asks)
-    return ask([outcome.asks], {
-      kind: 'open',
-      round,
-      question,
-      known: call.isRepeatable() ? [...known] : [],
-    })
+    const earlier = call.isRepeatable() ? [...known] : []
+    return ask([outcome.asks], { kind: 'open', round, question, known: earlier })
   }
   if ('error' in outcome) {
     const pages = findPages(outcome.error)
     if (pages === undefined) throw outcome.error
-    return ask(
-      pages.map((page) => ({ ...(page as object), mode: 'url' })),
-      { kind: 'pages', round },
-    )
+    const requests = pages.map((page) => ({ ...(page as object), mode: 'url' }))
+    return ask(requests, { kind: 'pages', round })
   }
   const { result } = outcome
   if (result['resultType'] !== 'input_required') return result
@@ -177,14 +151,10 @@ function toReturned(
       `with the method ${quoteText(String(readProperty(other[1], 'method')))}, which this client does not support`,
     )
   if (requests.length === 0) throw new ElicitationFault('for input, but sent no input requests')
+  const keys = requests.map(([key]) => key)
   return ask(
     requests.map(([, request]) => readProperty(request, 'params')),
-    {
-      kind: 'input',
-      round,
-      keys: requests.map(([key]) => key),
-      ...(typeof state === 'string' && { state }),
-    },
+    { kind: 'input', round, keys, ...(typeof state === 'string' && { state }) },
   )
 }
 
@@ -196,10 +166,7 @@ function findPages(error: unknown): unknown[] | undefined {
   return Array.isArray(pages) && pages.length > 0 ? pages : undefined
 }
 
-/**
- * Handles `elicitation/create`.
- * @throws an Error with JSON-RPC's code for invalid parameters
- */
+/** @throws an Error with JSON-RPC's code for invalid parameters of `elicitation/create` */
 export function answerServer(open: OpenCalls, params: unknown): Promise<ElicitationAnswer> {
   try {
     readElicitation(params, '')
@@ -213,10 +180,7 @@ export function answerServer(open: OpenCalls, params: unknown): Promise<Elicitat
 const maxMessage = 4_000
 const maxUrl = 2_000
 
-/**
- * Parses the untrusted parameters of `elicitation/create`.
- * @throws {ElicitationFault}
- */
+/** Parses the untrusted parameters of `elicitation/create`. @throws {ElicitationFault} */
 export function readElicitation(params: unknown, server: string): Elicitation {
   const [mode = 'form', message] = ['mode', 'message'].map((key) => readProperty(params, key))
   if (typeof message !== 'string' || message.trim() === '') throw new ElicitationFault('without a message')
@@ -314,23 +278,19 @@ function readChoices(
   if (list === undefined) return {}
   if (!Array.isArray(list) || list.length === 0 || list.length > maxChoices)
     throw refuse(`must have 1 to ${maxChoices} choices`)
-  if (list === titled) {
-    const oneOf = list.map((one) => ({
-      const: readProperty(one, 'const'),
-      title: readProperty(one, 'title'),
-    }))
-    if (!oneOf.every((one) => isShort(one.const))) throw refuse('has choices that are not strings')
+  const isTitled = list === titled
+  const choices: unknown[] = isTitled ? list.map((one) => readProperty(one, 'const')) : list
+  if (!choices.every(isShort)) throw refuse('has choices that are not strings')
+  if (isTitled)
     return {
-      oneOf: oneOf.map(({ const: value, title }) => ({
-        const: value as string,
-        title: typeof title === 'string' ? readText(title) : (value as string),
-      })),
+      oneOf: choices.map((value, i) => {
+        const title = readProperty(list[i], 'title')
+        return { const: value, title: typeof title === 'string' ? readText(title) : value }
+      }),
     }
-  }
-  if (!list.every(isShort)) throw refuse('has choices that are not strings')
   const hasNames = Array.isArray(names) && names.length === list.length && names.every(isShort)
-  return { enum: list as string[], ...(hasNames && { enumNames: (names as string[]).map(readText) }) }
+  return { enum: choices, ...(hasNames && { enumNames: names.map(readText) }) }
 }
 
-const isShort = (value: unknown): boolean => typeof value === 'string' && value.length <= maxText
+const isShort = (value: unknown): value is string => typeof value === 'string' && value.length <= maxText
 const readText = (text: string): string => truncate(stripInvisible(text).trim(), maxText)

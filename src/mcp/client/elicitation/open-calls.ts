@@ -27,7 +27,7 @@ interface CallOptions {
   /** Maximum milliseconds without progress. 0 = off. The timer stops while a person is asked. */
   timeoutMs: number
   timeoutError: () => Error
-  /** The answers that an earlier process received to the same questions. */
+  /** The answers that an earlier process received. */
   known: readonly KnownAnswer[]
 }
 
@@ -44,7 +44,8 @@ export class OpenCalls {
     const forget = (): void => {
       if (this.#calls.get(key) === call) this.#calls.delete(key)
     }
-    const call = new OpenCall(options, { onEnd: () => this.#live.delete(call), forget })
+    const onEnd = (): boolean => this.#live.delete(call)
+    const call = new OpenCall(options, { onEnd, forget })
     this.#calls.set(key, call)
     this.#live.add(call)
     return call
@@ -54,10 +55,7 @@ export class OpenCalls {
     return this.#calls.get(key)
   }
 
-  /**
-   * Assigns a question to the latest call without an open question, because these revisions do not name the call.
-   * Without a call, there is no run that could ask a person.
-   */
+  /** The latest call without an open question, because these revisions do not name the call. */
   ask(params: Json): Promise<ElicitationAnswer> {
     const calls = [...this.#live]
     const asking = calls.findLast(({ isAsking }) => !isAsking) ?? calls.at(-1)
@@ -114,9 +112,7 @@ export class OpenCall {
     const stop = whenAborted(signal, () => this.#abort.abort(signal.reason))
     try {
       if (this.#end === undefined && !this.isAsking)
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve
-        })
+        await new Promise<void>((resolve) => (this.#wake = resolve))
     } finally {
       stop()
       this.#onProgress = () => undefined

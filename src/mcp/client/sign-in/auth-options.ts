@@ -15,10 +15,7 @@ import { limitTime } from '../../../core/base/abort.js'
 import { checkInput } from '../../../core/config/check-input.js'
 import { describeError, StatewrightError } from '../../../core/base/errors.js'
 
-/**
- * The user's sign-in (OAuth 2.1). The client registers itself, uses PKCE, requests tokens for this server only,
- * and refreshes them.
- */
+/** The user's sign-in (OAuth 2.1). The client registers itself, uses PKCE, and requests tokens for this server only. */
 export interface McpAuth {
   /** The URL to which the authorization server redirects the user. */
   redirectUrl: string | URL
@@ -113,14 +110,10 @@ export function loopbackSignIn(options: LoopbackOptions): Pick<McpAuth, 'redirec
           // Any page in the browser can request this address, but only the redirect knows the state.
           const isOurs = came.pathname === '/callback' && came.searchParams.get('state') === state
           response.writeHead(isOurs ? 200 : 404, { 'content-type': 'text/plain', connection: 'close' })
-          response.end(
-            isOurs ? 'You can close this page.' : 'There is nothing here.',
-            () => isOurs && resolve(came),
-          )
+          const text = isOurs ? 'You can close this page.' : 'There is nothing here.'
+          response.end(text, () => isOurs && resolve(came))
         })
-        server.listen(port, '127.0.0.1', () => {
-          open(url.href)
-        })
+        server.listen(port, '127.0.0.1', () => open(url.href))
       })
       const late = (): Error =>
         new StatewrightError('mcp_sign_in', `The user did not sign in within ${timeoutMs} ms.`, 'timeoutMs')

@@ -16,10 +16,7 @@ const loopback = ['localhost', '127.0.0.1', '::1']
 
 export type SignInFetch = (to: string | URL, init?: RequestInit) => Promise<Response>
 
-/**
- * Creates a fetch for addresses that the server at `address` names for the sign-in. The addresses must not be in a
- * private network, unless the server itself is in one.
- */
+/** Addresses for the sign-in must not be in a private network, unless the server at `address` is in one. */
 export function createSignInFetch(address: URL, resolve?: ResolveHost): SignInFetch {
   const host = address.hostname.replace(/^\[(.*)\]$/, '$1')
   const isLocal = loopback.includes(host) || host.endsWith('.localhost')
@@ -41,14 +38,9 @@ export function createSignInFetch(address: URL, resolve?: ResolveHost): SignInFe
       // oxlint-disable-next-line no-await-in-loop -- the next address is known only then
       const response = await load(target, { ...init, redirect: 'manual' })
       const location = response.headers.get('location')
+      const isRedirect = response.status >= 300 && response.status < 400 && location !== null
       const isGet = init.method === undefined || init.method === 'GET'
-      if (
-        response.status < 300 ||
-        response.status >= 400 ||
-        location === null ||
-        !isGet ||
-        hops === maxRedirects
-      )
+      if (!isRedirect || !isGet || hops === maxRedirects)
         return capResponse(response, maxAnswerBytes, { onExceeded: () => undefined, onEnd: () => undefined })
       target = new URL(location, target)
     }
@@ -77,10 +69,8 @@ async function fetchByNode(to: URL, init: RequestInit, lookup: LookupFunction): 
       .end(body)
   })
   const { statusCode: status = 0, headers } = incoming
-  const text = Object.entries(headers).map(([name, value]) => [name, String(value)] as [string, string])
+  const text = Object.entries(headers).map(([name, value]): [string, string] => [name, String(value)])
   const hasBody = ![204, 205, 304].includes(status)
-  return new Response(hasBody ? (Readable.toWeb(incoming) as ReadableStream<Uint8Array>) : null, {
-    status,
-    headers: text,
-  })
+  const stream = hasBody ? (Readable.toWeb(incoming) as ReadableStream<Uint8Array>) : null
+  return new Response(stream, { status, headers: text })
 }

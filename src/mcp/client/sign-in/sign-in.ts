@@ -7,6 +7,7 @@ import type {
 } from '@modelcontextprotocol/client'
 import { createId } from '../../../core/base/platform.js'
 import { parseJsonOr, readProperty } from '../../../core/base/json.js'
+import { asObject } from '../../../core/base/values.js'
 import { describeError, StatewrightError } from '../../../core/base/errors.js'
 import { loadClientSdk } from '../server-wire.js'
 import { createSignInFetch, type SignInFetch } from './sign-in-fetch.js'
@@ -44,10 +45,7 @@ export interface SignIn {
   readonly provider: OAuthClientProvider
   /** Fetches addresses that the server names for the sign-in. */
   readonly fetch: SignInFetch
-  /**
-   * Sends the user to the sign-in and exchanges the answer. Concurrent callers share one sign-in.
-   * @throws {StatewrightError} `mcp_sign_in`
-   */
+  /** Sends the user to the sign-in. Concurrent callers share it. @throws {StatewrightError} `mcp_sign_in` */
   ask(): Promise<void>
   /** Exchanges the user's answer. @throws {StatewrightError} `mcp_sign_in` */
   finish(callback: string | URL): Promise<void>
@@ -79,9 +77,7 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
     codeVerifier: () => {
       throw fail('no sign-in is in progress.')
     },
-    saveDiscoveryState: (discovery) => {
-      begin().discovery = discovery
-    },
+    saveDiscoveryState: (discovery) => void (begin().discovery = discovery),
     discoveryState: () => undefined,
     redirectToAuthorization: async (to) => {
       if (!['http:', 'https:'].includes(to.protocol)) throw fail('the sign-in address is not an http(s) URL.')
@@ -92,14 +88,10 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
     },
   }
 
-  /**
-   * Sends the user to the first address. The verifier of the sign-in is stored for the process that exchanges the
-   * answer.
-   */
-  const send = async (to: URL, sign: Begun): Promise<URL> => {
-    const verifier = await findVerifier(sign.verifiers, to.searchParams.get('code_challenge'))
-    const { discovery } = sign
-    const state = to.searchParams.get('state') ?? sign.state
+  /** Sends the user to the first address. Stores the verifier for the process that exchanges the answer. */
+  const send = async (to: URL, { state: own, verifiers, discovery }: Begun): Promise<URL> => {
+    const verifier = await findVerifier(verifiers, to.searchParams.get('code_challenge'))
+    const state = to.searchParams.get('state') ?? own
     await records.change((record) => {
       record.pending = { state, verifier, ...(discovery && { discovery }) }
     })
@@ -150,27 +142,21 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
     provider,
     fetch: fetchFn,
     finish,
-    ask: () =>
-      (asking ??= askOnce().finally(() => {
-        asking = undefined
-      })),
+    ask: () => (asking ??= askOnce().finally(() => (asking = undefined))),
   }
 }
 
 /** Refreshes in progress, across all connections and stores. */
 const refreshes = new Map<string, Promise<Response>>()
 
-/**
- * Uses each refresh token only once. The new tokens are stored before the refresh ends, so that a request with the old
- * token finds either the refresh or its result.
- */
+/** Uses each refresh token once. A request with an old token finds the refresh or its result. */
 function shareRefreshes(load: SignInFetch, records: Records, refused: Set<string>): SignInFetch {
   const refresh = async (token: string, ...[to, init]: Parameters<SignInFetch>): Promise<Response> => {
     const { tokens } = await records.read()
     if (tokens !== undefined && tokens.refresh_token !== token) return Response.json(tokens)
     const response = await load(to, init)
     if (response.status === 400 || response.status === 401) refused.add(token)
-    const fresh = response.ok
+    const fresh: unknown = response.ok
       ? await response
           .clone()
           .json()
@@ -178,7 +164,7 @@ function shareRefreshes(load: SignInFetch, records: Records, refused: Set<string
       : null
     if (typeof readProperty(fresh, 'access_token') === 'string')
       await records.change((record) => {
-        if (record.tokens?.refresh_token === token) record.tokens = { ...record.tokens, ...fresh }
+        if (record.tokens?.refresh_token === token) record.tokens = { ...record.tokens, ...(fresh as object) }
       })
     return response
   }
@@ -193,10 +179,7 @@ function shareRefreshes(load: SignInFetch, records: Records, refused: Set<string
   }
 }
 
-/**
- * The states that have been exchanged. All stores share them, because an authorization server revokes tokens if a code
- * is used twice.
- */
+/** Shared by all stores, because an authorization server revokes tokens if a code is used twice. */
 const exchanged = new Set<string>()
 const maxExchanged = 1_000
 
@@ -275,10 +258,7 @@ function createCredentials(
 /** Serializes changes to each store that has no `update`. */
 const changes = new WeakMap<McpTokenStore, Promise<unknown>>()
 
-/**
- * Reads and writes the record of a server. Always reads from the store, because other connections and processes write
- * to it.
- */
+/** The record of a server. It is always read anew, because other connections and processes write to it. */
 class Records {
   readonly #store: McpTokenStore
   readonly #key: string
@@ -303,34 +283,28 @@ class Records {
     const work = (changes.get(store) ?? Promise.resolve()).then(async () =>
       store.set(this.#key, toText(await store.get(this.#key))),
     )
-    changes.set(
-      store,
-      work.catch(() => undefined),
-    )
+    const settled = work.catch(() => undefined)
+    changes.set(store, settled)
     return work
   }
 }
 
 /** Parses a record. Invalid text is ignored, because an error would reveal a secret. */
 function parseSignInRecord(text: string | undefined): SignInRecord {
-  const record = text === undefined ? null : parseJsonOr(text, null)
-  return typeof record === 'object' && record !== null ? (record as SignInRecord) : {}
+  return (asObject(parseJsonOr(text ?? '', null)) ?? {}) as SignInRecord
 }
 
 /** Finds the verifier that matches the challenge (RFC 7636, S256). */
 async function findVerifier(verifiers: readonly string[], challenge: string | null): Promise<string> {
-  const digests = await Promise.all(
-    verifiers.map((verifier) => crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))),
-  )
+  const hash = (verifier: string) => crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))
+  const digests = await Promise.all(verifiers.map(hash))
   const found = digests.findIndex((digest) => toBase64Url(new Uint8Array(digest)) === challenge)
   return verifiers[found] ?? verifiers.at(-1) ?? ''
 }
 
 function toBase64Url(bytes: Uint8Array): string {
-  return btoa(String.fromCharCode(...bytes))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
-    .replaceAll('=', '')
+  const base64 = btoa(String.fromCharCode(...bytes))
+  return base64.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 }
 
 function readCallback(callback: string | URL): URLSearchParams | undefined {

@@ -60,18 +60,9 @@ export function fileTokenStore(path: string): McpTokenStore {
       await changes.get(toFileKey(path))
       return findText(await readTexts(path), key)
     },
-    set: (key, text) =>
-      change((texts) => {
-        setText(texts, key, text)
-      }),
-    delete: (key) =>
-      change((texts) => {
-        delete texts[key]
-      }),
-    update: (key, edit) =>
-      change((texts) => {
-        setText(texts, key, edit(findText(texts, key)))
-      }),
+    set: (key, text) => change((texts) => setText(texts, key, text)),
+    delete: (key) => change((texts) => void delete texts[key]),
+    update: (key, edit) => change((texts) => setText(texts, key, edit(findText(texts, key)))),
   }
 }
 
@@ -83,11 +74,10 @@ const toFileKey = (path: string): string => process.getBuiltinModule('node:path'
 function queueChange(path: string, change: () => Promise<void>): Promise<void> {
   const key = toFileKey(path)
   const work = (changes.get(key) ?? Promise.resolve()).then(change)
-  const settled = work
-    .catch(() => undefined)
-    .finally(() => {
-      if (changes.get(key) === settled) changes.delete(key)
-    })
+  const forget = (): void => {
+    if (changes.get(key) === settled) changes.delete(key)
+  }
+  const settled = work.then(forget, forget)
   changes.set(key, settled)
   return work
 }
@@ -147,9 +137,9 @@ async function readTexts(path: string): Promise<Record<string, string>> {
   }
   try {
     const texts: unknown = JSON.parse(text)
-    const isMap = typeof texts === 'object' && texts !== null
-    if (isMap && Object.values(texts).every((value) => typeof value === 'string'))
-      return texts as Record<string, string>
+    if (typeof texts === 'object' && texts !== null)
+      if (Object.values(texts).every((value) => typeof value === 'string'))
+        return texts as Record<string, string>
   } catch {
     // The parser's message would reveal a part of a secret.
   }
