@@ -38,10 +38,7 @@ export interface ProgressConfig {
    * call with a different error counts as one sixth, because the first rows of an import may all be bad.
    */
   failing: Steps | null
-  /**
-   * Calls to one tool that fail with the same error despite different arguments. Defaults to 5, 8. Successful
-   * sessions had up to 6 such calls.
-   */
+  /** Calls to one tool with the same error despite different arguments. Defaults to 5, 8; successes had up to 6. */
   sameError: Steps | null
   /** Calls to tools that do not exist. Defaults to 2, 6. */
   unknownTools: Steps | null
@@ -64,10 +61,7 @@ export interface ProgressConfig {
   lastWords: boolean
 }
 
-/**
- * Which calls count as waiting, and how much. A successful waiting call is never refused. A call that took ten times
- * `ms` counts as a tenth of `weight`.
- */
+/** Waiting calls are never refused if they succeed. After ten times `ms` they count as a tenth of `weight`. */
 export interface WaitingConfig {
   /** Minimum duration of a waiting call, in milliseconds. Defaults to 3000. */
   ms: number

@@ -3,10 +3,7 @@ export interface RetryConfig {
   maxAttempts: number
   /** Maximum attempts per step for rate limits, which are counted separately. */
   rateLimitAttempts: number
-  /**
-   * Milliseconds before the second attempt. The delay doubles with each further attempt and is multiplied by a jitter
-   * of 0.5 to 1.5.
-   */
+  /** Milliseconds before the second attempt. Doubles with each attempt, times a jitter of 0.5 to 1.5. */
   baseDelayMs: number
   /** Maximum delay in milliseconds, unless the provider sends Retry-After. */
   maxDelayMs: number

@@ -184,10 +184,7 @@ export type Step =
       summary?: true
     }
   | { stepType: 'tool_execution'; stepId: string; callId: string; name: string }
-  /**
-   * `callId` is set at `toolInput` and `toolOutput`, which have one step per call, and at `input` when the screened
-   * text is the reason for rejecting a call.
-   */
+  /** `callId` is set at `toolInput`, `toolOutput` (a step per call), and `input` for a reason of a rejection. */
   | { stepType: 'shield_call'; stepId: string; point: ShieldPoint; callId?: string }
   | { stepType: 'memory_retrieval'; stepId: string }
   /** A tool that the provider runs during the answer, such as `web_search` or `code_interpreter`. */

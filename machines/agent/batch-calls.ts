@@ -194,10 +194,7 @@ export function findOpenCallIndex(calls: readonly BatchCall[], callId: string): 
   return calls.findIndex(({ id, result }) => result === undefined && id === callId)
 }
 
-/**
- * The fingerprint that an answer must match. It covers the name and the current arguments. Each interruption changes
- * the fingerprint, so a duplicate answer cannot run the call twice.
- */
+/** An answer must match it. Each interruption changes it, so a duplicate answer cannot run the call twice. */
 export function getCallFingerprint(call: BatchCall): string {
   const first = getFirstFingerprint(call)
   return call.interrupted ? digest(`${first} interrupted ${call.interruptions ?? 1}`) : first
@@ -207,10 +204,7 @@ export function getFirstFingerprint({ name, arguments: text, fact }: BatchCall):
   return fact?.fingerprint ?? fingerprintCall(name, text)
 }
 
-/**
- * A sub-agent's question with its answer. The question's call id is the id in the sub-agent's run. `fromTool` marks a
- * question from the call's tool.
- */
+/** The call id is the id in the sub-agent's run. `fromTool` marks a question from the call's tool. */
 export type ChildQuestion = PendingCall & { answer?: ChildAnswer; fromTool?: true }
 
 /** Plain JSON, stored until the sub-agent resumes. */

@@ -9,10 +9,7 @@ export interface AgentConfig {
   limits: {
     /** Steps per run. A step is one accepted model response. null = off. */
     maxSteps: number | null
-    /**
-     * Tool calls per run. Excess calls do not run, and the run ends. A sub-agent counts as one call and has its own
-     * limits. null = off.
-     */
+    /** Tool calls per run, after which the run ends. A sub-agent counts as one and has its own limits. null = off. */
     maxToolCalls: number | null
     /** Tool calls per response. Excess calls get an error result, and the run continues. null = off. */
     maxToolCallsPerResponse: number | null
@@ -49,10 +46,7 @@ export interface AgentConfig {
     finishBatch: boolean
     /** Whether to withhold a request whose estimated input would exceed the limit. */
     preflight: boolean
-    /**
-     * What to do with a `costLimit` if the model's price is unknown: `error` refuses to start, `warn` does not count
-     * cost.
-     */
+    /** With a `costLimit` and an unknown price: `error` refuses to start, `warn` does not count cost. */
     onUnknownPrice: 'error' | 'warn'
     /** How to count a response without usage: `estimate` its tokens, or count `zero`. */
     onMissingUsage: 'estimate' | 'zero'
@@ -61,10 +55,7 @@ export interface AgentConfig {
   retry: RetryConfig
   /** Whether to stream answers. The result is the same either way. */
   stream: boolean
-  /**
-   * Maximum milliseconds without any bytes once an answer has started. A longer silence is a recoverable error. 0 =
-   * off.
-   */
+  /** Maximum milliseconds without bytes in a started answer; then a recoverable error. 0 = off. */
   streamIdleMs: number
   /** Milliseconds for one call to the session store. A slower call ends the run (`store_error`). 0 = off. */
   storeTimeoutMs: number

@@ -39,10 +39,7 @@ export type NewMessage = Pick<UserMessage, 'content'> & Partial<Pick<UserMessage
 export interface ForkTerms {
   /** Replaces the instructions of the agent and of its steps. */
   instructions?: string
-  /**
-   * Requires approval for all calls that are not read-only, because these calls may already have had their effects in
-   * the original session.
-   */
+  /** Whether calls that are not read-only need approval, because the original may already have made them. */
   askFirst?: true
 }
 

@@ -19,10 +19,7 @@ export interface Gap {
 export interface Fit extends Gap {
   /** The text that replaces the gap (a marker or a summary), or null. */
   note: string | null
-  /**
-   * The first `length` characters of the note summarize this gap. After a failed summary, this gap can be smaller than
-   * the fit's gap. Absent without a summary.
-   */
+  /** The first `length` characters of the note summarize this gap, smaller than the fit's after a failed summary. */
   summary?: Gap & { length: number }
 }
 

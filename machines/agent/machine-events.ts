@@ -90,10 +90,7 @@ export type ActorEvent = EventBase &
     | { type: 'TOOL_RESULT'; callId: string; result: ToolResult; usage?: Usage }
     /** The usage of a sub-agent since its last report. */
     | { type: 'CHILD_USAGE'; callId: string; usage: Usage }
-    /**
-     * A sub-agent or a tool waits for answers. A sub-agent without questions is paused or sleeps until `wakeAt`. A tool
-     * that asks during its call gets `memo` back with the answers.
-     */
+    /** Waits for answers, or pauses without questions, until `wakeAt`. A tool gets `memo` back with the answers. */
     | { type: 'CHILD_WAITING'; callId: string; questions: ChildQuestion[]; wakeAt?: number; memo?: Json }
     /** A call found or used deferred tools. The tools are loaded before the call's result is added. */
     | { type: 'TOOLS_LOADED'; callId: string; names: readonly string[] }
@@ -109,10 +106,7 @@ export type ActorEvent = EventBase &
     | { type: 'DEADLINE'; partial?: PartialAnswer }
     /** A new process re-enters the substate. `tools` are its tools, if they differ. */
     | { type: 'RESUMED'; tools?: Record<string, ToolTraits> }
-    /**
-     * The process of a stored run stops so that another process can resume it. `usage` is the usage of the dropped
-     * request. `notStarted` lists the calls that were passed to tools but did not run.
-     */
+    /** Another process can resume the run. `notStarted` lists the calls that were passed to tools but did not run. */
     | { type: 'RELEASED'; usage?: Usage; notStarted?: readonly string[] }
     /** The log could not be written, so later events would be lost. */
     | { type: 'STORE_FAILED'; failure: { code: string; message: string }; partial?: PartialAnswer }

@@ -26,10 +26,7 @@ export const consultGuards = fromPromise<UserGuardsOutput, { on: 'calls' | 'resu
 )
 export const screenOutput = fromPromise<OutputScreening>(createMissingActor('screenOutput'))
 
-/**
- * Sends TOOL_RESULT for each call and BATCH_DONE at the end. It is a callback actor so that late results are dropped
- * after a stop.
- */
+/** Sends TOOL_RESULT per call, then BATCH_DONE. A callback actor, so that late results are dropped after a stop. */
 export const runTools = fromCallback<AgentMachineEvent>(({ sendBack }) => {
   sendBack({ type: 'BATCH_DONE' })
 })

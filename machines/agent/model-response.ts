@@ -122,10 +122,7 @@ export interface ModelOutput {
   changedTools?: string[]
 }
 
-/**
- * Who must act before a call can run: nobody, a person (`approval`), or the caller's program (`client`). `child` waits
- * for answers to the call's sub-agent or tool, or for a sub-agent's pause to end.
- */
+/** Nobody, a person, or the caller's program. `child` waits for its sub-agent or tool, or for a pause to end. */
 export type CallNeeds = 'nobody' | 'approval' | 'client' | 'child'
 
 /** The request actor's rejection. Includes the random `jitter` (see `toJitter`), because the machine has no randomness. */

@@ -5,18 +5,12 @@ export type MediaKind = 'image' | 'audio' | 'file'
 
 /** Content that a provider has refused. Later requests in the session omit it. */
 export type Refusal =
-  /**
-   * The provider refused whole messages. `question` is the user message that was unanswered when the messages were
-   * refused.
-   */
+  /** Whole messages. `question` is the user message that was unanswered at the time. */
   | { what: 'messages'; ids: string[]; question: string | null }
   /** The provider refused media for this model: all parts of these kinds, or only the parts with these descriptions. */
   | { what: 'media'; model: string; kinds: MediaKind[] }
   | { what: 'media'; model: string; parts: string[] }
-  /**
-   * The provider refused stored reasoning and signatures for this model, up to this message number or all of them
-   * (null).
-   */
+  /** Stored reasoning and signatures for this model, up to this message number or all of them (null). */
   | { what: 'reasoning'; model: string; upTo: number | null }
 
 /** Counts the attempts at the current request. A request without the refused content is a different request. */

@@ -6,10 +6,7 @@ export type SkillChange =
       name: string
       /** Hash of the skill file, as 16 hexadecimal digits. */
       hash: string
-      /**
-       * While the skill is active, the model may call only these tools and the skill tools. If absent, the skill allows
-       * all tools.
-       */
+      /** The only tools allowed while the skill is active, besides the skill tools. If absent, all are allowed. */
       allowedTools?: string[]
     }
   | { action: 'unload'; name: string }

@@ -22,10 +22,7 @@ export interface ChartState {
   entry: string[]
   exit: string[]
   invokes: { id: string; src: string }[]
-  /**
-   * Dotted paths of the states entered with this one: the initial child, every region of a parallel state, or
-   * the default target of a history state.
-   */
+  /** Paths of the states entered with this one: initial child, all regions, or a history state's default. */
   initial: string[]
   history?: 'shallow' | 'deep'
   states: ChartState[]
