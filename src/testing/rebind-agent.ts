@@ -1,3 +1,4 @@
+import { getOrCreate } from '../core/base/values.js'
 import { assembleAgent } from '../core/agent/agent.js'
 import { type AgentInternals, internalsByAgent } from '../core/agent/agent-internals.js'
 import type { Agent } from '../core/agent/agent-options.js'
@@ -6,8 +7,7 @@ import type { AgentParts } from '../core/live/agent-parts.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { EvaluationError } from './evaluate/evaluation-case.js'
 import type { ToolTraits } from '../../machines/agent/batch-calls.js'
-import type { ToolSpec } from '../core/models/provider.js'
-import type { Team, Tool, ToolSearch } from '../core/tools/tool.js'
+import type { Team, Tool } from '../core/tools/tool.js'
 import type { ToolSet } from '../core/tools/tool-set.js'
 
 export function getInternals(agent: AnyAgent): AgentInternals {
@@ -24,95 +24,54 @@ export function rebindAgent(
   return assembleAgent({ ...parts, ...changes }, { store, inspect: undefined })
 }
 
-/** Replaces each tool of an agent. Sub-agents do not run, because their tools become ordinary tools. */
-export abstract class WrappedTools implements ToolSet {
-  readonly #tools: ToolSet
-  readonly #wrapped = new WeakMap<Tool, Tool>()
-  #team: Team | undefined
-
-  constructor(tools: ToolSet) {
-    this.#tools = tools
-  }
-
-  protected abstract wrap(tool: Tool): Tool
-
-  get(name: string): Tool | undefined {
-    const tool = this.#tools.get(name)
-    if (!tool) return undefined
-    const known = this.#wrapped.get(tool)
-    if (known) return known
-    const { delegate: _delegate, ...wrapped } = this.wrap(tool)
-    this.#wrapped.set(tool, wrapped)
-    return wrapped
-  }
-
-  get names(): readonly string[] {
-    return this.#tools.names
-  }
-
-  get specs(): readonly ToolSpec[] {
-    return this.#tools.specs
-  }
-
-  get offered(): readonly ToolSpec[] {
-    return this.#tools.offered
-  }
-
-  get deferred(): readonly Tool[] {
-    return this.#tools.deferred
-  }
-
-  get search(): ToolSearch | undefined {
-    return this.#tools.search
-  }
-
-  get isHosted() {
-    return this.#tools.isHosted
-  }
-
-  get team(): Team | undefined {
-    const { team } = this.#tools
-    const wrap = (tools: ToolSet): ToolSet =>
-      new MemberTools(
-        tools,
-        (tool) => this.wrap(tool),
-        (traits) => this.trim(traits),
-      )
-    return team && (this.#team ??= wrapTeam(team, wrap))
-  }
-
-  get traits(): Record<string, ToolTraits> {
-    return Object.fromEntries(
-      Object.entries(this.#tools.traits).map(([name, traits]) => [name, this.trim(traits)]),
-    )
-  }
-
-  protected trim({ delegate: _delegate, ...traits }: ToolTraits): ToolTraits {
-    return traits
-  }
+interface ToolChanges {
+  wrap: (tool: Tool) => Tool
+  trim?: (traits: ToolTraits) => ToolTraits
+  /** Whether handoffs stay. Then the tools of their targets are changed too. Defaults to true. */
+  hasTeam?: boolean
 }
 
-class MemberTools extends WrappedTools {
-  protected override readonly wrap: (tool: Tool) => Tool
-  protected override readonly trim: (traits: ToolTraits) => ToolTraits
-
-  constructor(tools: ToolSet, wrap: (tool: Tool) => Tool, trim: (traits: ToolTraits) => ToolTraits) {
-    super(tools)
-    this.wrap = wrap
-    this.trim = trim
-  }
+/** Changes each tool of an agent. Sub-agents do not run, because their tools become ordinary tools. */
+export function wrapTools(tools: ToolSet, changes: ToolChanges): ToolSet {
+  const { wrap, trim = (traits: ToolTraits) => traits, hasTeam = true } = changes
+  const wrapped = new WeakMap<Tool, Tool>()
+  const teams = new WeakMap<Team, Team>()
+  const wrapTool = (tool: Tool): Tool =>
+    getOrCreate(wrapped, tool, () => {
+      const { delegate: _delegate, ...ordinary } = wrap(tool)
+      return ordinary
+    })
+  const trimTraits = ({ delegate: _delegate, ...traits }: ToolTraits): ToolTraits => trim(traits)
+  // Everything else is inherited, because a source may change it at any time.
+  return Object.create(tools, {
+    get: {
+      value: (name: string) => {
+        const tool = tools.get(name)
+        return tool && wrapTool(tool)
+      },
+    },
+    traits: {
+      get: () =>
+        Object.fromEntries(Object.entries(tools.traits).map(([name, traits]) => [name, trimTraits(traits)])),
+    },
+    team: {
+      get: () => {
+        const { team } = tools
+        return hasTeam && team ? getOrCreate(teams, team, () => wrapTeam(team, changes)) : undefined
+      },
+    },
+  }) as ToolSet
 }
 
 type Member = Pick<AgentParts, 'tools'>
 
-function wrapTeam(team: Team, wrap: (tools: ToolSet) => ToolSet): Team {
+function wrapTeam(team: Team, changes: ToolChanges): Team {
   const members = new Map<object, Member>()
   const wrapMember = (agent: object | undefined): Member | undefined => {
     const member = agent as Member | undefined
-    if (!member) return undefined
-    const wrapped = members.get(member) ?? { ...member, tools: wrap(member.tools) }
-    members.set(member, wrapped)
-    return wrapped
+    return (
+      member && getOrCreate(members, member, () => ({ ...member, tools: wrapTools(member.tools, changes) }))
+    )
   }
   return {
     find: (name) => wrapMember(team.find(name)),

@@ -1,4 +1,3 @@
-import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { Agent, RunOptions } from '../../core/agent/agent-options.js'
@@ -24,7 +23,7 @@ import {
 } from '../chaos/chaos-parts.js'
 import { CheckFailure } from '../check-assertions.js'
 import { checkSessionLog } from '../check-session-log.js'
-import { getInternals, rebindAgent, WrappedTools } from '../rebind-agent.js'
+import { getInternals, rebindAgent, wrapTools } from '../rebind-agent.js'
 import type { AgentFacts } from './agent-facts.js'
 import { createScriptedModel, type Script } from './scripted-model.js'
 
@@ -142,7 +141,12 @@ export class AgentProcess {
     this.#modelChaos = troubled
     const model = this.#observe(troubled ?? scripted)
     const { parts } = getInternals(make(model))
-    const tools = new StandIns(parts.tools, (tool) => this.#createStandIn(tool, faults.tool))
+    // Handoffs are removed, because another agent's model would be called.
+    const tools = wrapTools(parts.tools, {
+      wrap: ({ handoff: _handoff, ...tool }) => this.#createStandIn(tool, faults.tool),
+      trim: ({ handoff: _handoff, ...traits }) => traits,
+      hasTeam: false,
+    })
     // Tools are created on first lookup. The fault must be planned even if the agent never looks the tool up.
     if (faults.tool && scene.facts.tool) tools.get(scene.facts.tool.name)
     const chaos = faults.store ? this.#keep(chaosStore(store, faults.store)) : undefined
@@ -261,30 +265,6 @@ export class AgentProcess {
         }
       },
     }
-  }
-}
-
-/** Replaces the agent's tools with stand-ins. Handoffs are removed, because another agent's model would be called. */
-class StandIns extends WrappedTools {
-  readonly #create: (tool: Tool) => Tool
-
-  constructor(tools: AgentParts['tools'], create: (tool: Tool) => Tool) {
-    super(tools)
-    this.#create = create
-  }
-
-  override get team(): undefined {
-    return undefined
-  }
-
-  protected override wrap(tool: Tool): Tool {
-    const { handoff: _handoff, ...standIn } = this.#create(tool)
-    return standIn
-  }
-
-  protected override trim(traits: ToolTraits): ToolTraits {
-    const { handoff: _handoff, ...rest } = super.trim(traits)
-    return rest
   }
 }
 

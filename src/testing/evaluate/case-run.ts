@@ -1,3 +1,5 @@
+import { getOrCreate } from '../../core/base/values.js'
+import type { ToolSet } from '../../core/tools/tool-set.js'
 import { releaseRun } from '../../core/live/release-run.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
@@ -20,10 +22,9 @@ import {
   type RecordedResult,
 } from './evaluation-case.js'
 import type { EvaluatedRun, GuardSaid } from './evaluation-report.js'
-import { rebindAgent, WrappedTools } from '../rebind-agent.js'
+import { rebindAgent, wrapTools } from '../rebind-agent.js'
 import { whenAborted } from '../../core/base/abort.js'
 import type { Run } from '../../core/run/run.js'
-import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { parseArguments } from '../../core/tools/parse-arguments.js'
 import { needsPerson } from '../../core/tools/prepare-calls.js'
 import { ToolError } from '../../core/tools/tool-error.js'
@@ -31,33 +32,14 @@ import { ToolContent } from '../../core/tools/tool-content.js'
 import type { Tool, ToolExecution } from '../../core/tools/tool.js'
 import { toCanonicalJson } from '../canonical-json.js'
 
-interface PlayedSession {
-  /** Aborts at a call that cannot be played. */
-  readonly signal: AbortSignal
-  readonly diverged: EvaluatedRun['diverged'] | undefined
-}
-
 /**
  * The tools of an agent that replays recorded sessions. A call that was recorded with the same arguments returns the
  * recorded result. Other calls run only if their tool is read-only, otherwise they end the session. People, clients and
  * sub-agents are not involved.
  */
-class PlayedTools extends WrappedTools {
-  readonly #sessions = new Map<string, SessionCalls>()
-
-  begin(session: string, calls: readonly RecordedResult[]): PlayedSession {
-    const begun = new SessionCalls(calls)
-    this.#sessions.set(session, begun)
-    return begun
-  }
-
-  end(session: string): void {
-    this.#sessions.delete(session)
-  }
-
-  protected override trim(traits: ToolTraits): ToolTraits {
-    const { readOnly, idempotent, polling, endsRun, deferred, loads, handoff } = super.trim(traits)
-    return {
+const playTools = (tools: ToolSet, sessions: ReadonlyMap<string, SessionCalls>): ToolSet =>
+  wrapTools(tools, {
+    trim: ({ readOnly, idempotent, polling, endsRun, deferred, loads, handoff }) => ({
       readOnly,
       idempotent,
       polling,
@@ -65,16 +47,13 @@ class PlayedTools extends WrappedTools {
       ...(deferred && { deferred }),
       ...(loads && { loads }),
       ...(handoff && { handoff }),
-    }
-  }
-
-  protected override wrap(tool: Tool): Tool {
-    return {
+    }),
+    wrap: (tool) => ({
       ...tool,
       client: false,
       needsApproval: false,
       execute: async (input: unknown, execution: ToolExecution) => {
-        const session = this.#sessions.get(execution.sessionId)
+        const session = sessions.get(execution.sessionId)
         const recorded = await session?.take(tool, input)
         if (recorded) return giveResult(recorded.result)
         const why = await findObstacle(tool, input, execution)
@@ -82,12 +61,11 @@ class PlayedTools extends WrappedTools {
         session?.diverge(tool.name, input, why)
         throw new ToolError('failed', `This call cannot be played: ${why}.`)
       },
-    }
-  }
-}
+    }),
+  })
 
 /** Repeated calls return their results in order, and then keep returning the last one. */
-class SessionCalls implements PlayedSession {
+class SessionCalls {
   diverged: EvaluatedRun['diverged']
   readonly #abort = new AbortController()
   readonly #calls: readonly RecordedResult[]
@@ -112,14 +90,8 @@ class SessionCalls implements PlayedSession {
   }
 
   #readCalls(tool: Tool): Promise<Map<string, RecordedResult[]>> {
-    const known = this.#tools.get(tool.name)
-    if (known) return known
-    const reading = readCalls(
-      tool,
-      this.#calls.filter(({ name }) => name === tool.name),
-    )
-    this.#tools.set(tool.name, reading)
-    return reading
+    const calls = this.#calls.filter(({ name }) => name === tool.name)
+    return getOrCreate(this.#tools, tool.name, () => readCalls(tool, calls))
   }
 }
 
@@ -134,7 +106,7 @@ async function readCalls(
     const parsed = await parseArguments(tool, call.arguments)
     if (!parsed.ok) continue
     const key = toCanonicalJson(parsed.input)
-    byInput.set(key, [...(byInput.get(key) ?? []), call])
+    getOrCreate(byInput, key, () => []).push(call)
   }
   return byInput
 }
@@ -188,7 +160,7 @@ const failures: ReadonlySet<string> = new Set([
 export class CaseRunner {
   readonly #options: CaseRunnerOptions
   readonly #agent: Agent
-  readonly #playedTools: PlayedTools
+  readonly #played = new Map<string, SessionCalls>()
   readonly #player: Agent
   readonly #definition: string
 
@@ -196,8 +168,8 @@ export class CaseRunner {
     const { parts, store } = options
     this.#options = options
     this.#agent = rebindAgent(parts, store)
-    this.#playedTools = new PlayedTools(parts.tools)
-    this.#player = rebindAgent(parts, store, { tools: this.#playedTools, telemetry: undefined })
+    const tools = playTools(parts.tools, this.#played)
+    this.#player = rebindAgent(parts, store, { tools, telemetry: undefined })
     this.#definition = createDefinitionFactory(parts)(undefined).hash
   }
 
@@ -280,7 +252,8 @@ export class CaseRunner {
     const { store, context, signal, budgets: sharedBudgets } = this.#options
     const budgets = sharedBudgets && { budgets: sharedBudgets }
     if ((await store.get(session)) !== null) await this.#player.deleteSession(session)
-    const played = this.#playedTools.begin(session, recorded.calls)
+    const played = new SessionCalls(recorded.calls)
+    this.#played.set(session, played)
     const ended: EndedCase = { result: null, usage: noUsage, steps: 0 }
     try {
       for (const turn of recorded.turns) {
@@ -297,7 +270,7 @@ export class CaseRunner {
       }
       return ended
     } finally {
-      this.#playedTools.end(session)
+      this.#played.delete(session)
     }
   }
 }

@@ -15,6 +15,7 @@ import {
   type EvaluatedCase,
   type EvaluatedRun,
   type EvaluationReport,
+  type GivenScore,
   type Interval,
   reportRule,
   type ScoreSummary,
@@ -86,10 +87,10 @@ function formatScores(report: EvaluationReport, width: number, paint: Paint): st
   const rows = listScoreRows(report)
   const columns = ['mean', '95 %', 'passed', '95 %', 'cases']
   const cells = rows.map(([, { mean, passRate, cases }]) => [
-    mean ? formatScore(mean.value) : '–',
-    mean ? formatScoreRange(mean) : '–',
-    passRate ? formatShare(passRate.value) : '–',
-    passRate ? formatShareRange(passRate) : '–',
+    formatScore(mean?.value ?? null),
+    orDash(mean, formatScoreRange),
+    orDash(passRate, ({ value }) => formatShare(value)),
+    orDash(passRate, formatShareRange),
     formatCount(cases),
   ])
   const widths = columns.map((name, i) => Math.max(name.length, ...cells.map((row) => (row[i] ?? '').length)))
@@ -117,17 +118,15 @@ function formatFacts({ summary }: EvaluationReport, width: number, paint: Paint)
       'tokens',
       `${formatCount(tokens.total)} (${formatCount(tokens.input)} in, ${formatCount(tokens.output)} out)`,
     ],
-    ['steps', formatSpread(steps, formatMean)],
-    ['time', formatSpread(durationMs, formatDuration)],
+    ['steps', orDash(steps, (spread) => formatSpread(spread, formatMean))],
+    ['time', orDash(durationMs, (spread) => formatSpread(spread, formatDuration))],
     ['states', counted(states)],
-    ...(Object.keys(guards).length > 0 ? [['guards', counted(guards)] as [string, string]] : []),
   ]
+  if (Object.keys(guards).length > 0) facts.push(['guards', counted(guards)])
   return facts.map(([name, words]) => `  ${paint('dim', name.padEnd(8))}  ${shorten(words, width - 12)}`)
 }
 
-function formatSpread(spread: Spread | null, format: (value: number) => string): string {
-  if (spread === null) return '–'
-  const { mean, p50, p95, max } = spread
+function formatSpread({ mean, p50, p95, max }: Spread, format: (value: number) => string): string {
   return `mean ${format(mean)}, p50 ${format(p50)}, p95 ${format(p95)}, max ${format(max)}`
 }
 
@@ -137,38 +136,17 @@ interface ListOptions {
   most: number
 }
 
-function formatComparison(
-  {
-    base,
-    pairs,
-    score,
-    passRate,
-    scorers,
-    cost,
-    durationMs,
-    regressions,
-    improvements,
-    ...others
-  }: ReportComparison,
-  { width, paint, most }: ListOptions,
-): string[] {
-  const one = Object.keys(scorers).length < 2
+function formatComparison(comparison: ReportComparison, { width, paint, most }: ListOptions): string[] {
+  const { base, pairs, cost, durationMs, regressions, improvements, added, missing } = comparison
   const rows: [string, string][] = [
-    ['score', score ? formatSignedRange(score) : '–'],
-    ['passed', passRate ? formatPointRange(passRate) : '–'],
-    ...Object.entries(one ? {} : scorers).map(([name, range]): [string, string] => [
-      name,
-      range ? formatSignedRange(range) : '–',
-    ]),
-    ['cost', cost ? formatCostRange(cost) : '–'],
-    ['time', durationMs ? formatSignedRange(durationMs, formatDuration) : '–'],
+    ...listDifferences(comparison).map(({ name, words }): [string, string] => [name, words]),
+    ['cost', orDash(cost, formatCostRange)],
+    ['time', orDash(durationMs, (range) => formatSignedRange(range, formatDuration))],
   ]
   const nameWidth = Math.max(8, ...rows.map(([name]) => Math.min(20, name.length)))
-  const { added, missing } = others
-  const left = [
-    ...(added.length > 0 ? [`${formatCount(added.length, 'case')} only in this report`] : []),
-    ...(missing.length > 0 ? [`${formatCount(missing.length, 'case')} only in the baseline`] : []),
-  ]
+  const head = [formatCount(pairs, 'pair')]
+  if (added.length > 0) head.push(`${formatCount(added.length, 'case')} only in this report`)
+  if (missing.length > 0) head.push(`${formatCount(missing.length, 'case')} only in the baseline`)
   const idWidth = Math.max(8, width - 30)
   const list = (title: string, style: Style, changes: typeof regressions): string[] => [
     ...(changes.length > 0 ? [`  ${paint(style, `${title} ${formatCount(changes.length)}`)}`] : []),
@@ -179,7 +157,7 @@ function formatComparison(
     ...(changes.length > most ? [paint('dim', `    … and ${changes.length - most} more`)] : []),
   ]
   return [
-    shorten(`Against ${base} · ${[formatCount(pairs, 'pair'), ...left].join(', ')}`, width),
+    shorten(`Against ${base} · ${head.join(', ')}`, width),
     ...rows.map(([name, words]) => `  ${paint('dim', shorten(name, nameWidth).padEnd(nameWidth))}  ${words}`),
     ...list('worse', 'red', regressions),
     ...list('better', 'green', improvements),
@@ -192,31 +170,48 @@ function formatFailures(
   commandOptions: string,
 ): string[] {
   const failures = listFailures(report)
-  const [first] = failures
-  if (first === undefined) return []
+  if (failures.length === 0) return []
+  const lines = ['']
+  for (const { of, run } of failures.slice(0, most)) {
+    const { verdict, session } = run
+    const name = shorten(session ?? of.id, Math.max(8, width - 4 - verdict.length))
+    const why = describeFailure(run)
+    lines.push(`  ${paint(verdictStyles[verdict], verdict)}  ${name}`)
+    if (why !== '') lines.push(`    ${paint('dim', shorten(why, width - 4))}`)
+  }
+  if (failures.length > most) lines.push(paint('dim', `  … and ${formatCount(failures.length - most)} more`))
   const session = failures.find(({ run }) => run.session !== null)?.run.session
+  if (session) {
+    const command = `statewright sessions show ${quoteShellWord(session)}${commandOptions}`
+    lines.push('', paint('dim', `Inspect one: ${command}`))
+  }
+  return lines
+}
+
+export const orDash = <Value>(value: Value | null, format: (value: Value) => string): string =>
+  value === null ? '–' : format(value)
+
+export interface IntervalRow {
+  name: string
+  range: Interval | null
+  words: string
+}
+
+/** The differences in scores: all, passed, and by scorer if there are several. */
+export function listDifferences({ score, passRate, scorers }: ReportComparison): IntervalRow[] {
+  const several = Object.entries(scorers).length > 1 ? Object.entries(scorers) : []
   return [
-    '',
-    ...failures.slice(0, most).flatMap(({ of, run }) => {
-      const { verdict, session } = run
-      const name = session ?? of.id
-      const why = describeFailure(run)
-      return [
-        `  ${paint(verdictStyles[verdict], verdict)}  ${shorten(name, Math.max(8, width - 4 - verdict.length))}`,
-        ...(why === '' ? [] : [`    ${paint('dim', shorten(why, width - 4))}`]),
-      ]
-    }),
-    ...(failures.length > most ? [paint('dim', `  … and ${formatCount(failures.length - most)} more`)] : []),
-    ...(session
-      ? [
-          '',
-          paint('dim', `Inspect one: statewright sessions show ${quoteShellWord(session)}${commandOptions}`),
-        ]
-      : []),
+    { name: 'score', range: score, words: orDash(score, (range) => formatSignedRange(range)) },
+    { name: 'passed', range: passRate, words: orDash(passRate, formatPointRange) },
+    ...several.map(([name, range]) => ({
+      name,
+      range,
+      words: orDash(range, (one) => formatSignedRange(one)),
+    })),
   ]
 }
 
-export const formatScore = (score: number | null): string => (score === null ? '–' : score.toFixed(2))
+export const formatScore = (score: number | null): string => orDash(score, (value) => value.toFixed(2))
 
 export const formatShare = (share: number): string => `${Math.round(share * 100)} %`
 
@@ -281,12 +276,15 @@ export function listFailures({ cases }: EvaluationReport): ShownFailure[] {
     )
 }
 
+export const formatGivenScores = (scores: [string, GivenScore][]): string[] =>
+  scores.map(
+    ([name, { score, why }]) => `${name} ${formatScore(score)}${why === undefined ? '' : `: ${why}`}`,
+  )
+
 export function describeFailure({ error, diverged, scores, failure, state, reason }: EvaluatedRun): string {
   if (error) return error.message
   if (diverged) return `${diverged.tool}(${diverged.arguments}): ${diverged.why}`
-  const scoreLines = Object.entries(scores)
-    .filter(([, { passed }]) => !passed)
-    .map(([name, { score, why }]) => `${name} ${formatScore(score)}${why === undefined ? '' : `: ${why}`}`)
+  const scoreLines = formatGivenScores(Object.entries(scores).filter(([, { passed }]) => !passed))
   const ended = state === 'COMPLETED' ? [] : [`${state ?? 'not started'} (${failure?.code ?? reason ?? ''})`]
   return [...ended, ...scoreLines].join(' · ')
 }

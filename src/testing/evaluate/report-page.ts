@@ -10,13 +10,13 @@ import {
   reportRule,
   type Interval,
   type CaseVerdict,
+  type Spread,
 } from './evaluation-report.js'
 import {
   describeFailure,
   formatCostRange,
   formatExtent,
   formatMean,
-  formatPointRange,
   formatScore,
   formatScoreRange,
   formatShare,
@@ -26,6 +26,10 @@ import {
   listScoreRows,
   type ShownFailure,
   formatSigned,
+  formatGivenScores,
+  type IntervalRow,
+  listDifferences,
+  orDash,
 } from './format-report.js'
 
 /** The maximum number of rows in a table. The JSON report contains all rows. */
@@ -89,14 +93,19 @@ function showTiles({ summary }: EvaluationReport): Markup {
   const { mean, passRate, cost, durationMs, tokens, steps } = summary
   const tile = (value: string, words: string): Markup =>
     html`<div class="tile"><b>${value}</b><span>${words}</span></div>`
+  const time = (of: keyof Spread): string => orDash(durationMs, (spread) => formatDuration(spread[of]))
+  const step = (of: keyof Spread): string => orDash(steps, (spread) => formatMean(spread[of]))
   const judged = cost.judges === 0 ? 'cost' : `cost, including judges: ${formatMoney(cost.judges)}`
   return html`<div class="tiles">
-${tile(mean ? formatScore(mean.value) : '–', mean ? `mean score, ${formatScoreRange(mean)}` : 'mean score')}
-${tile(passRate ? formatShare(passRate.value) : '–', passRate ? `passed, ${formatShareRange(passRate)}` : 'passed')}
+${tile(formatScore(mean?.value ?? null), mean ? `mean score, ${formatScoreRange(mean)}` : 'mean score')}
+${tile(
+  orDash(passRate, ({ value }) => formatShare(value)),
+  passRate ? `passed, ${formatShareRange(passRate)}` : 'passed',
+)}
 ${tile(formatMoney(cost.total), judged)}
 ${tile(formatCount(tokens.total), `tokens, including ${formatCount(tokens.output)} output`)}
-${tile(durationMs ? formatDuration(durationMs.p50) : '–', `time (p50), p95 ${durationMs ? formatDuration(durationMs.p95) : '–'}`)}
-${tile(steps ? formatMean(steps.mean) : '–', `steps per run, at most ${steps ? formatMean(steps.max) : '–'}`)}
+${tile(time('p50'), `time (p50), p95 ${time('p95')}`)}
+${tile(step('mean'), `steps per run, at most ${step('max')}`)}
 </div>`
 }
 
@@ -129,22 +138,16 @@ function showScores(report: EvaluationReport): Markup {
 }
 
 function showComparison(comparison: ReportComparison): Markup {
-  const { base, pairs, score, passRate, scorers, cost, tokens, steps, durationMs } = comparison
+  const { base, pairs, cost, tokens, steps, durationMs } = comparison
   const { regressions, improvements, added, missing } = comparison
-  const differences: IntervalRow[] = [
-    { name: 'score', range: score, words: score ? formatSignedRange(score) : '–' },
-    { name: 'passed', range: passRate, words: passRate ? formatPointRange(passRate) : '–' },
-    ...(Object.keys(scorers).length > 1 ? Object.entries(scorers) : []).map(([name, range]) => ({
-      name,
-      range,
-      words: range ? formatSignedRange(range) : '–',
-    })),
-  ]
+  const differences = listDifferences(comparison)
+  const signed = (range: Interval | null, format = formatMean): string =>
+    orDash(range, (one) => formatSignedRange(one, format))
   const others: [string, string][] = [
-    ['cost per run', cost ? formatCostRange(cost) : '–'],
-    ['tokens', tokens ? formatSignedRange(tokens, formatMean) : '–'],
-    ['steps', steps ? formatSignedRange(steps, formatMean) : '–'],
-    ['time', durationMs ? formatSignedRange(durationMs, formatDuration) : '–'],
+    ['cost per run', orDash(cost, formatCostRange)],
+    ['tokens', signed(tokens)],
+    ['steps', signed(steps)],
+    ['time', signed(durationMs, formatDuration)],
   ]
   const shown = [...regressions.slice(0, 25), ...improvements.slice(0, 25).toReversed()]
   const reach = Math.min(
@@ -196,10 +199,7 @@ function showFailure({ of, run }: ShownFailure): Markup {
   const why = describeFailure(run)
   const row = (name: string, words: string | null): Markup | false =>
     words !== null && words !== '' && html`<dt>${name}</dt><dd>${words}</dd>`
-  const scoreLines = Object.entries(scores).map(
-    ([name, score]) =>
-      `${name} ${formatScore(score.score)}${score.why === undefined ? '' : `: ${score.why}`}`,
-  )
+  const scoreLines = formatGivenScores(Object.entries(scores))
   return html`<details><summary><b class="${verdict}">${verdict}</b> ${of.id}${
     why !== '' && html` <span class="soft">${why.length > 160 ? `${why.slice(0, 159)}…` : why}</span>`
   }</summary>
@@ -289,12 +289,6 @@ code{font-family:ui-monospace,monospace;font-size:.87em;overflow-wrap:anywhere}
 /** Lengths are percentages instead of a view box, so that plots fill the width while strokes keep their thickness. */
 
 const percent = (share: number): string => `${Math.round(share * 10_000) / 100}%`
-
-interface IntervalRow {
-  name: string
-  range: Interval | null
-  words: string
-}
 
 function plotIntervals(
   rows: readonly IntervalRow[],
