@@ -41,18 +41,29 @@ export function generateJestTests(paths: readonly MachinePath[], options: JestTe
     if (input !== undefined) inputs.set(path.input, formatLiteral(input, path, 'the input'))
   }
   const many = new Set(paths.map((path) => path.input)).size > 1
+  const tests = paths.map((path, i) => formatTest(path, i + 1, { many, harness, runner }))
+  return formatFile({ ...options, header, title }, tests, formatInputs(inputs))
+}
+
+function formatFile(
+  { header, runner, imports, title }: Pick<JestTestsOptions, 'runner' | 'imports'> & Titles,
+  tests: readonly string[],
+  inputs: readonly string[] = [],
+): string {
   return [
     `// ${toOneLine(header)}`,
     ...formatRunnerImports(runner),
-    ...options.imports,
+    ...imports,
     '',
-    ...formatInputs(inputs),
+    ...inputs,
     `describe(${quoteText(title)}, () => {`,
-    paths.map((path, i) => formatTest(path, i + 1, { many, harness, runner })).join('\n\n'),
+    tests.join('\n\n'),
     '})',
     '',
   ].join('\n')
 }
+
+type Titles = { header: string; title: string }
 
 function formatInputs(inputs: ReadonlyMap<string, string>): string[] {
   if (inputs.size === 0) return []
@@ -82,18 +93,14 @@ function formatTest(
 
 function formatStep(step: PathStep, path: MachinePath): string[] {
   const { value, status } = step.state
-  const comment = `      // ${toOneLine(step.label)}`
-  const state = formatLiteral({ value, status }, path, step.label)
-  const more = [
-    ...(step.emitted
-      ? [`emitted: ${formatLiteral(step.emitted, path, `the events that '${step.label}' emits`)}`]
-      : []),
-    ...('output' in step ? [`output: ${formatLiteral(step.output, path, 'the output') ?? 'undefined'}`] : []),
+  const { label, emitted, output } = step
+  const parts = [
+    `event: ${formatEvent(step, path)}`,
+    `state: ${formatLiteral({ value, status }, path, label)}`,
   ]
-  return [
-    comment,
-    `      { ${[`event: ${formatEvent(step, path)}`, `state: ${state}`, ...more].join(', ')} },`,
-  ]
+  if (emitted) parts.push(`emitted: ${formatLiteral(emitted, path, `the events that '${label}' emits`)}`)
+  if ('output' in step) parts.push(`output: ${formatLiteral(output, path, 'the output') ?? 'undefined'}`)
+  return [`      // ${toOneLine(label)}`, `      { ${parts.join(', ')} },`]
 }
 
 function formatEvent({ event, label }: PathStep, path: MachinePath): string {
@@ -209,14 +216,9 @@ export function generateStoryTests(stories: readonly PropertyStory[], options: S
     listRule('a list of counterexamples of checkProperties(…)'),
   )
   expectArgument('generateStoryTests(stories, options)', options, objectRule([], 'an options object'))
-  const {
-    title = 'stories that violate a property',
-    machine = 'machine',
-    properties = 'properties',
-  } = options
-  const { header = 'Generated from counterexamples of checkProperties.', options: space = 'options' } =
-    options
-  const { runner } = options
+  const { title = 'stories that violate a property', machine = 'machine' } = options
+  const { properties = 'properties', options: space = 'options', runner } = options
+  const { header = 'Generated from counterexamples of checkProperties.' } = options
   const tests = stories.map((story, i) => {
     const call = `checkStory(${machine}, ${properties}[${quoteText(story.property)}], story, ${space})`
     return [
@@ -231,16 +233,7 @@ export function generateStoryTests(stories: readonly PropertyStory[], options: S
       '  })',
     ].join('\n')
   })
-  return [
-    `// ${toOneLine(header)}`,
-    ...formatRunnerImports(runner),
-    ...options.imports,
-    '',
-    `describe(${quoteText(title)}, () => {`,
-    tests.join('\n\n'),
-    '})',
-    '',
-  ].join('\n')
+  return formatFile({ ...options, header, title }, tests)
 }
 
 function formatInput({ path }: PropertyStory): string[] {

@@ -135,11 +135,11 @@ function expectOptions(options: DiffMachinesOptions): DiffMachinesOptions {
   )
 }
 
-type Declared = readonly { declared: { id: string } }[]
+type Declared = readonly DefinedTransition[]
 
 function compareDeclared(before: Declared, after: Declared): MachineDiff['declared'] {
-  const [old, now] = [before, after].map((list) => new Set(list.map(({ declared }) => declared.id)))
-  const only = (one: ReadonlySet<string> = new Set(), other: ReadonlySet<string> = new Set()): string[] =>
+  const [old, now] = [new Set(listIds(before)), new Set(listIds(after))]
+  const only = (one: ReadonlySet<string>, other: ReadonlySet<string>): string[] =>
     [...one].filter((id) => !other.has(id))
   return { added: only(now, old), removed: only(old, now) }
 }
@@ -258,6 +258,8 @@ export interface ContextParting {
 const maxKeys = 5
 const maxNesting = 4
 
+type Write = ReturnType<typeof createWriter>
+
 /** The first step after which the contexts differ, unless that step is the last one. */
 function findContextParting(before: MachinePath, after: MachinePath): ContextParting | null {
   const write = createWriter()
@@ -268,13 +270,7 @@ function findContextParting(before: MachinePath, after: MachinePath): ContextPar
   return null
 }
 
-function listDifferences(
-  one: unknown,
-  other: unknown,
-  write: (value: unknown) => string,
-  path = '',
-  depth = 0,
-): string[] {
+function listDifferences(one: unknown, other: unknown, write: Write, path = '', depth = 0): string[] {
   if (write(one) === write(other)) return []
   if (depth >= maxNesting || !isRecord(one) || !isRecord(other) || !isAlike(one, other))
     return [path === '' ? '(all)' : path]
@@ -314,22 +310,17 @@ interface Pair {
   after: Vertex
 }
 
-interface PairExploration {
-  pairs: number
-  events: number
-  bounded: PathError | null
-}
-
 /** Compares breadth first. Does not continue from differing states, because later steps cannot be compared. */
 function explorePairs(
   machines: Readonly<Record<Side, ObservedMachine>>,
   space: ExploreSpace,
   describe: (parting: Parting) => void,
-): PairExploration {
+): { pairs: number; bounded: PathError | null } {
   const write = createWriter()
   const pairs: Pair[] = []
   const known = new Map<NamedInput, Set<string>>()
-  const exploration: PairExploration = { pairs: 0, events: 0, bounded: null }
+  let events = 0
+  let bounded: PathError | null = null
 
   function meet(before: SideStep, after: SideStep): void {
     const kind = findKind(before, after)
@@ -340,12 +331,8 @@ function explorePairs(
     const seen = getOrCreate(known, input, () => new Set<string>())
     const key = `${space.toKey(pair.before.snapshot)}\n${space.toKey(pair.after.snapshot)}`
     if (seen.has(key)) return
-    if (pairs.length >= space.limit) {
-      throw stateLimitError(
-        space.limit,
-        pairs.map((one) => one.after),
-      )
-    }
+    const seconds = pairs.length < space.limit ? null : pairs.map((one) => one.after)
+    if (seconds) throw stateLimitError(space.limit, seconds)
     seen.add(key)
     pairs.push(pair)
   }
@@ -415,7 +402,7 @@ function explorePairs(
     for (const input of space.inputs) meet(begin('before', input), begin('after', input))
     for (const pair of pairs) {
       for (const event of listEvents(pair)) {
-        exploration.events++
+        events++
         meet(go('before', pair.before, event), go('after', pair.after, event))
       }
     }
@@ -425,9 +412,8 @@ function explorePairs(
     compareAll()
   } catch (error) {
     if (!(error instanceof PathError) || error.code !== 'state_limit') throw error
-    exploration.bounded = error
+    bounded = error
   }
-  exploration.pairs = pairs.length
-  space.onProgress({ states: pairs.length, events: exploration.events, waiting: 0 })
-  return exploration
+  space.onProgress({ states: pairs.length, events, waiting: 0 })
+  return { pairs: pairs.length, bounded }
 }

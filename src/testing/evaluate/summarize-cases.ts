@@ -3,6 +3,7 @@ import {
   type EvaluatedCase,
   type EvaluatedRun,
   type EvaluationSummary,
+  type GivenScore,
   type ScoreSummary,
   type Spread,
   type EvaluationReport,
@@ -24,33 +25,16 @@ export function summarizeCases(
   const tags = [...new Set(cases.flatMap(listTags))].toSorted()
   const begun = runs.filter(({ state }) => state !== null)
   const cost = { agent: sumCosts(runs, 'agent'), judges: sumCosts(runs, 'judges') }
+  const summarizeEach = (names: readonly string[], select: (name: string) => readonly CaseScore[]) =>
+    Object.fromEntries(names.map((name) => [name, summarizeScores(select(name), seed)]))
   const sumTokens = (key: keyof EvaluatedRun['tokens']): number =>
     runs.reduce((sum, { tokens }) => sum + tokens[key], 0)
   return {
-    ...summarizeScores(
-      cases.map(({ score, passRate }) => ({ score, passRate })),
-      seed,
-    ),
+    ...summarizeScores(cases, seed),
     runs: runs.length,
     verdicts,
-    scorers: Object.fromEntries(
-      scorers.map((name) => [
-        name,
-        summarizeScores(
-          cases.map((one) => scoreCaseBy(one, name)),
-          seed,
-        ),
-      ]),
-    ),
-    tags: Object.fromEntries(
-      tags.map((tag) => [
-        tag,
-        summarizeScores(
-          cases.filter((one) => listTags(one).includes(tag)),
-          seed,
-        ),
-      ]),
-    ),
+    scorers: summarizeEach(scorers, (name) => cases.map((one) => scoreCaseBy(one, name))),
+    tags: summarizeEach(tags, (tag) => cases.filter((one) => listTags(one).includes(tag))),
     states: countNames(
       runs.map(({ state, reason }) => (state === null ? 'not started' : `${state} ${reason ?? ''}`.trim())),
     ),
@@ -77,21 +61,20 @@ function summarizeScores(cases: readonly CaseScore[], seed: number): ScoreSummar
   }
 }
 
-function scoreCaseBy({ runs }: EvaluatedCase, scorer: string): CaseScore {
-  const scores = runs.flatMap(({ scores }) => scores[scorer] ?? [])
+const scoreCaseBy = ({ runs }: EvaluatedCase, scorer: string): CaseScore =>
+  averageScores(runs.flatMap(({ scores }) => scores[scorer] ?? []))
+
+export function scoreCase(runs: readonly EvaluatedRun[]): CaseScore {
+  return averageScores(
+    runs.flatMap(({ score, verdict }) => (score === null ? [] : [{ score, passed: verdict === 'passed' }])),
+  )
+}
+
+function averageScores(scores: readonly GivenScore[]): CaseScore {
   if (scores.length === 0) return { score: null, passRate: null }
   return {
     score: getMean(scores.map(({ score }) => score)),
     passRate: getMean(scores.map(({ passed }) => Number(passed))),
-  }
-}
-
-export function scoreCase(runs: readonly EvaluatedRun[]): CaseScore {
-  const scored = runs.filter((run): run is EvaluatedRun & { score: number } => run.score !== null)
-  if (scored.length === 0) return { score: null, passRate: null }
-  return {
-    score: getMean(scored.map(({ score }) => score)),
-    passRate: getMean(scored.map(({ verdict }) => Number(verdict === 'passed'))),
   }
 }
 

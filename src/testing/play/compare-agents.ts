@@ -86,13 +86,8 @@ function compareTool(then: RecordedTool, now: RecordedTool): FoundDifference[] {
   const { name } = then
   const isOther = then.description !== now.description
   const differ = (recorded: string, present: string, what: string): FoundDifference => {
-    return {
-      by: 'tools',
-      subject: name,
-      recorded,
-      now: present,
-      message: `Tool '${name}' has a different ${what}`,
-    }
+    const message = `Tool '${name}' has a different ${what}`
+    return { by: 'tools', subject: name, recorded, now: present, message }
   }
   const described = `description:\n${formatTextDifference(then.description, now.description)}`
   const text = differ(then.description, now.description, described)
@@ -160,11 +155,7 @@ export function formatTextDifference(before: string, after: string): string {
   let start = 0
   while (start < Math.min(one.length, other.length) && one[start] === other[start]) start += 1
   let end = 0
-  while (
-    end < Math.min(one.length, other.length) - start &&
-    one[one.length - 1 - end] === other[other.length - 1 - end]
-  )
-    end += 1
+  while (end < Math.min(one.length, other.length) - start && one.at(-1 - end) === other.at(-1 - end)) end += 1
   const gone = one.slice(start, one.length - end)
   const come = other.slice(start, other.length - end)
   const where = start > 0 ? [`  (line ${start + 1})`] : []
@@ -196,20 +187,12 @@ export function formatCall({ name, arguments: text }: { name: string; arguments:
   return `${formatToolName(name)}(${formatArguments(text, 120)})`
 }
 
-export const needsThenWords: Record<CallNeeds | 'denied', string> = {
-  nobody: 'ran without approval',
-  denied: 'was denied by a policy',
-  approval: 'waited for a person to approve it',
-  client: 'was executed by the client',
-  child: 'waited for its sub-agent',
-}
-
-export const needsNowWords: Record<CallNeeds | 'denied', string> = {
-  nobody: 'runs without approval',
-  denied: 'is denied by a policy',
-  approval: 'waits for a person to approve it',
-  client: 'is executed by the client',
-  child: 'waits for its sub-agent',
+export const needsWords: Record<CallNeeds | 'denied', [then: string, now: string]> = {
+  nobody: ['ran without approval', 'runs without approval'],
+  denied: ['was denied by a policy', 'is denied by a policy'],
+  approval: ['waited for a person to approve it', 'waits for a person to approve it'],
+  client: ['was executed by the client', 'is executed by the client'],
+  child: ['waited for its sub-agent', 'waits for its sub-agent'],
 }
 
 /** Describes a record, for use after `After …`. */

@@ -19,13 +19,7 @@ import { prepareCalls } from '../../core/tools/prepare-calls.js'
 import { mergeConfig, maskVolatile } from './record-session.js'
 import { ReplayError, type ReadableRecording } from './recording.js'
 import type { StandIn } from './recorded-agent.js'
-import {
-  formatCall,
-  type FoundDifference,
-  needsNowWords,
-  needsThenWords,
-  formatTextDifference,
-} from './compare-agents.js'
+import { formatCall, type FoundDifference, needsWords, formatTextDifference } from './compare-agents.js'
 import { RunningCall } from '../../core/tools/running-batch.js'
 
 export interface PlayScene {
@@ -160,13 +154,7 @@ export class CurrentAgent {
     const compareCall = async (then: ModelOutput['calls'][number], i: number) => {
       const now = needs[i]
       const called = toolCalls[i]?.function
-      if (
-        now === undefined ||
-        called === undefined ||
-        then.approvalTimedOut ||
-        getFate(then) === getFate(now)
-      )
-        return then
+      if (!now || !called || then.approvalTimedOut || getFate(then) === getFate(now)) return then
       const tool = tools.get(called.name)
       const asks = tool?.needsApproval
       const hint =
@@ -174,11 +162,9 @@ export class CurrentAgent {
           ? ' (Its needsApproval was called without an app context. Pass it as { context }.)'
           : ''
       const isValid = tool === undefined || (await parseArguments(tool, called.arguments)).ok
-      const recorded = needsThenWords[getFate(then)]
-      const present =
-        getFate(now) === 'nobody' && !isValid
-          ? 'is refused for invalid arguments'
-          : needsNowWords[getFate(now)]
+      const [recorded] = needsWords[getFate(then)]
+      const isRefused = getFate(now) === 'nobody' && !isValid
+      const present = isRefused ? 'is refused for invalid arguments' : needsWords[getFate(now)][1]
       const message = `${formatCall(called)} ${recorded}, and ${present} now.${hint}`
       found.push({ by: 'approval', subject: called.name, recorded, now: present, message })
       return now
