@@ -3,7 +3,6 @@ import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { Agent, RunOptions } from '../../core/agent/agent-options.js'
 import { systemClock, wait, type Clock, readElapsed } from '../../core/base/clock.js'
 import type { AnyAgent } from '../../core/drive/define-agents.js'
-import type { AgentParts } from '../../core/live/agent-parts.js'
 import { leaseMs } from '../../core/sessions/log/lease.js'
 import type { ModelProvider, ModelRequest } from '../../core/models/provider.js'
 import type { Run } from '../../core/run/run.js'
@@ -83,7 +82,7 @@ export class AgentScene {
   }
 
   open(script: Script, faults: SceneFaults = {}, store: SessionStore = this.store): AgentProcess {
-    const process = new AgentProcess(this, { make: this.#options.make, script, faults, store })
+    const process = new AgentProcess(this, this.#options.make, script, faults, store)
     this.#processes.push(process)
     return process
   }
@@ -114,13 +113,6 @@ export class AgentScene {
   }
 }
 
-interface ProcessOptions {
-  make: SceneOptions['make']
-  script: Script
-  faults: SceneFaults
-  store: SessionStore
-}
-
 export class AgentProcess {
   readonly agent: Agent
   readonly chaos: Chaos<string>[] = []
@@ -133,7 +125,13 @@ export class AgentProcess {
   #hungCalls = 0
   #isStopped = false
 
-  constructor(scene: AgentScene, { make, script, faults, store }: ProcessOptions) {
+  constructor(
+    scene: AgentScene,
+    make: SceneOptions['make'],
+    script: Script,
+    faults: SceneFaults,
+    store: SessionStore,
+  ) {
     this.#scene = scene
     this.clock = new LeapingClock(scene.time)
     const scripted = createScriptedModel(script, scene.seed, scene.facts)
@@ -152,12 +150,7 @@ export class AgentProcess {
     const chaos = faults.store ? this.#keep(chaosStore(store, faults.store)) : undefined
     this.#storeChaos = chaos
     // The agent must have no effect outside the check, so it has no shared budgets and no telemetry.
-    const changes: Partial<AgentParts> = {
-      tools,
-      clock: this.clock,
-      budgets: undefined,
-      telemetry: undefined,
-    }
+    const changes = { tools, clock: this.clock, budgets: undefined, telemetry: undefined }
     this.agent = rebindAgent(parts, chaos ?? store, changes)
   }
 
@@ -209,9 +202,7 @@ export class AgentProcess {
 
   async #until(work: Promise<unknown>, isInVain = (): boolean => false): Promise<void> {
     let isOver = false
-    const end = (): void => {
-      isOver = true
-    }
+    const end = (): void => void (isOver = true)
     work.then(end, end)
     const isSo = (): boolean => isOver || isInVain()
     while (!isSo()) {

@@ -62,9 +62,8 @@ export const listChecks: StoreChecks = {
       time.same(`createdAt of ${listed?.id}`, listed?.createdAt ?? Number.NaN, created)
       time.same(`updatedAt of ${listed?.id}`, listed?.updatedAt ?? Number.NaN, updated)
     }
-    const summaries = ['about a', 'about c', 'about b'].map((title) => createSummary(title))
     const listed = list.map(({ summary }) => summary)
-    expectSame('the summaries', listed, summaries)
+    expectSame('the summaries', listed, ['about a', 'about c', 'about b'].map(createSummary))
     expectOwner('a leased session', first, 'writer of a')
     expectOwner('a released session', third, null)
 
@@ -319,12 +318,9 @@ export const ownerChecks: StoreChecks = {
       expectSame('the number of sessions including sub-agents', all.length, 66)
       const times = [...new Set(all.map(({ updatedAt }) => updatedAt))]
       const [since, before] = [times.at(-4) ?? 0, times[3] ?? 0]
-      const queries: [ListOptions, (entry: ListedSession) => boolean][] = [
+      const queries: Query[] = [
         [{}, () => true],
-        ...users.map((prefix): [ListOptions, (entry: ListedSession) => boolean] => [
-          { prefix },
-          ({ id }) => id.startsWith(`${prefix}:`),
-        ]),
+        ...users.map((prefix): Query => [{ prefix }, ({ id }) => id.startsWith(`${prefix}:`)]),
         [{ prefix: 'nobody' }, () => false],
         [{ tags: { user: 'ann' } }, hasTags({ user: 'ann' })],
         [{ tags: { user: 'ann', plan: 'pro' } }, hasTags({ user: 'ann', plan: 'pro' })],
@@ -363,10 +359,7 @@ export const ownerChecks: StoreChecks = {
   'a session is found by the tags of its last summary, for any tag text': async ({ store }) => {
     for (const [n, text] of oddTexts.entries())
       await writeSession(store, `s${n}`, {
-        tags: Object.fromEntries([
-          ['is', text],
-          [text, 'x'],
-        ]),
+        tags: { is: text, ...Object.fromEntries([[text, 'x']]) },
       })
     for (const [n, text] of oddTexts.entries()) {
       for (const tags of [{ is: text }, Object.fromEntries([[text, 'x']])]) {
@@ -389,16 +382,11 @@ export const ownerChecks: StoreChecks = {
     await store.release(lease)
     expectSame('the list filtered by a new tag', await listNew(), ['s0'])
     const [first = ''] = oddTexts
-    expectSame(
-      'the list filtered by a replaced tag value',
-      listIds(await store.list({ tags: { is: first } })),
-      [],
-    )
-    expectSame(
-      'the list filtered by a replaced tag',
-      listIds(await store.list({ tags: { [first]: 'x' } })),
-      [],
-    )
+    for (const [what, tags] of [
+      ['tag value', { is: first }],
+      ['tag', { [first]: 'x' }],
+    ] as const)
+      expectSame(`the list filtered by a replaced ${what}`, listIds(await store.list({ tags })), [])
     await store.delete('s0')
     expectSame('the list filtered by a tag of a deleted session', await listNew(), [])
     await writeSession(store, 's0')
@@ -439,6 +427,8 @@ export const ownerChecks: StoreChecks = {
     }
   },
 }
+
+type Query = [ListOptions, (entry: ListedSession) => boolean]
 
 const hasTags =
   (tags: SessionTags) =>
