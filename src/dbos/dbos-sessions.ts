@@ -133,6 +133,7 @@ export function dbosSessions(
           'Omit the input, and return it from the option loadInput.',
         'input',
       )
+    const isBeginning = (queued.input !== undefined || queued.begins === true) && queued.attempt === 0
     await DBOS.enqueueWorkflowWithOptions(
       {
         queueName,
@@ -140,7 +141,7 @@ export function dbosSessions(
         workflowID: `${queued.base}.${queued.attempt}`,
         ...(delayMs > 0 && { delaySeconds: delayMs / 1000 }),
         // Sessions that have started come before new ones.
-        priority: queued.priority ?? (isBeginning(queued) && queued.attempt === 0 ? 10 : 5),
+        priority: queued.priority ?? (isBeginning ? 10 : 5),
         ...(appVersion !== undefined && { appVersion }),
       },
       queued,
@@ -288,8 +289,4 @@ function repeatEvery(ms: number, look: () => Promise<void>): ReturnType<typeof s
 /** Whether a retry may succeed, here or after a deploy that adds the agent. */
 function canSucceedLater({ code, retryable }: StatewrightError): boolean {
   return retryable || code === 'unknown_agent'
-}
-
-function isBeginning({ input, begins = false }: QueuedDrive): boolean {
-  return input !== undefined || begins
 }

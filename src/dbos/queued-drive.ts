@@ -1,4 +1,4 @@
-import { UsageError } from '../core/base/errors.js'
+import { optionError } from '../core/base/errors.js'
 import type { SessionAnswer } from '../core/drive/drive-answers.js'
 import { checkDriveOptions } from '../core/drive/drive-options.js'
 import type { SessionResult } from '../core/drive/drive-rest.js'
@@ -39,21 +39,13 @@ export interface RefusedDrive {
  */
 export function checkDrive(drive: unknown): void {
   if (typeof drive !== 'object' || drive === null)
-    throw new UsageError('invalid_option', 'enqueue takes { session, input, … }.', 'session')
+    throw optionError('enqueue takes { session, input, … }.', 'session')
   const { session, turn, agent, answers, at, input, priority } = drive as Partial<QueuedDrive>
   checkDriveOptions({ session, turn, agent, answers, at })
   if (input !== undefined && typeof input !== 'string')
-    throw new UsageError(
-      'invalid_option',
-      'The input of enqueue must be a string, because DBOS stores it.',
-      'input',
-    )
+    throw optionError('The input of enqueue must be a string, because DBOS stores it.', 'input')
   if (priority !== undefined && !(Number.isSafeInteger(priority) && priority >= 0))
-    throw new UsageError(
-      'invalid_option',
-      'The priority of enqueue must be a non-negative integer.',
-      'priority',
-    )
+    throw optionError('The priority of enqueue must be a non-negative integer.', 'priority')
 }
 
 export const waitPrefix = 'wait:'

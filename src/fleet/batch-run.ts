@@ -320,10 +320,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
   /** Resuming items come before new ones. */
   #giveRoom(): void {
     const next = this.#returning.shift()
-    if (next) {
-      next()
-      return
-    }
+    if (next) return next()
     this.#working -= 1
     this.#counter.addRunning(-1)
     this.#fill()

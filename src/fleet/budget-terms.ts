@@ -127,7 +127,7 @@ export function parseTerms(text: string): BudgetTerms | null {
     } = JSON.parse(text) as Partial<BudgetTerms>
     const isValid =
       (usd === null || isNumber(usd, 0, mostUsd)) &&
-      (tokens === null || isWhole(tokens)) &&
+      (tokens === null || countRule.is(tokens)) &&
       (per === null || isCalendar(per) || isNumber(per, 1000, mostPerMs)) &&
       isTimezone(timezone)
     return isValid ? { usd, tokens, per, timezone } : null
@@ -157,10 +157,6 @@ function isCalendar(per: unknown): per is 'hour' | 'day' | 'month' {
 
 function isNumber(value: unknown, from: number, to: number): boolean {
   return typeof value === 'number' && value >= from && value <= to
-}
-
-function isWhole(value: unknown): boolean {
-  return isWholeFrom(value, 1, Number.MAX_SAFE_INTEGER)
 }
 
 function isWholeFrom(value: unknown, from: number, to: number): boolean {

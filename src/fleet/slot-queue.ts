@@ -61,10 +61,7 @@ export class SlotQueue {
   /** Resolves when the request may start. Rejects with its abort reason. */
   acquire({ runId, tokens, abort, onWait }: SlotRequest): Promise<Slot> {
     return new Promise((resolve, reject) => {
-      if (abort.aborted) {
-        reject(abort.reason as Error)
-        return
-      }
+      if (abort.aborted) return reject(abort.reason as Error)
       let isGranted = false
       let unfollow = (): void => undefined
       const waiter: Waiter = {

@@ -121,12 +121,8 @@ function createWordTokenizer(stem: Stem) {
     ofQuery: (text: string) => {
       const all = words(text)
       const distinctive = all.filter((each) => !functionWords.has(each))
-      return removeDuplicates(
-        (distinctive.length > 0 ? distinctive : all).map((each) => {
-          const stemmed = stem(each)
-          return stemmed.length >= prefixLength ? stemmed : stemmed + wordEnd
-        }),
-      )
+      const stems = (distinctive.length > 0 ? distinctive : all).map(stem)
+      return removeDuplicates(stems.map((each) => (each.length >= prefixLength ? each : each + wordEnd)))
     },
   }
 }

@@ -136,10 +136,8 @@ function createMemory(
       const text = truncate(query.trim(), maxQueryChars)
       if (text === '' || library.size === 0) return []
       const found = await library.search(text, limit, signal)
-      return fitSnippets(
-        found.filter(({ score }) => score >= minScore),
-        maxChars,
-      )
+      const good = found.filter(({ score }) => score >= minScore)
+      return fitSnippets(good, maxChars)
     },
     add(added) {
       for (const document of readDocuments(added).values()) library.put(document)
@@ -234,22 +232,12 @@ class DocumentLibrary {
 
   toJSON(): StoredMemory {
     const { embeddings } = this.#options
-    const texts = [...this.#documents.values()]
-      .flatMap((document) => this.#divide(document))
-      .map(({ text }) => text)
-    return {
-      version: 1,
-      documents: [...this.#documents.values()],
-      embeddings:
-        this.#embedder === undefined || embeddings === undefined
-          ? null
-          : {
-              model: embeddings.model,
-              vectors: Object.fromEntries(
-                [...this.#embedder.retain(texts)].map(([key, vector]) => [key, packVector(vector)]),
-              ),
-            },
-    }
+    const documents = [...this.#documents.values()]
+    if (!this.#embedder || !embeddings) return { version: 1, documents, embeddings: null }
+    const texts = documents.flatMap((document) => this.#divide(document)).map(({ text }) => text)
+    const packed = [...this.#embedder.retain(texts)].map(([key, vector]) => [key, packVector(vector)])
+    const vectors = Object.fromEntries(packed) as Record<string, string>
+    return { version: 1, documents, embeddings: { model: embeddings.model, vectors } }
   }
 
   /** Runs again if documents were changed in the meantime. */

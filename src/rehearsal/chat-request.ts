@@ -80,12 +80,8 @@ export function parseRequest<Schema extends z.ZodType>(schema: Schema, value: un
   if (data !== undefined) return data
   const [issue] = error?.issues ?? []
   const path = z.core.toDotPath(issue?.path ?? [])
-  throw new Refusal(
-    400,
-    'invalid_request',
-    `Invalid request at ${path || 'its root'}: ${issue?.message}.`,
-    path,
-  )
+  const message = `Invalid request at ${path || 'its root'}: ${issue?.message}.`
+  throw new Refusal(400, 'invalid_request', message, path)
 }
 
 export function getMessageText({ content }: WireMessage): string {

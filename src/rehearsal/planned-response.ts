@@ -90,14 +90,8 @@ export function planResponse(turn: Turn, stream: boolean, encoder: TurnEncoder):
     return planned(removeFraming(raw.headers ?? {}), writes.slice(0, getStop(turn)))
   }
   if (streams) {
-    const events = encodeEvents(turn, encoder, getStop(turn))
-    return planned(
-      formatHeaders(turn),
-      splitWrites(
-        events.map((event) => Buffer.from(event)),
-        turn.split,
-      ),
-    )
+    const events = encodeEvents(turn, encoder, getStop(turn)).map((event) => Buffer.from(event))
+    return planned(formatHeaders(turn), splitWrites(events, turn.split))
   }
   const body = Buffer.from(JSON.stringify(encodeBody(turn, encoder)))
   const sent = ending === 'end' ? body : body.subarray(0, body.length / 2)

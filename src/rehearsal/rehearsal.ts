@@ -298,16 +298,11 @@ function isLocalOrigin(origin: string): boolean {
   return /^https?:$/.test(protocol) && /^(localhost|[\w-]+\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
-interface Pace {
-  delayMs?: number | undefined
-  chunkDelayMs?: number | undefined
-}
-
 /** Sends a planned response. Resolves when it is sent or the client has disconnected. */
 async function sendResponse(
   response: ServerResponse,
   { status, headers, writes, ending }: PlannedResponse,
-  { delayMs = 0, chunkDelayMs = 0 }: Pace,
+  { delayMs = 0, chunkDelayMs = 0 }: Turn,
   clock: Clock,
 ): Promise<void> {
   if (ending === 'silence') return

@@ -37,6 +37,7 @@ export function findStrictProblem(
   const { messages, tools } = request
   // Other tools are provider-defined; the provider checks them.
   const functions = (tools ?? []).filter(({ type }) => type === 'function')
+  const unpaired = findHistoryProblem(messages)
   return (
     findRequestProblem(request) ??
     findFirstProblem(functions, (tool, i) => findToolProblem(tool, i, functions, request.model)) ??
@@ -44,7 +45,7 @@ export function findStrictProblem(
       messages,
       (message, i) => findMessageProblem(message, `messages[${i}]`, limits) ?? findTurnProblem(messages, i),
     ) ??
-    findUnpairedCall(messages)
+    (unpaired === null ? null : { message: unpaired, param: 'messages' })
   )
 }
 
@@ -187,11 +188,6 @@ function findTurnProblem(messages: readonly WireMessage[], i: number): RequestPr
 
 function getRole(message: WireMessage | undefined): string | undefined {
   return message?.role === 'developer' ? 'system' : message?.role
-}
-
-function findUnpairedCall(messages: readonly WireMessage[]): RequestProblem | null {
-  const sentence = findHistoryProblem(messages)
-  return sentence === null ? null : { message: sentence, param: 'messages' }
 }
 
 function findFirstProblem<Item>(

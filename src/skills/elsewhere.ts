@@ -1,5 +1,5 @@
 import { expectArgument, optionsRule } from '../core/base/values.js'
-import { UsageError } from '../core/base/errors.js'
+import { optionError } from '../core/base/errors.js'
 import { expectKnownOptions } from '../core/config/other-names.js'
 import type { AgentSkills } from '../core/tools/tool-outcomes.js'
 import { createListedSkills, type ListedSkillsOptions } from './create-skills.js'
@@ -8,20 +8,12 @@ import { createListedSkills, type ListedSkillsOptions } from './create-skills.js
 export function skills(options: ListedSkillsOptions): AgentSkills {
   expectArgument('skills(options)', options ?? null, optionsRule)
   if ('dirs' in options)
-    throw new UsageError(
-      'invalid_option',
-      'Folders are not available here. Pass skills({ list, load }).',
-      'dirs',
-    )
+    throw optionError('Folders are not available here. Pass skills({ list, load }).', 'dirs')
   expectKnownOptions('skills', options, ['list', 'load', 'readFile'])
   return createListedSkills(options)
 }
 
 /** Files are not available on this platform. */
 export function instructionsFrom(): never {
-  throw new UsageError(
-    'invalid_option',
-    'Files are not available here. Pass instructions as a string.',
-    'instructionsFrom',
-  )
+  throw optionError('Files are not available here. Pass instructions as a string.', 'instructionsFrom')
 }

@@ -166,20 +166,14 @@ function decodeContent(
   return text
 }
 
+const byteOrderMarks = { feff: 'utf-16be', fffe: 'utf-16le', efbbbf: 'utf-8' }
+
 /** Returns undefined for invalid bytes or an unknown charset. */
 function decodeText(bytes: Uint8Array, charset: string | undefined): string | undefined {
-  const [first, second] = bytes
-  const marked =
-    first === 0xfe && second === 0xff
-      ? 'utf-16be'
-      : first === 0xff && second === 0xfe
-        ? 'utf-16le'
-        : undefined
-  const utf8Marked = first === 0xef && second === 0xbb && bytes[2] === 0xbf
+  const start = Buffer.from(bytes.subarray(0, 3)).toString('hex')
+  const marked = Object.entries(byteOrderMarks).find(([mark]) => start.startsWith(mark))
   try {
-    return new TextDecoder(marked ?? (utf8Marked ? 'utf-8' : (charset ?? 'utf-8')), { fatal: true }).decode(
-      bytes,
-    )
+    return new TextDecoder(marked?.[1] ?? charset ?? 'utf-8', { fatal: true }).decode(bytes)
   } catch {
     return undefined
   }

@@ -9,7 +9,7 @@ import {
   statfsSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { StoreError } from '../../core/sessions/store/store-error.js'
+import { StoreError, type StoreErrorCode } from '../../core/sessions/store/store-error.js'
 import { getSqliteCode, openSqlite, type SqliteDatabase, type Statement } from './sqlite.js'
 
 /** Maximum time that a write waits for writes by other processes, which take microseconds. */
@@ -198,47 +198,36 @@ export function toFileStoreError(error: unknown, file: string): StoreError {
   const code = getSqliteCode(error)
   const { message } = error as { message?: string }
   const folder = dirname(file)
-  const options = { cause: error }
-  if (isDiskFull(code, folder)) {
-    return new StoreError(
+  const fail = (kind: StoreErrorCode, text: string, subject = file): StoreError =>
+    new StoreError(kind, text, subject, { cause: error })
+  if (isDiskFull(code, folder))
+    return fail(
       'disk_full',
       `The disk with ${folder} is full. Free some space and try again. The stored sessions are unchanged.`,
       folder,
-      options,
     )
-  }
-  if (/^(EACCES|EPERM|EROFS)$|^SQLITE_(READONLY|PERM|AUTH)/.test(code)) {
-    return new StoreError(
+  if (/^(EACCES|EPERM|EROFS)$|^SQLITE_(READONLY|PERM|AUTH)/.test(code))
+    return fail(
       'read_only',
       `Sessions cannot be written to ${folder}. Give this user write permission for the folder and its files, or choose ` +
         'another folder.',
       folder,
-      options,
     )
-  }
   // Statements and values are fixed, so a mismatch (3091: text for a number) means that the tables are not ours.
-  if (/^SQLITE_(CORRUPT|NOTADB|ERROR|CONSTRAINT)|_3091$/.test(code)) {
-    return new StoreError(
+  if (/^SQLITE_(CORRUPT|NOTADB|ERROR|CONSTRAINT)|_3091$/.test(code))
+    return fail(
       'corrupt_log',
       `${file} is damaged or is not a database (${message}). Restore it from a backup, or move it away to start with an empty store.`,
-      file,
-      options,
     )
-  }
-  if (/^SQLITE_(BUSY|LOCKED)/.test(code)) {
-    return new StoreError(
+  if (/^SQLITE_(BUSY|LOCKED)/.test(code))
+    return fail(
       'store_unavailable',
       `Another process has held the lock on ${file} for several seconds. Find that process, wait for it or stop it, then try again.`,
-      file,
-      options,
     )
-  }
-  return new StoreError(
+  return fail(
     'store_unavailable',
     `${file} cannot be used: ${message ?? String(error)}. Check that the folder exists and is on a local disk, or ` +
       'choose another.',
-    file,
-    options,
   )
 }
 

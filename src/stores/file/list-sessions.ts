@@ -34,11 +34,8 @@ export function listSessions(one: Prepare, listing: Listing): SessionRow[] {
       const where = all.map(([condition]) => condition).join(' AND ')
       const sql = `SELECT ${sessionColumns} FROM ${from} WHERE ${where} ORDER BY ${time} DESC, ${id} LIMIT ?`
       const values = all.flatMap(([, ...values]) => values)
-      found.push(
-        ...one(sql)
-          .all([...values, limit])
-          .map(readSessionRow),
-      )
+      const rows = one(sql).all([...values, limit])
+      found.push(...rows.map(readSessionRow))
     }
   }
   return found.sort(compareListed).slice(0, limit)
@@ -73,15 +70,9 @@ function createRestingSource(one: Prepare, { prefix, tags, parent }: Listing): S
     const conditions = prefix === null ? [resting] : [resting, toPrefixCondition(prefix, '+id')]
     return { from: parent === null ? 'sessions' : 'sessions INDEXED BY children_of', time, id, conditions }
   }
-  const range = toIdRange(prefix)
-  return countUpTo(one, 'sessions WHERE id >= ? AND id < ?', range) < fewSessions
-    ? {
-        from: 'sessions INDEXED BY sqlite_autoindex_sessions_1',
-        time,
-        id,
-        conditions: [resting, toPrefixCondition(prefix, id)],
-      }
-    : { from: 'sessions', time, id, conditions: [resting, toPrefixCondition(prefix, '+id')] }
+  const isFew = countUpTo(one, 'sessions WHERE id >= ? AND id < ?', toIdRange(prefix)) < fewSessions
+  const from = isFew ? 'sessions INDEXED BY sqlite_autoindex_sessions_1' : 'sessions'
+  return { from, time, id, conditions: [resting, toPrefixCondition(prefix, isFew ? 'id' : '+id')] }
 }
 
 function createConditions(

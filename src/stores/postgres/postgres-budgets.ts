@@ -54,16 +54,14 @@ export async function openPostgresBudgets(
 function toReserveValues(options: ReserveOptions, time: number | null): unknown[] {
   const { budget, terms, windowAt, windowEndsAt, reservation, nanoUsd, tokens } = options
   const { allowance, ttlMs, countsLost } = options
+  const amounts = [nanoUsd, tokens, allowance.nanoUsd, allowance.tokens]
   return [
     budget,
     time,
     terms,
     windowAt,
     reservation,
-    nanoUsd,
-    tokens,
-    allowance.nanoUsd,
-    allowance.tokens,
+    ...amounts,
     ttlMs,
     countsLost,
     forgottenMs,

@@ -127,8 +127,7 @@ export function createStatements(schema: string) {
     get: `SELECT ${entry} FROM ${sessions} s WHERE head > 0 AND id = $1`,
 
     /** Lists sessions by conditions, for one state or any. `$1` is null. */
-    list: (listing: Listing): { text: string; values: unknown[] } =>
-      createListStatement({ sessions, tags }, entry, listing),
+    list: (listing: Listing) => createListStatement({ sessions, tags }, entry, listing),
 
     /** $1 names, $2 values. Rarest first, counted up to a thousand sessions. */
     sortTags: `
@@ -165,17 +164,12 @@ export function createStatements(schema: string) {
   }
 }
 
-interface Tables {
-  sessions: string
-  tags: string
-}
-
 /**
  * Lists sessions, most recently written first. Idle sessions are in an index in this order, by state or by the first
  * tag. There are only as many held sessions as active runs. `$1` is unused, `$2` is the time.
  */
 function createListStatement(
-  { sessions, tags: tagTable }: Tables,
+  { sessions, tags: tagTable }: { sessions: string; tags: string },
   entry: string,
   { prefix, tags, states, agent, parent, children, since, before, limit, after }: Listing,
 ): { text: string; values: unknown[] } {

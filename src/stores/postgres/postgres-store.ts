@@ -128,13 +128,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
     for (const one of group) one.settle(appended.get(one.lease.sessionId) ?? null)
   }
 
-  const alone = async (append: PendingAppend): Promise<void> => {
-    try {
-      await write([append])
-    } catch (error) {
-      append.fail(error)
-    }
-  }
+  const alone = (append: PendingAppend): Promise<void> => write([append]).catch(append.fail)
 
   const groups = new AppendGroups(async (group) => {
     try {
