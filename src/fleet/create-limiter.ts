@@ -4,7 +4,7 @@ import { optionError } from '../core/base/errors.js'
 import { type ArgumentRule, expectArgument, objectRule } from '../core/base/values.js'
 import { checkOptions, countRule, type OptionRules } from '../core/config/check-options.js'
 import { readTotalTokens } from '../core/models/normalize-response.js'
-import type { ModelProvider, ModelRequest, RequestLimiter } from '../core/models/provider.js'
+import type { ModelRequest, RequestLimiter } from '../core/models/provider.js'
 import { replaceRequest } from '../core/models/marked-model.js'
 import { toModelFailure } from '../core/models/to-model-failure.js'
 import { estimateRequestTokens } from '../core/prices/estimate-tokens.js'
@@ -120,36 +120,6 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
     queue.pause(Math.min(retryAfterMs ?? ownMs, maxPauseMs))
   }
 
-  const request =
-    (model: ModelProvider): ModelProvider['request'] =>
-    async (request, options) => {
-      let hasWaited = false
-      const slot = await queue.acquire({
-        runId: options.runId,
-        tokens: countTokens(request),
-        abort: findCallAbort(options) ?? options.signal,
-        onWait: (ahead) => {
-          hasWaited = true
-          options.onWaitForSlot?.({ limiter: id, ahead })
-        },
-      })
-      if (hasWaited) options.onWaitForSlot?.(null)
-      let used: number | null = null
-      try {
-        const response = await model.request(request, options)
-        refusals = 0
-        const reported = readTotalTokens(response?.usage)
-        used = reported === null ? null : limitTokens(reported)
-        return response
-      } catch (error) {
-        const { kind, retryAfterMs } = toModelFailure(error, clock.now())
-        if (kind === 'rate_limit') hearRefusal(retryAfterMs)
-        throw error
-      } finally {
-        slot.release(used)
-      }
-    }
-
   return {
     id,
     limit: (model) => {
@@ -158,7 +128,33 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
         model,
         objectRule(['request'], 'a model, such as openaiChat({ … })'),
       )
-      return replaceRequest(model, request(model))
+      return replaceRequest(model, async (request, options) => {
+        let hasWaited = false
+        const slot = await queue.acquire({
+          runId: options.runId,
+          tokens: countTokens(request),
+          abort: findCallAbort(options) ?? options.signal,
+          onWait: (ahead) => {
+            hasWaited = true
+            options.onWaitForSlot?.({ limiter: id, ahead })
+          },
+        })
+        if (hasWaited) options.onWaitForSlot?.(null)
+        let used: number | null = null
+        try {
+          const response = await model.request(request, options)
+          refusals = 0
+          const reported = readTotalTokens(response?.usage)
+          used = reported === null ? null : limitTokens(reported)
+          return response
+        } catch (error) {
+          const { kind, retryAfterMs } = toModelFailure(error, clock.now())
+          if (kind === 'rate_limit') hearRefusal(retryAfterMs)
+          throw error
+        } finally {
+          slot.release(used)
+        }
+      })
     },
     status: () => ({ waiting: queue.waiting, active: queue.active, pausedMs: queue.pausedMs }),
   }

@@ -3,7 +3,7 @@ import { dirname, join, relative, resolve, sep } from 'node:path'
 import { ConfigError } from '../../core/base/errors.js'
 import { type ArgumentRule, expectArgument, optionsRule } from '../../core/base/values.js'
 import { expectKnownOptions } from '../../core/config/other-names.js'
-import { FileRefusal, isInside, readContainedText } from './skill-folders.js'
+import { isInside, readOrRefuse } from './skill-folders.js'
 
 export interface InstructionsFromOptions {
   /** The first folder. Defaults to the working directory. */
@@ -64,7 +64,11 @@ export function instructionsFrom(names: readonly string[], options: Instructions
       const path = join(folder, name)
       if (lstatSync(path, { throwIfNoEntry: false }) === undefined) continue
       const shown = relative(start, path).split(sep).join('/')
-      const text = `Instructions in ${shown}:\n\n${readInstructions(root, path).trim()}`
+      const found = readOrRefuse(root, relative(root, path).split(sep).join('/'), maxBytes, (cause) => {
+        const problem = `${path} cannot be read: ${cause.message}`
+        return new ConfigError('invalid_instructions', problem, path, { cause })
+      })
+      const text = `Instructions in ${shown}:\n\n${found.trim()}`
       const fitting =
         text.length <= left ? text : left > 200 ? `${text.slice(0, left - 30)}\n[The rest is omitted.]` : ''
       if (fitting === '') return texts.join('\n\n')
@@ -73,17 +77,6 @@ export function instructionsFrom(names: readonly string[], options: Instructions
     }
   }
   return texts.join('\n\n')
-}
-
-function readInstructions(root: string, path: string): string {
-  try {
-    return readContainedText(root, relative(root, path).split(sep).join('/'), maxBytes)
-  } catch (error) {
-    if (!(error instanceof FileRefusal)) throw error
-    throw new ConfigError('invalid_instructions', `${path} cannot be read: ${error.message}`, path, {
-      cause: error,
-    })
-  }
 }
 
 function findRepository(start: string): string | undefined {

@@ -93,17 +93,11 @@ function createFolderSkills({ dirs, allow }: SkillFoldersOptions): AgentSkills {
         `The skill '${name}' is now named '${loaded.info.name}'. Create the agent again.`,
       )
     },
-    readFile: (name, path) => {
-      try {
-        return readContainedText(folderOf(name), path, maxFileBytes)
-      } catch (error) {
-        if (!(error instanceof FileRefusal)) throw error
-        throw new ToolError(
-          'failed',
-          `The file '${path.slice(0, 200)}' of the skill '${name}' cannot be read: ${error.message}`,
-        )
-      }
-    },
+    readFile: (name, path) =>
+      readOrRefuse(folderOf(name), path, maxFileBytes, ({ message }) => {
+        const file = `The file '${path.slice(0, 200)}' of the skill '${name}'`
+        return new ToolError('failed', `${file} cannot be read: ${message}`)
+      }),
   })
 }
 
@@ -133,7 +127,9 @@ function listSkillFolders(dir: string): string[] {
 
 function readSkill(folder: string): LoadedSkill {
   const where = join(folder, fileName)
-  const text = readSkillText(folder, where)
+  const text = readOrRefuse(folder, fileName, maxSkillBytes, (error) =>
+    invalidSkillError(where, error.message, { cause: error }),
+  )
   const { fields, body } = splitFrontMatter(where, text)
   // A typo in a skill that narrows the tools must not widen them.
   const slip = Object.keys(fields).find((key) => key !== narrowingKey && toLetters(key) === 'allowedtools')
@@ -144,24 +140,29 @@ function readSkill(folder: string): LoadedSkill {
   return { info: { ...info, hash: sha256(text).slice(0, 16) }, body }
 }
 
-function readSkillText(folder: string, where: string): string {
+/** Reads a text file below a folder. A refusal is converted to the caller's error. */
+export function readOrRefuse(
+  folder: string,
+  path: string,
+  maxBytes: number,
+  refuse: (refusal: Error) => Error,
+): string {
   try {
-    return readContainedText(folder, fileName, maxSkillBytes)
+    return readContainedText(folder, path, maxBytes)
   } catch (error) {
-    if (!(error instanceof FileRefusal)) throw error
-    throw invalidSkillError(where, error.message, { cause: error })
+    throw error instanceof FileRefusal ? refuse(error) : error
   }
 }
 
 /** The message completes a sentence that starts with the path. */
-export class FileRefusal extends Error {}
+class FileRefusal extends Error {}
 
 /**
  * Reads a text file below a folder. Refuses paths that leave the folder (even through a link), anything but regular
  * files, more than `maxBytes` bytes, and invalid UTF-8.
  * @throws {FileRefusal}
  */
-export function readContainedText(folder: string, path: string, maxBytes: number): string {
+function readContainedText(folder: string, path: string, maxBytes: number): string {
   const real = findContainedFile(folder, path)
   const { size } = statSync(real)
   if (size > maxBytes) throw new FileRefusal(`it has ${size} bytes, but at most ${maxBytes} are allowed.`)
