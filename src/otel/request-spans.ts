@@ -99,26 +99,18 @@ export class RequestSpans {
     if (this.#requests.at(-1)?.completed) this.settle()
   }
 
-  settle(): void {
-    const all = this.#requests
-    const spent = this.#spent
-    const [only] = all
-    if (only === undefined) return
-    this.#requests = noRequests
-    this.#spent = null
-    if (all.length === 1) this.#end(only, spent)
-    else this.#endShared(all, spent)
-  }
-
   /**
-   * Ends the spans of all models in an attempt, and divides the usage. The usage of each replaced model is known. The
+   * Ends the spans of all models in the attempt, and divides the usage. The usage of each replaced model is known. The
    * last model has used the rest.
    */
-  #endShared(all: readonly OpenRequest[], spent: Usage | null): void {
-    let left = spent
+  settle(): void {
+    const all = this.#requests
+    let left = this.#spent
+    this.#requests = noRequests
+    this.#spent = null
     forEachThenThrow(all.entries(), ([i, request]) => {
       const isLast = i === all.length - 1
-      const own: Usage | null = left === null ? null : isLast ? left : capUsage(request.request.usage, left)
+      const own: Usage | null = left === null || isLast ? left : capUsage(request.request.usage, left)
       if (left !== null && own !== null && !isLast) left = subtractUsage(left, own)
       this.#end(request, own)
     })
