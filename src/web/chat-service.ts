@@ -25,14 +25,7 @@ import {
   nullIfUnknown,
   type StoredContext,
 } from './chat-sessions.js'
-import {
-  findPastTurn,
-  findSentMessage,
-  isOpenedBy,
-  isText,
-  toCallerOptions,
-  toInputMessage,
-} from './chat-turn.js'
+import { findPastTurn, findSentMessage, isOpenedBy, isText, toInputMessage } from './chat-turn.js'
 import { type IncomingMessage, toTurn } from './chat-turn.js'
 import { findClientId, isTurnOpening } from '../core/sessions/find-turn.js'
 import { alreadySentError, answersPendingError, hasCode, runInProgressError } from './error-response.js'
@@ -45,6 +38,7 @@ import {
   maskSubscription,
   subscribeFromNow,
   subscribeFromStart,
+  toCallerOptions,
 } from './subscription.js'
 import { LiveRuns } from './live-runs.js'
 import { MessageQueue, type QueuedAnswer } from './message-queue.js'

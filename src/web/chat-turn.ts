@@ -8,7 +8,6 @@ import { omitUndefined } from '../core/base/values.js'
 import { findClientId, isTurnOpening, listTurnEnds, toAnswerId } from '../core/sessions/find-turn.js'
 import { messageChangedError } from '../core/sessions/session-errors.js'
 import { hasSameWords, type UserInputMessage } from '../core/sessions/user-input.js'
-import type { Caller } from './subscription.js'
 
 export interface IncomingMessage {
   content: UserInputMessage['content']
@@ -20,11 +19,6 @@ export interface IncomingMessage {
 
 export function toInputMessage({ content, clientId }: IncomingMessage): UserInputMessage {
   return { content, ...(clientId !== undefined && { clientId }) }
-}
-
-/** The options of a run that come from the request. */
-export function toCallerOptions({ context, tags, by }: Pick<Caller, 'context' | 'tags' | 'by'>) {
-  return { context, ...(tags && { tags }), ...(by && { by }) }
 }
 
 export function isText({ content }: IncomingMessage): boolean {

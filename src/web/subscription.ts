@@ -46,6 +46,11 @@ export interface Caller {
   whenBusy: WhenBusy
 }
 
+/** The options of a run that come from the request. */
+export function toCallerOptions({ context, tags, by }: Pick<Caller, 'context' | 'tags' | 'by'>) {
+  return { context, ...(tags && { tags }), ...(by && { by }) }
+}
+
 export interface LiveRun {
   run: AnyRun
   /** The run's events since this process started or resumed the run. */
