@@ -1,5 +1,6 @@
 import type { Agents } from '../core/drive/define-agents.js'
-import { getListedDefinition, listOpenSessions } from '../core/drive/stranded-sessions.js'
+import { listOpenSessions } from '../core/drive/stranded-sessions.js'
+import { getListedDefinition } from '../core/sessions/agent-definition.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
 import { createWaitId, waitPrefix } from './queued-drive.js'
 import type { DbosLike, DbosListOptions, DbosWorkflow } from './dbos-sdk.js'
@@ -32,7 +33,7 @@ export async function sweepSessions(
   for await (const listed of listOpenSessions(store, ['RUNNING', 'WAITING_FOR_TOOL'])) {
     const { id, head, holder, updatedAt, summary } = listed
     if (holder !== null || isRecent(updatedAt, now) || summary?.unresumed) continue
-    const begun = getListedDefinition(listed)
+    const begun = getListedDefinition(summary)
     // Other processes run the remaining sessions.
     if (begun === null || agents.findAgentFor(begun)) left.push({ id, head })
   }
@@ -108,7 +109,7 @@ export function createInboxPoll(
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       const listed = await store.get(sessionId)
       if (!listed || listed.holder !== null || !(await canContinue(store, listed))) continue
-      const begun = getListedDefinition(listed)
+      const begun = getListedDefinition(listed.summary)
       // oxlint-disable-next-line no-await-in-loop -- as above
       if (begun === null || agents.findAgentFor(begun)) await found(sessionId, listed.head)
     }

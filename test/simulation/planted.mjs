@@ -45,7 +45,7 @@ export const planted = [
       { file: 'src/core/sessions/log/lease.ts', find: 'void this.#renewAll()', put: '' },
       {
         file: 'src/core/sessions/log/lease.ts',
-        find: 'return this.#isHeld && this.#isStale() ? this.#renew() : undefined',
+        find: 'return this.isHeld && mayBeStale ? this.#renew() : undefined',
         put: 'return undefined',
       },
     ],
@@ -78,8 +78,8 @@ export const planted = [
     patches: [
       {
         file: reader,
-        find: 'if (found.message <= this.#before) this.#remove([found.message])\n      else if (found.message <= this.#applied) this.#done.push(found.message)\n      else if (found.message > this.#lastDelivered) {',
-        put: '{',
+        find: 'else if (message <= before) this.remove([message])\n      else if (message <= this.applied) this.#done.push(message)\n      else if (this.#isNew(message)) ',
+        put: 'else if (this.#isNew(message) || true) ',
       },
     ],
   },
@@ -111,8 +111,8 @@ export const planted = [
     patches: [
       {
         file: 'src/core/sessions/open-session.ts',
-        find: ': null\n  return since === null ? Math.max(at, clock.now()) : at + since',
-        put: ': null\n  return since === null ? clock.now() : clock.now()',
+        find: 'if (!waits) return Math.max(at, clock.now())\n  return readStoreTime(store, lease.sessionId, getAcquiredAt(lease), { at, clock })',
+        put: 'return waits ? clock.now() : clock.now()',
       },
     ],
   },
@@ -122,8 +122,8 @@ export const planted = [
     patches: [
       {
         file: 'src/core/sessions/log/write-ahead-log.ts',
-        find: 'return answer.then((appended) => this.#markWritten(head, settled, appended))',
-        put: 'return answer.catch(() => this.store.append(this.#lease.lease, records, summary)).then((appended) => this.#markWritten(head, settled, appended))',
+        find: 'return chain(answer, (appended) => {',
+        put: 'const again = () => this.store.append(this.#lease.lease, records, summary)\n    return chain(answer instanceof Promise ? answer.catch(again) : answer, (appended) => {',
       },
       { file: store, find: 'checkFollows(sessionId, records, row.head)', put: '' },
     ],
@@ -174,8 +174,8 @@ export const planted = [
       { file: reader, find: 'this.#forgetRead((message) => message <= last)', put: '' },
       {
         file: reader,
-        find: 'if (message <= this.#lastDelivered || message <= this.#queued) return',
-        put: 'if (message <= this.#lastDelivered) return',
+        find: 'if (message <= this.queued || !this.#isNew(message)) return',
+        put: 'if (!this.#isNew(message)) return',
       },
     ],
   },

@@ -147,7 +147,8 @@ export class StoredRuns {
       const stateBefore =
         folded.head === 0 ? addHistory(session.state, conversation, session.id) : folded.state
       const state = branch ? cutState(stateBefore, branch) : stateBefore
-      const binding = { context, journal: log, store: this.#store, budgets, tags: () => log.facts.tags }
+      const tagsNow = (): SessionTags => log.facts.current.tags
+      const binding = { context, journal: log, store: this.#store, budgets, tags: tagsNow }
       const options = { config, ...(queued ? addRequester([], queued.by) : { requesters }) }
       const bound = this.#host.bind(runId, session.id, state, conversation.newMessages, options, binding)
       await this.#host.ready(bound)
@@ -204,7 +205,7 @@ export class StoredRuns {
         link: folded.link,
         store,
         budgets,
-        tags: () => log.facts.tags,
+        tags: () => log.facts.current.tags,
       })
       const session = new Session(id, folded.name)
       session.update(folded.run.context)

@@ -41,7 +41,6 @@ export class CallAbort {
     this.#controller?.abort(reason)
   }
 
-  /** Calls back on abort, without creating a signal. Returns a function that removes the callback. */
   follow(callback: () => void): () => void {
     // A new function, so that the same callback can be registered twice.
     const follower = (): void => callback()
@@ -84,7 +83,6 @@ export function attachSignal<Target extends object>(
   }
 }
 
-/** The `CallAbort` behind a `signal` from `attachSignal`, or undefined for other signals. */
 export function findCallAbort(target: { readonly signal: AbortSignal }): CallAbort | undefined {
   const isOurs = Object.getOwnPropertyDescriptor(target, 'signal')?.get === lazySignalProperty.get
   return isOurs ? (target as { signal: AbortSignal } & AbortHolder)[abortKey] : undefined
@@ -95,13 +93,9 @@ interface AbortWaiters {
   stop: () => void
 }
 
-/**
- * Callbacks by signal. Each signal has a single listener, because Node warns about a leak after ten listeners and an
- * app may pass one signal to all its runs.
- */
+/** One listener per signal, because Node warns after ten and an app may pass one signal to all its runs. */
 const waitersBySignal = new WeakMap<AbortSignal, AbortWaiters>()
 
-/** Calls back on abort, in registration order. Returns a function that removes the callback. */
 export function onAbort(signal: AbortSignal | CallAbort, callback: () => void): () => void {
   if (signal instanceof CallAbort) return signal.follow(callback)
   const { callbacks, stop } = waitersBySignal.get(signal) ?? listenForAbort(signal)
@@ -112,10 +106,7 @@ export function onAbort(signal: AbortSignal | CallAbort, callback: () => void): 
   }
 }
 
-/**
- * Like `onAbort`, but calls back immediately if the signal has already aborted. The callback receives the message of
- * the abort reason.
- */
+/** Like `onAbort`, but calls back at once if already aborted. Passes the message of the abort reason. */
 export function whenAborted(signal: AbortSignal, callback: (why: string | undefined) => void): () => void {
   const notify = (): void => callback(signal.reason instanceof Error ? signal.reason.message : undefined)
   if (!signal.aborted) return onAbort(signal, notify)
@@ -127,7 +118,6 @@ function listenForAbort(signal: AbortSignal): AbortWaiters {
   const callbacks = new Set<() => void>()
   const listener = (): void => {
     stop()
-    // A callback may remove a later callback.
     for (const callback of callbacks) callback()
   }
   const stop = (): void => {
@@ -166,9 +156,7 @@ export async function runAbortable<Result>(
 }
 
 interface TimeoutOptions<Result> {
-  /** Subject of the abort message. Defaults to `The call`. */
   what?: string
-  /** The timeout in milliseconds, greater than 0. */
   timeoutMs: number
   clock: Clock
   /** Aborted at the timeout. If it aborts earlier, the timer is cleared. */
@@ -205,14 +193,10 @@ export function runWithTimeout<Result>(
 }
 
 export interface Deadline<Result> {
-  /** The time limit in milliseconds. */
   ms: number
   clock?: Pick<Clock, 'setTimeout' | 'clearTimeout'>
-  /** Creates the error for a timeout. Defaults to a DOMException `TimeoutError`. */
   late?: () => Error
-  /** Receives a result that arrives too late. */
   onLate?: ((result: Result) => void) | undefined
-  /** Converts an error from the work or from a timeout. */
   toError?: (error: unknown) => Error
 }
 
@@ -246,7 +230,6 @@ export function limitTime<Result>(
   })
 }
 
-/** Waits for `ms` milliseconds, or until the signal aborts. */
 export function waitOn(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {

@@ -9,10 +9,7 @@
 export interface Clock {
   /** Milliseconds since the epoch. Fractions are dropped. */
   now(): number
-  /**
-   * Milliseconds from an arbitrary origin, unaffected by changes to the system clock. Measures durations within one
-   * process. Defaults to `now()`.
-   */
+  /** Milliseconds from any origin, unaffected by changes to the system clock. Defaults to `now()`. */
   elapsed?(): number
   /** Calls back once after `ms` milliseconds. Returns a handle for `clearTimeout`. */
   setTimeout(fn: () => void, ms: number): unknown
@@ -42,9 +39,7 @@ const wholeClocks = new WeakMap<Clock, Clock>()
 /** Rounds a user's clock to whole milliseconds, like records and dates. Returns the same object for the same clock. */
 export function toWholeClock(clock: Clock): Clock {
   if (clock === systemClock || Object(clock) !== clock) return clock
-  const known = wholeClocks.get(clock)
-  if (known) return known
-  const whole: Clock = {
+  const whole: Clock = wholeClocks.get(clock) ?? {
     now: toWholeTime(() => clock.now()),
     elapsed: () => readElapsed(clock),
     setTimeout: (fn, ms) => clock.setTimeout(fn, ms),
@@ -55,7 +50,6 @@ export function toWholeClock(clock: Clock): Clock {
   return whole
 }
 
-/** A store's time in whole milliseconds. */
 export const toWholeTime = (now: () => number) => (): number => Math.floor(now())
 
 /** Milliseconds elapsed on a clock. Compare only values of one process. */
@@ -63,7 +57,6 @@ export function readElapsed(clock: Clock): number {
   return clock.elapsed ? clock.elapsed() : clock.now()
 }
 
-/** Resolves after `ms` milliseconds on a clock. */
 export function wait(clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => void clock.setTimeout(resolve, ms))
 }
@@ -73,10 +66,7 @@ export function unrefTimer(timer: unknown): void {
   ;(timer as { unref?: () => void } | null | undefined)?.unref?.()
 }
 
-/**
- * The time of one run in one process, in milliseconds since the epoch. It advances steadily from the start of the
- * run, so that changes to the system clock do not affect waits.
- */
+/** A run's time in one process. It advances steadily, so that changes to the system clock do not affect waits. */
 export class RunClock {
   readonly #clock: Clock
   #base: number
@@ -92,12 +82,11 @@ export class RunClock {
     return this.#base + Math.round(readElapsed(this.#clock) - this.#from)
   }
 
-  /** Advances to a time that another clock of the run has reached. */
   advanceTo(at: number): void {
     this.#base += Math.max(0, at - this.now())
   }
 
-  /** Synchronizes with the clock, but never moves backwards. Call it only while the run has no timers. */
+  /** Synchronizes with the clock, but never moves backwards. Only while the run has no timers. */
   resetToClock(): void {
     this.#base = Math.max(this.now(), this.#clock.now())
     this.#from = readElapsed(this.#clock)

@@ -1,3 +1,4 @@
+import { isRecord } from '../../../guards/lib/stored.js'
 import { readProperty, toJson } from './json.js'
 import { type ModelActorError, createModelFailure } from '../../../machines/agent/model-response.js'
 
@@ -129,7 +130,6 @@ function isStatewrightError(error: unknown): boolean {
   }
 }
 
-/** The thrown errors behind plain error data. Kept in memory, never logged. */
 const thrownByPlain = new WeakMap<object, { error: unknown }>()
 
 export function rememberThrown<Plain extends object>(plain: Plain, error: unknown): Plain {
@@ -151,26 +151,14 @@ export function hasThrown(plain: object): boolean {
   return thrownByPlain.has(plain)
 }
 
-/**
- * Converts the rejection of an actor to plain data for the machine. Failures from the request actor are already plain
- * data.
- */
+/** Converts the rejection of an actor to plain data for the machine, unless it already is. */
 export function toPlainError(error: unknown): ModelActorError {
-  if (isPlainFailure(error)) return error
+  if (isRecord(error) && !(error instanceof Error) && 'kind' in error && 'jitter' in error)
+    return error as unknown as ModelActorError
   return rememberThrown(createActorError('internal', describeError(error)), error)
 }
 
 /** A fatal failure as plain data for the machine. */
 export function createActorError(code: string, message: string): ModelActorError {
   return { ...createModelFailure({ kind: 'fatal', code, message }), usage: null, jitter: 1 }
-}
-
-function isPlainFailure(error: unknown): error is ModelActorError {
-  return (
-    typeof error === 'object' &&
-    error !== null &&
-    !(error instanceof Error) &&
-    'kind' in error &&
-    'jitter' in error
-  )
 }

@@ -19,7 +19,6 @@ interface Walk {
   left: number
 }
 
-/** Converts one value. An undefined result omits the property, as in JSON. */
 function convert(value: unknown, key: string, walk: Walk): Json | undefined {
   walk.left -= 1
   switch (typeof value) {
@@ -102,7 +101,6 @@ function convertEntries(entries: readonly [string, unknown][], walk: Walk): Json
   return Object.fromEntries(json)
 }
 
-/** Own enumerable properties. An unreadable property is replaced by a description. */
 function listEntries(value: object): [string, unknown][] {
   return Object.keys(value).map((name) => {
     try {
@@ -126,7 +124,6 @@ function getTag(value: object): string {
   return Object.prototype.toString.call(value).slice('[object '.length, -1)
 }
 
-/** Reads a property of any value. Never throws. */
 export function readProperty(value: unknown, key: PropertyKey): unknown {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return undefined
   try {
@@ -136,13 +133,11 @@ export function readProperty(value: unknown, key: PropertyKey): unknown {
   }
 }
 
-/** Reads a string property of any value. Returns '' if it is missing. Never throws. */
 export function readText(value: unknown, key: string): string {
   const text = readProperty(value, key)
   return typeof text === 'string' ? text : ''
 }
 
-/** Parses JSON. Returns `fallback` for invalid JSON. */
 export function parseJsonOr(text: string, fallback: unknown): unknown {
   try {
     return JSON.parse(text)
@@ -151,119 +146,98 @@ export function parseJsonOr(text: string, fallback: unknown): unknown {
   }
 }
 
-/** The position and reason of a JSON syntax error. */
 export interface JsonProblem {
   /** Index of the first invalid character, or the text's length if the text ends too early. */
   position: number
   problem: string
 }
 
-type ExpectedToken = keyof typeof expectations
+type Expected = `${'value' | 'key'}${'' | 'OrEnd'}` | 'colon' | 'commaInArray' | 'commaInObject' | 'nothing'
 
-const expectations = {
-  value: 'a value',
-  valueOrEnd: "a value or ']'",
-  key: 'a property name in double quotes',
-  keyOrEnd: "a property name in double quotes or '}'",
-  colon: "':' after the property name",
-  commaInArray: "',' or ']'",
-  commaInObject: "',' or '}'",
-  nothing: 'nothing after the end of the JSON value',
+interface Expectation {
+  phrase: string
+  end?: string
+  separator?: string
+  /** What is expected after the separator. */
+  next?: Expected
 }
 
-const numberPattern = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
-const literalPattern = /true|false|null/y
+const expectations: Record<Expected, Expectation> = {
+  value: { phrase: 'a value' },
+  valueOrEnd: { phrase: "a value or ']'", end: ']' },
+  key: { phrase: 'a property name in double quotes' },
+  keyOrEnd: { phrase: "a property name in double quotes or '}'", end: '}' },
+  colon: { phrase: "':' after the property name", separator: ':', next: 'value' },
+  commaInArray: { phrase: "',' or ']'", end: ']', separator: ',', next: 'value' },
+  commaInObject: { phrase: "',' or '}'", end: '}', separator: ',', next: 'key' },
+  nothing: { phrase: 'nothing after the end of the JSON value' },
+}
+
+const spacePattern = /[ \n\r\t]*/y
+const scalarPattern = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y
 const escapePattern = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y
 
 /**
- * Finds the first error in a text that `JSON.parse` rejects, or null. The engine's error is not used because its
- * wording varies and some engines report no position. The search is not recursive, so nesting depth is unlimited.
- * @param options.uniqueKeys whether duplicate keys are errors. `JSON.parse` silently uses the last value
+ * Finds the first error in a text that `JSON.parse` rejects, or null. Engines word and place their errors
+ * differently. Not recursive, so that nesting depth is unlimited. `uniqueKeys` reports duplicate keys, of which
+ * `JSON.parse` uses the last.
  */
 export function findJsonProblem(
   text: string,
   { uniqueKeys = false }: { uniqueKeys?: boolean } = {},
 ): JsonProblem | null {
-  const open: ('{' | '[')[] = []
-  /** The keys of each open object. */
-  const keys: Set<string>[] = []
-  let expected: ExpectedToken = 'value'
+  /** The keys of each open object, or null for an open list. */
+  const open: (Set<string> | null)[] = []
+  let expected: Expected = 'value'
   let at = 0
 
-  const afterValue = (): ExpectedToken => {
-    const top = open.at(-1)
-    return top === undefined ? 'nothing' : top === '[' ? 'commaInArray' : 'commaInObject'
+  const afterValue = (): Expected => {
+    const inner = open.at(-1)
+    return inner === undefined ? 'nothing' : inner === null ? 'commaInArray' : 'commaInObject'
   }
-  const close = (): void => {
-    if (open.pop() === '{') keys.pop()
-  }
-  const unexpected = (): JsonProblem => ({
-    position: at,
-    problem:
-      at < text.length
-        ? `expected ${expectations[expected]} but found ${JSON.stringify(String.fromCodePoint(text.codePointAt(at) ?? 0))}`
-        : `the text ends where ${expectations[expected]} is expected`,
-  })
 
   for (;;) {
-    at = skipSpace(text, at)
+    at = matchAt(spacePattern, text, at) ?? at
     const char = text[at]
-    if (char === undefined) return expected === 'nothing' ? null : unexpected()
-    switch (expected) {
-      case 'key':
-      case 'keyOrEnd':
-      case 'value':
-      case 'valueOrEnd': {
-        const wantsKey: boolean = expected === 'key' || expected === 'keyOrEnd'
-        if (char === '"') {
-          const end = findStringEnd(text, at)
-          if (typeof end === 'object') return end
-          const key = wantsKey && uniqueKeys ? (JSON.parse(text.slice(at, end)) as string) : null
-          if (key !== null && keys.at(-1)?.has(key))
-            return { position: at, problem: describeDuplicateKey(text.slice(at, end)) }
-          if (key !== null) keys.at(-1)?.add(key)
-          at = end
-          expected = wantsKey ? 'colon' : afterValue()
-        } else if ((expected === 'keyOrEnd' && char === '}') || (expected === 'valueOrEnd' && char === ']')) {
-          at += 1
-          close()
-          expected = afterValue()
-        } else if (wantsKey) {
-          return unexpected()
-        } else if (char === '{' || char === '[') {
-          at += 1
-          open.push(char)
-          if (char === '{') keys.push(new Set())
-          expected = char === '{' ? 'keyOrEnd' : 'valueOrEnd'
-        } else {
-          const end = matchAt(numberPattern, text, at) ?? matchAt(literalPattern, text, at)
-          if (end === undefined) return unexpected()
-          at = end
-          expected = afterValue()
-        }
-        break
+    const { phrase, end, separator, next }: Expectation = expectations[expected]
+    const wantsKey: boolean = expected === 'key' || expected === 'keyOrEnd'
+    const wantsValue: boolean = expected === 'value' || expected === 'valueOrEnd'
+    const scalarEnd = wantsValue ? matchAt(scalarPattern, text, at) : undefined
+    if (char === undefined) {
+      const problem = `the text ends where ${phrase} is expected`
+      return expected === 'nothing' ? null : { position: at, problem }
+    } else if (char === end) {
+      at += 1
+      open.pop()
+      expected = afterValue()
+    } else if (char === separator && next) {
+      at += 1
+      expected = next
+    } else if (char === '"' && (wantsKey || wantsValue)) {
+      const stringEnd = findStringEnd(text, at)
+      if (typeof stringEnd === 'object') return stringEnd
+      if (wantsKey && uniqueKeys) {
+        const written = text.slice(at, stringEnd)
+        const key = JSON.parse(written) as string
+        if (open.at(-1)?.has(key))
+          return { position: at, problem: `the key ${written} appears twice; keep one` }
+        open.at(-1)?.add(key)
       }
-      case 'colon':
-        if (char !== ':') return unexpected()
-        at += 1
-        expected = 'value'
-        break
-      case 'commaInArray':
-      case 'commaInObject':
-        if (char === ',') expected = expected === 'commaInArray' ? 'value' : 'key'
-        else if (char === (expected === 'commaInArray' ? ']' : '}')) {
-          close()
-          expected = afterValue()
-        } else return unexpected()
-        at += 1
-        break
-      case 'nothing':
-        return unexpected()
+      at = stringEnd
+      expected = wantsKey ? 'colon' : afterValue()
+    } else if (wantsValue && (char === '{' || char === '[')) {
+      at += 1
+      open.push(char === '{' ? new Set() : null)
+      expected = char === '{' ? 'keyOrEnd' : 'valueOrEnd'
+    } else if (scalarEnd !== undefined) {
+      at = scalarEnd
+      expected = afterValue()
+    } else {
+      const found = JSON.stringify(String.fromCodePoint(text.codePointAt(at) ?? 0))
+      return { position: at, problem: `expected ${phrase} but found ${found}` }
     }
   }
 }
-
-const describeDuplicateKey = (key: string): string => `the key ${key} appears twice; keep one`
 
 /** The index after the string that starts at `start`, or its problem. */
 function findStringEnd(text: string, start: number): number | JsonProblem {
@@ -287,10 +261,4 @@ function findStringEnd(text: string, start: number): number | JsonProblem {
 function matchAt(pattern: RegExp, text: string, at: number): number | undefined {
   pattern.lastIndex = at
   return pattern.test(text) ? pattern.lastIndex : undefined
-}
-
-function skipSpace(text: string, at: number): number {
-  let next = at
-  while (text[next] === ' ' || text[next] === '\n' || text[next] === '\r' || text[next] === '\t') next += 1
-  return next
 }

@@ -3,7 +3,7 @@ export class OrderedList<Item> {
   readonly #compare: (a: Item, b: Item) => number
   readonly #chunks: Item[][] = []
 
-  /** Creates a list in the order of `compare`. Items that compare equal are stored only once. */
+  /** Items that compare equal are stored only once. */
   constructor(compare: (a: Item, b: Item) => number) {
     this.#compare = compare
   }
@@ -34,7 +34,6 @@ export class OrderedList<Item> {
     if (chunk.length === 0) this.#chunks.splice(at, 1)
   }
 
-  /** Iterates from the first item that is not before `item`. */
   *from(item: Item): Generator<Item, undefined> {
     const start = this.#findChunk(item)
     for (let at = start; at < this.#chunks.length; at += 1) {
@@ -53,7 +52,6 @@ export class OrderedList<Item> {
     return this.#search(chunk.length, (i) => this.#compare(chunk[i] as Item, item) < 0)
   }
 
-  /** The number of leading items, out of `count`, that satisfy the predicate. */
   #search(count: number, isBefore: (i: number) => boolean): number {
     let [low, high] = [0, count]
     while (low < high) {
@@ -66,3 +64,5 @@ export class OrderedList<Item> {
 }
 
 const mostInChunk = 512
+
+export const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

@@ -1,12 +1,8 @@
 import { StatewrightError } from './errors.js'
 
-/**
- * Randomness and event loop of the platform. (Time comes from `clock.ts`.) Tests replace both to replay a run exactly.
- */
+/** Randomness and event loop of the platform. Tests replace them and `clock.ts` to replay a run exactly. */
 export interface Platform {
-  /** A random number, from 0 up to but not including 1. */
   random(): number
-  /** A random UUID. Undefined if the platform cannot create one. */
   createUuid(): string | undefined
   fillWithChance(bytes: Uint8Array<ArrayBuffer>): Uint8Array
   /** Calls back after all other pending tasks of the process or page. */
@@ -32,25 +28,21 @@ const ownPlatform: Platform = {
 
 let current = ownPlatform
 
-/** The platform in use. */
 export const getPlatform = (): Platform => current
 
-/** Replaces the platform for the whole process, for tests. Restores the default if called without an argument. */
+/** Replaces the platform for the whole process, for tests. Without an argument, restores the default. */
 export function setPlatform(platform: Platform = ownPlatform): void {
   current = platform
 }
 
-/**
- * A random UUID. Some engines build the UUID as a rope of sixteen strings. Reading a character flattens the rope, which
- * saves memory in parked runs.
- */
+/** Some engines build a UUID as a rope of sixteen strings. Reading a character flattens it to save memory. */
 export function createId(): string {
   const id = getPlatform().createUuid() ?? formatUuid(getPlatform().fillWithChance(new Uint8Array(16)))
   id.charCodeAt(0)
   return id
 }
 
-/** Formats a UUID version 4, for pages without `randomUUID` (not served over https). */
+/** For pages without `randomUUID`, in version 4. */
 function formatUuid(bytes: Uint8Array): string {
   const hex = Array.from(bytes, (byte, i) => {
     const marked = i === 6 ? (byte & 0x0f) | 0x40 : i === 8 ? (byte & 0x3f) | 0x80 : byte
@@ -59,7 +51,6 @@ function formatUuid(bytes: Uint8Array): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }
 
-/** Resolves after one turn of the event loop, so that other work can run. */
 export async function yieldToEventLoop(): Promise<void> {
   await new Promise<void>((resolve) => {
     getPlatform().runNextTurn(resolve)
@@ -104,7 +95,6 @@ export function warnProcess(sentence: string, code?: string): void {
   else console.warn(sentence)
 }
 
-/** Loads a module or a value once, on first use. A failed load is retried on the next use. */
 export function loadOnce<Module>(load: () => Promise<Module>): () => Promise<Module> {
   let loading: Promise<Module> | undefined
   return () => {
@@ -116,10 +106,7 @@ export function loadOnce<Module>(load: () => Promise<Module>): () => Promise<Mod
   }
 }
 
-/**
- * Loads an optional package that is not installed with Statewright.
- * @throws {StatewrightError} `missing_package`, with the command that installs it
- */
+/** @throws {StatewrightError} `missing_package`, with the command that installs it */
 export async function loadPeer<Module>(name: string, purpose: string): Promise<Module> {
   try {
     // Not a literal, so that bundlers ignore it and the types do not need the package.
@@ -128,11 +115,7 @@ export async function loadPeer<Module>(name: string, purpose: string): Promise<M
     const { code } = error as { code?: unknown }
     if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') throw error
     const installed = /^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name
-    throw new StatewrightError(
-      'missing_package',
-      `${purpose} needs the package ${installed}, which is not installed. Run: npm install ${installed}`,
-      installed,
-      { cause: error },
-    )
+    const message = `${purpose} needs the package ${installed}, which is not installed. Run: npm install ${installed}`
+    throw new StatewrightError('missing_package', message, installed, { cause: error })
   }
 }

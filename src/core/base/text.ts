@@ -12,7 +12,6 @@ export function stripControls(text: string): string {
 // Includes bidirectional overrides, because they reorder text.
 const controlCharacters = /[^\P{Cc}\t\n]|[\u202a-\u202e\u2066-\u2069]/gu
 
-/** Decodes percent escapes. Returns the text unchanged if an escape is invalid. */
 export function decodePercent(text: string): string {
   return decodeOrNull(() => decodeURIComponent(text)) ?? text
 }
@@ -90,7 +89,6 @@ export function isBetween(value: number, low: number, high: number): boolean {
   return value >= low && value <= high
 }
 
-/** The candidate that a misspelled name most likely means, or undefined if none is close. */
 export function findNearestName(name: string, candidates: readonly string[]): string | undefined {
   const wanted = normalizeName(name)
   // Longer names are not typos, and the comparison takes time proportional to the product of both lengths.
@@ -119,12 +117,10 @@ function isPrefix(wanted: string, candidate: string): boolean {
   return wanted.length >= 4 && wanted !== candidate && candidate.startsWith(wanted)
 }
 
-/** The maximum length of tool names. */
-const maxComparedChars = 64
-
 /** Sorts `names` by similarity to `wanted`, most similar first. Stable and case-insensitive. */
 export function sortByNearness(wanted: string, names: readonly string[]): string[] {
-  const goal = wanted.slice(0, maxComparedChars).toLowerCase()
+  // Tool names have at most 64 characters.
+  const goal = wanted.slice(0, 64).toLowerCase()
   return names
     .map((name) => ({ name, edits: editDistance(goal, name.toLowerCase()) }))
     .sort((a, b) => a.edits - b.edits)
@@ -149,7 +145,6 @@ function editDistance(from: string, to: string): number {
   return row.at(-1) ?? 0
 }
 
-/** The text parts of a message's content, one per line. */
 export function joinTextParts(content: unknown): string {
   if (typeof content === 'string') return content
   const parts = asList(content).map((part) => asObject(part) ?? {})

@@ -1,14 +1,9 @@
 import { UsageError } from './errors.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 
-/**
- * Validates numbers from providers, stores, servers and app code at the boundary. Results are finite, non-negative,
- * bounded, and integers where the unit requires it.
- */
+/** Numbers from providers, stores, servers and apps are read at the border: finite, non-negative and bounded. */
 
-/** Maximum tokens of a response. Larger counts are invalid. */
 const maxTokens = 1e9
-/** Maximum cost of a response in US dollars. Larger amounts are invalid. */
 const maxUsd = 1e9
 /** Maximum wait, about a year, in milliseconds. Dates and timers can represent the end of such a wait. */
 export const maxWaitMs = 366 * 86_400_000
@@ -23,12 +18,12 @@ export function readUsd(value: unknown): number | null {
   return isWithin(value, maxUsd) ? value : null
 }
 
-/** The delay requested by a server in whole milliseconds, at most `maxWaitMs`. Null if the value is invalid. */
+/** A server's delay in whole milliseconds, at most `maxWaitMs`. Null if invalid. */
 export function readWaitMs(value: unknown): number | null {
   return typeof value === 'number' && value >= 0 ? Math.ceil(Math.min(value, maxWaitMs)) : null
 }
 
-/** A stored total, in tokens or billionths of a US dollar. Capped at the largest safe integer. */
+/** A stored total, in tokens or billionths of a US dollar. */
 export function limitTotal(value: number): number {
   return Math.min(Math.max(Math.ceil(value), 0), Number.MAX_SAFE_INTEGER)
 }
@@ -37,10 +32,7 @@ function isWithin(value: unknown, most: number): value is number {
   return typeof value === 'number' && value >= 0 && value <= most
 }
 
-/**
- * Deep-freezes plain data. Frozen data is assumed to be deep-frozen. Events share objects with the machine, because
- * freezing them once is cheaper than copying them per listener. Use `structuredClone` to get a mutable copy.
- */
+/** Frozen data counts as deep-frozen. Freezing data once is cheaper than a copy per listener. */
 export function freezeOnce<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   Object.freeze(value)
@@ -49,19 +41,16 @@ export function freezeOnce<Value>(value: Value): Value {
   return value
 }
 
-/** Deep-freezes a plain value without cycles. */
 export function deepFreeze<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null) return value
   for (const inner of Object.values(value)) deepFreeze(inner)
   return Object.freeze(value)
 }
 
-/** Whether a value is an object, but not null or an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Drops the properties that are undefined. */
 export function omitUndefined<Value extends object>(
   value: Value,
 ): { [Key in keyof Value]?: Exclude<Value[Key], undefined> }
@@ -69,7 +58,6 @@ export function omitUndefined(value: object): object {
   return Object.fromEntries(Object.entries(value).filter(([, inner]) => inner !== undefined))
 }
 
-/** The value for a key, created and stored on first use. */
 export function getOrCreate<Key, Value>(
   memory: { get(key: Key): Value | undefined; set(key: Key, value: Value): unknown },
   key: Key,
@@ -86,7 +74,6 @@ export function getOrCreate<Key, Value>(
 export interface ArgumentRule {
   is: (value: unknown) => boolean
   phrase: string
-  /** A sentence after the error. */
   hint?: string
 }
 
@@ -100,13 +87,11 @@ export function objectRule(keys: readonly PropertyKey[], phrase: string): Argume
   }
 }
 
-/** An optional object. */
 export const optionsRule: ArgumentRule = {
   is: (value) => value === undefined || (isObject(value) && !isPromise(value)),
   phrase: 'an options object',
 }
 
-/** A list of objects, which can be empty. */
 export function listRule(phrase: string): ArgumentRule {
   return {
     is: (value) => Array.isArray(value) && value.every((item) => typeof item === 'object' && item !== null),
@@ -118,11 +103,7 @@ export function functionRule(phrase: string): ArgumentRule {
   return { is: (value) => typeof value === 'function', phrase }
 }
 
-/**
- * Validates an argument. `argument` is the call as the user wrote it, such as `orThrow(result)`.
- *
- * @throws {UsageError} `invalid_argument`
- */
+/** `argument` is the call as the user wrote it, such as `orThrow(result)`. @throws {UsageError} `invalid_argument` */
 export function expectArgument(argument: string, value: unknown, { is, phrase, hint }: ArgumentRule): void {
   if (!isPromise(value) && is(value)) return
   const problem = `${argument} must be ${phrase} (got ${describeArgument(value)}).`
@@ -146,7 +127,6 @@ export function asObject(value: unknown): JsonObject | null {
   return isObject(value) ? (value as JsonObject) : null
 }
 
-/** Returns the list, or an empty list for any other value. */
 export function asList(value: unknown): readonly Json[] {
   return Array.isArray(value) ? value : []
 }

@@ -1,4 +1,4 @@
-type MaybePromise<Value> = Value | Promise<Value>
+import type { MaybePromise } from '../base/maybe-promise.js'
 
 /** A reserved or paid amount, in integers so that sums are exact. */
 export interface BudgetAmount {
@@ -15,10 +15,7 @@ export type BudgetAllowance = { [Key in keyof BudgetAmount]: number | null }
 export interface ReserveOptions extends BudgetAmount {
   /** The id of the budget. */
   budget: string
-  /**
-   * The limits of the budget, serialized. A store keeps the first limits that it receives and refuses reservations
-   * with different limits.
-   */
+  /** The serialized limits. A store keeps the first ones and refuses reservations with others. */
   terms: string
   allowance: BudgetAllowance
   /** Start of the window, in milliseconds since the epoch. The store reserves only if its own clock is inside the window. */

@@ -7,11 +7,9 @@ import type {
   StoredBudget,
 } from './budget-store.js'
 
-/** A reservation, as stored until it is settled. */
 export interface KeptReservation extends BudgetAmount {
   reservation: string
   windowAt: number
-  /** Milliseconds since the epoch. */
   expiresAt: number
   /** How the amount counts after the reservation's expiry. Null while the amount is reserved. */
   lost: 'counted' | 'free' | null
@@ -19,16 +17,10 @@ export interface KeptReservation extends BudgetAmount {
 
 export type BudgetRecord = Omit<StoredBudget, 'now'>
 
-export interface Ledger {
-  row: BudgetRecord
-  changed: KeptReservation[]
-}
-
 const nothing: BudgetAmount = { nanoUsd: 0, tokens: 0 }
 
 type Window = Pick<ReserveOptions, 'windowAt' | 'windowEndsAt'>
 
-/** Whether a time on the store's clock is in the requested window. */
 export function isInWindow(now: number, { windowAt, windowEndsAt }: Window): boolean {
   return now >= windowAt && (windowEndsAt === null || now < windowEndsAt)
 }
@@ -37,31 +29,23 @@ export function isInWindow(now: number, { windowAt, windowEndsAt }: Window): boo
 export const forgottenMs = 86_400_000
 
 /**
- * Reserves an amount if it fits. `expired` lists the expired reservations that still count as reserved. The sum of
- * spent and reserved amounts never exceeds the allowance, unless more was paid than reserved.
+ * Reserves an amount if it fits. `expired` are the expired reservations that still count as reserved. Spent and
+ * reserved amounts never exceed the allowance together, unless more was paid than reserved.
  */
 export function reserveAmount(
   stored: BudgetRecord | null,
   expired: readonly KeptReservation[],
   options: ReserveOptions,
   now: number,
-): Ledger & { answer: ReserveAnswer } {
-  const { budget, terms, reservation, ttlMs, countsLost, windowAt } = options
-  const whole = {
-    budget,
-    terms: stored?.terms ?? terms,
-    windowAt,
-    spent: nothing,
-    reserved: nothing,
-    live: 0,
-  }
-  const before = stored === null ? whole : enterWindow(stored, whole)
+): { row: BudgetRecord; changed: KeptReservation[]; answer: ReserveAnswer } {
+  const { terms, reservation, ttlMs, countsLost, windowAt } = options
+  const before = enterWindow(stored, options)
   const lost = expired.filter((one) => one.windowAt === windowAt)
-  const freed = lost.reduce(addAmounts, nothing)
+  const freed = lost.reduce((sum, one) => addAmounts(sum, one), nothing)
   const cleared: BudgetRecord = {
     ...before,
     spent: countsLost ? addAmounts(before.spent, freed) : before.spent,
-    reserved: takeAmount(before.reserved, freed),
+    reserved: addAmounts(before.reserved, freed, -1),
     live: before.live - lost.length,
   }
   const changed = expired.map((one): KeptReservation => ({ ...one, lost: countsLost ? 'counted' : 'free' }))
@@ -77,44 +61,45 @@ export function reserveAmount(
   return { row, changed, answer: { ...row, now, granted } }
 }
 
-/** The response if the store's clock is outside the requested window. */
 export function refuseWindow(
   stored: BudgetRecord | null,
   options: ReserveOptions,
   now: number,
 ): ReserveAnswer {
-  const { budget, terms, windowAt } = options
-  const none = { budget, terms, windowAt, spent: nothing, reserved: nothing, live: 0 }
-  return { ...(stored ?? none), now, granted: false }
+  return { ...(stored ?? openWindow(options)), now, granted: false }
 }
 
-/**
- * Returns the budget in the current window. A window in the future was opened by a wrong clock, so the spending in that
- * window counts in the current window.
- */
-function enterWindow(stored: BudgetRecord, whole: BudgetRecord): BudgetRecord {
-  if (stored.windowAt <= whole.windowAt) return stored.windowAt === whole.windowAt ? stored : whole
+const openWindow = ({ budget, terms, windowAt }: ReserveOptions): BudgetRecord => ({
+  budget,
+  terms,
+  windowAt,
+  spent: nothing,
+  reserved: nothing,
+  live: 0,
+})
+
+/** Spending in a window of the future, which a wrong clock opened, counts in the current one. */
+function enterWindow(stored: BudgetRecord | null, options: ReserveOptions): BudgetRecord {
+  if (stored === null) return openWindow(options)
+  if (stored.windowAt === options.windowAt) return stored
+  const whole = { ...openWindow(options), terms: stored.terms }
+  if (stored.windowAt < options.windowAt) return whole
   return { ...whole, spent: addAmounts(stored.spent, stored.reserved) }
 }
 
-/** Returns the budget after the settlement of a reservation. */
 export function settleAmount(
   row: BudgetRecord,
   reservation: KeptReservation,
   paid: BudgetAmount,
 ): BudgetRecord {
-  if (reservation.windowAt !== row.windowAt) return row
-  const reserved = reservation.lost === null ? takeAmount(row.reserved, reservation) : row.reserved
-  const spent = reservation.lost === 'counted' ? takeAmount(row.spent, reservation) : row.spent
-  return {
-    ...row,
-    reserved,
-    spent: addAmounts(spent, paid),
-    live: row.live - (reservation.lost === null ? 1 : 0),
-  }
+  const { windowAt, lost } = reservation
+  if (windowAt !== row.windowAt) return row
+  const spent = lost === 'counted' ? addAmounts(row.spent, reservation, -1) : row.spent
+  const settled = { ...row, spent: addAmounts(spent, paid) }
+  if (lost !== null) return settled
+  return { ...settled, reserved: addAmounts(row.reserved, reservation, -1), live: row.live - 1 }
 }
 
-/** Whether an amount fits in the allowance in addition to the spent and reserved amounts. */
 function fitsAllowance(
   { spent, reserved }: Pick<BudgetRecord, 'spent' | 'reserved'>,
   amount: BudgetAmount,
@@ -127,10 +112,9 @@ function fitsAllowance(
   return fits('nanoUsd') && fits('tokens')
 }
 
-function addAmounts(a: BudgetAmount, b: BudgetAmount): BudgetAmount {
-  return { nanoUsd: limitTotal(a.nanoUsd + b.nanoUsd), tokens: limitTotal(a.tokens + b.tokens) }
-}
-
-function takeAmount(a: BudgetAmount, b: BudgetAmount): BudgetAmount {
-  return { nanoUsd: limitTotal(a.nanoUsd - b.nanoUsd), tokens: limitTotal(a.tokens - b.tokens) }
+function addAmounts(a: BudgetAmount, b: BudgetAmount, sign: 1 | -1 = 1): BudgetAmount {
+  return {
+    nanoUsd: limitTotal(a.nanoUsd + sign * b.nanoUsd),
+    tokens: limitTotal(a.tokens + sign * b.tokens),
+  }
 }

@@ -1,26 +1,20 @@
 import { getOrCreate } from '../base/values.js'
-import { OrderedList } from '../base/ordered-list.js'
+import { compareText, OrderedList } from '../base/ordered-list.js'
 import type { BudgetStore } from './budget-store.js'
 import { type BudgetRecord, forgottenMs, type KeptReservation } from './ledger.js'
 import { createTableBudgets } from './table-budgets.js'
 
-/** When to check whether a reservation has expired or can be forgotten. */
 interface Due {
   at: number
   reservation: string
 }
 
-const compareDue = (a: Due, b: Due): number =>
-  a.at - b.at || (a.reservation < b.reservation ? -1 : a.reservation > b.reservation ? 1 : 0)
+const compareDue = (a: Due, b: Due): number => a.at - b.at || compareText(a.reservation, b.reservation)
 
-/** Budgets that are kept in memory as long as the process runs. */
 export function createMemoryBudgets(now: () => number): BudgetStore {
   const rows = new Map<string, BudgetRecord>()
   const reservations = new Map<string, KeptReservation & { budget: string }>()
-  /**
-   * Entries per budget, ordered by time. If a reservation was renewed, its entry is inserted again when the entry is
-   * due.
-   */
+  /** Entries per budget, by time. The entry of a renewed reservation is inserted again when it is due. */
   const dueByBudget = new Map<string, OrderedList<Due>>()
   const addDue = (budget: string, due: Due): void =>
     getOrCreate(dueByBudget, budget, () => new OrderedList<Due>(compareDue)).add(due)

@@ -1,34 +1,27 @@
 import { describeError, listCauses } from '../base/errors.js'
-import { BudgetError, type BudgetReservation, type SharedAmount, type SharedBudget } from './shared-budget.js'
+import { BudgetError, type SharedAmount, type SharedBudget } from './shared-budget.js'
 import { warnProcess } from '../base/platform.js'
 import { readProperty } from '../base/json.js'
 
-/** The worst-case cost of one request, for one budget. */
 interface WorstAmount {
   /** The cost in USD. Null if the price is unknown. */
   usd: number | null
   tokens: number
 }
 
-/** The reservation for a request in one budget. */
 export interface HeldAmount extends WorstAmount {
-  /** Settles the reservation. Never rejects. */
+  /** Never rejects. */
   settle: (paid: SharedAmount) => Promise<void>
 }
 
-/**
- * Indexes budgets by id. @throws {BudgetError} `budget_conflict` for two budgets with the same id in different stores
- */
+/** @throws {BudgetError} `budget_conflict` for two budgets with the same id in different stores */
 export function indexBudgets(budgets: readonly SharedBudget[]): Map<string, SharedBudget> {
   const byId = new Map<string, SharedBudget>()
   for (const budget of budgets) {
     const { id, store } = byId.get(budget.id) ?? budget
     if (store && budget.store && store !== budget.store) {
-      throw new BudgetError(
-        'budget_conflict',
-        `Two budgets for one request have the id '${id}' but different stores. Use one store object, or different ids.`,
-        id,
-      )
+      const message = `Two budgets for one request have the id '${id}' but different stores. Use one store object, or different ids.`
+      throw new BudgetError('budget_conflict', message, id)
     }
     if (!byId.has(id)) byId.set(id, budget)
   }
@@ -36,9 +29,8 @@ export function indexBudgets(budgets: readonly SharedBudget[]): Map<string, Shar
 }
 
 /**
- * Reserves for one request in all budgets or in none. Reserves in id order, so that two requests cannot deadlock. A
- * budget that occurs twice is reserved once. Rejects with the error from `getAmount` or from the first budget that
- * refuses.
+ * Reserves for one request in all budgets or in none, in id order, so that two requests cannot deadlock. A budget
+ * that occurs twice is reserved once. Rejects with the error of `getAmount` or of the first refusal.
  */
 export async function reserveInAll(
   budgets: readonly SharedBudget[],
@@ -53,7 +45,15 @@ export async function reserveInAll(
     for (const budget of [...byId.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
       const amount = await getAmount(budget)
       const reservation = await budget.reserve(amount, { signal, onUnsettled })
-      held.push({ ...amount, settle: (paid) => settleOrReport(budget.id, reservation, paid, onUnsettled) })
+      const settle = async (paid: SharedAmount): Promise<void> => {
+        try {
+          await reservation.settle(paid)
+        } catch (error) {
+          // Does not throw, because the answer has already been paid for.
+          onUnsettled(`The budget '${budget.id}' rejected a settlement: ${describeError(error)}`)
+        }
+      }
+      held.push({ ...amount, settle })
     }
     /* oxlint-enable no-await-in-loop */
     return held
@@ -64,21 +64,6 @@ export async function reserveInAll(
   }
 }
 
-/** Reports a failed settlement instead of throwing, because the answer has already been paid for. */
-async function settleOrReport(
-  id: string,
-  reservation: BudgetReservation,
-  paid: SharedAmount,
-  report: (message: string) => void,
-): Promise<void> {
-  try {
-    await reservation.settle(paid)
-  } catch (error) {
-    report(`The budget '${id}' rejected a settlement: ${describeError(error)}`)
-  }
-}
-
-/** The code of the warning about a settlement that a store rejected. */
 export const unsettledCode = 'budget_unsettled'
 
 export function warnUnsettled(message: string): void {
@@ -91,15 +76,10 @@ interface Excess {
   tokens: number
 }
 
-/**
- * The initial assumption about how far estimates fall short. Token counts reported by models correct this assumption.
- */
+/** The initial excess, until models report their token counts. */
 const firstExcess: Excess = { times: 1.1, tokens: 0 }
 
-/**
- * Maximum size of a short request. Below this number of tokens, the provider's fixed overhead per request has more
- * effect than its tokenizer.
- */
+/** Requests below this number of tokens depend more on the provider's fixed overhead than on its tokenizer. */
 const shortTokens = 500
 
 /** Upper limits of a learned excess, as a factor and as tokens per request. */
@@ -108,9 +88,7 @@ const [mostTimes, mostAdded] = [8, 20_000]
 /** The largest excess by model. Keys have the form `PROVIDER/MODEL`. */
 const excesses = new Map<string, Excess>()
 
-/**
- * The worst-case input tokens for an estimate. Adds a margin, or the largest excess that the model has reported so far.
- */
+/** The worst-case input tokens, with a margin or the largest excess that the model has reported so far. */
 export function addInputMargin(model: string, estimated: number): number {
   const { times, tokens } = excesses.get(model) ?? firstExcess
   return Math.ceil(estimated * times + tokens)

@@ -103,9 +103,7 @@ export class BudgetError extends StatewrightError {
   declare readonly code: BudgetErrorCode
   /** Start of the next window, in milliseconds since the epoch, or null. */
   readonly resetsAt: number | null
-  /**
-   * Milliseconds until the next window, if runs wait for the budget (`onEmpty: 'wait'`). Null if the run ends instead.
-   */
+  /** Milliseconds until the next window, if runs wait (`onEmpty: 'wait'`). Null if the run ends. */
   readonly waitMs: number | null
 
   constructor(
@@ -138,19 +136,15 @@ export function checkBudgets(value: unknown, key = 'budgets'): BudgetsOption | u
 
 /** @throws {ConfigError} as `checkBudgets` */
 export function checkBudgetList(value: unknown, key: string): readonly SharedBudget[] {
-  const list: unknown[] | null = Array.isArray(value) ? value : null
-  const wrong = list?.findIndex((one) => typeof (one as Partial<SharedBudget> | null)?.reserve !== 'function')
-  if (list === null || (wrong !== undefined && wrong >= 0)) {
-    const at = list === null ? key : `${key}[${wrong}]`
-    throw configError(
-      `${at} must be ${list === null ? 'a list of budgets, or a function that returns one' : 'the return value of createBudget() from statewright/fleet'}.`,
-      at,
-    )
-  }
-  const ids = (list as SharedBudget[]).map(({ id }) => id)
+  if (!Array.isArray(value))
+    throw configError(`${key} must be a list of budgets, or a function that returns one.`, key)
+  const list = value as SharedBudget[]
+  const wrong = list.findIndex((one) => typeof (one as Partial<SharedBudget> | null)?.reserve !== 'function')
+  const at = `${key}[${wrong}]`
+  if (wrong >= 0)
+    throw configError(`${at} must be the return value of createBudget() from statewright/fleet.`, at)
+  const ids = list.map(({ id }) => id)
   const twice = ids.find((id, i) => ids.indexOf(id) !== i)
-  if (twice !== undefined) {
-    throw configError(`${key} contains the budget '${twice}' twice. List each budget once.`, key)
-  }
-  return list as SharedBudget[]
+  if (twice === undefined) return list
+  throw configError(`${key} contains the budget '${twice}' twice. List each budget once.`, key)
 }

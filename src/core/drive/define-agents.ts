@@ -39,10 +39,7 @@ export interface DefinedAgent {
   readonly accepts: readonly string[] | undefined
 }
 
-/**
- * The agents of a process by name, created by `defineAgents`. `runSession` and the hosts continue sessions with these
- * agents.
- */
+/** The agents of a process, from `defineAgents`. `runSession` and the hosts continue sessions with them. */
 export interface Agents<Context = unknown> extends ContextCarrier<Context> {
   readonly names: readonly string[]
   /** @throws {ConfigError} `unknown_agent` */
@@ -103,11 +100,8 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
     get: (name) => {
       const found = all.get(name)
       if (found) return found
-      throw new ConfigError(
-        'unknown_agent',
-        `There is no agent '${name}' here. The agents are: ${names.join(', ')}.`,
-        'agent',
-      )
+      const message = `There is no agent '${name}' here. The agents are: ${names.join(', ')}.`
+      throw new ConfigError('unknown_agent', message, 'agent')
     },
     findAgentFor: (definition) => {
       if (definition?.name === undefined) return all.size === 1 ? [...all.values()][0] : undefined
@@ -117,7 +111,6 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
   }
 }
 
-/** The combined `context` type of the tools of all these agents. */
 type ContextOfEntries<Entries> =
   Wish<Entries[keyof Entries]> extends (context: infer Context) => void ? Context : unknown
 
@@ -128,7 +121,6 @@ type Wish<Entry> = Entry extends { agent: infer Versioned }
     ? (context: Context) => void
     : never
 
-/** The labels of the agents, for error messages. */
 export function listLabels(agents: Agents): AgentLabel[] {
   return agents.names.map((name) => toLabel(agents.get(name)))
 }
@@ -166,13 +158,9 @@ function checkEntry(name: string, entry: AnyAgent | VersionedAgent): DefinedAgen
   return { name, agent, version, accepts: accepts ?? (version === undefined ? undefined : [version]) }
 }
 
-/** Validates the `agents` argument. */
 export const agentsRule = objectRule(['findAgentFor', 'names'], 'the return value of defineAgents({ … })')
 
-/**
- * The store that all these agents share.
- * @throws {ConfigError} `invalid_config` if the agents have no store or different stores
- */
+/** @throws {ConfigError} `invalid_config` if the agents have no store or different stores */
 export function getCommonStore(agents: Agents): SessionStore {
   const stores = new Set(agents.names.map((name) => internalsByAgent.get(agents.get(name).agent)?.store))
   const [store] = stores

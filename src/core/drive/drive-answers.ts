@@ -21,11 +21,9 @@ const answerTypes: readonly SessionAnswer['type'][] = [
 ]
 
 /**
- * Validates answers. An answer must identify its call, because a repeated answer could otherwise apply to a later call
- * with the same id. All answers are checked before any is applied. Otherwise the run could continue with the first
- * answer before the second one fails.
- * @throws {UsageError} `invalid_input` for an invalid answer, `unbound_answer` for an answer to a call without
- * `fingerprint` or `at`
+ * Validates all answers before any is applied, because the run could otherwise continue with the first one before the
+ * second fails. An answer must identify its call: a repeated answer could apply to a later call with the same id.
+ * @throws {UsageError} `invalid_input`, or `unbound_answer` for an answer to a call without `fingerprint` or `at`
  */
 export function checkAnswers(answers: readonly unknown[], at: number | undefined, by = 'runSession'): void {
   const checked = answers.map((answer, i) =>
@@ -34,12 +32,10 @@ export function checkAnswers(answers: readonly unknown[], at: number | undefined
   if (at !== undefined) return
   for (const [i, answer] of checked.entries()) {
     if (!isAnswer(answer) || answer.fingerprint !== undefined) continue
-    throw new UsageError(
-      'unbound_answer',
+    const message =
       `${by}, answers[${i}]: a later call may have the same id as '${answer.callId}'. Pass the call's fingerprint from ` +
-        'result.pending, or at: result.head.',
-      'answers',
-    )
+      'result.pending, or at: result.head.'
+    throw new UsageError('unbound_answer', message, 'answers')
   }
 }
 
@@ -52,11 +48,7 @@ const lateAnswerCodes: ReadonlySet<string> = new Set([
   'wrong_state',
 ])
 
-/**
- * Applies answers to a run. Requests may be repeated, so an answer to a call that no longer waits is ignored. `at`
- * identifies the rest that the answers refer to, if known.
- * @throws {UsageError} `invalid_input` for an invalid `editedInput`
- */
+/** Ignores late answers, because requests may be repeated. `at` identifies the rest that the answers refer to. */
 export function applyAnswers(run: Run, answers: readonly SessionAnswer[], at: number | undefined): void {
   for (const answer of answers) {
     const { context } = run.snapshot() as { context: AgentContext }
@@ -69,7 +61,6 @@ export function applyAnswers(run: Run, answers: readonly SessionAnswer[], at: nu
   }
 }
 
-/** Whether the answer could also refer to an earlier call. */
 function isUnbound(
   answer: SessionAnswer,
   at: number | undefined,
@@ -77,10 +68,7 @@ function isUnbound(
   return at === undefined && 'callId' in answer && answer.messageId === undefined
 }
 
-/**
- * Whether an earlier call in the session had the same id and arguments. Both calls then have the same fingerprint, so
- * the answer may be a duplicate meant for the earlier call.
- */
+/** Whether the answer may be a duplicate, meant for an earlier call with the same id and arguments. */
 function wasAskedBefore({ messages, calls, batchAt }: AgentContext, callId: string): boolean {
   const current = calls.find(({ id }) => id === callId)
   if (!current) return false

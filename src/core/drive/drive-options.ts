@@ -1,6 +1,4 @@
-import type { Clock } from '../base/clock.js'
-import type { QueuedMessage } from '../sessions/inbox/queued-message.js'
-import { type InputConversation, readConversation, type RunInput } from '../sessions/input-history.js'
+import type { RunInput } from '../sessions/input-history.js'
 import { optionError } from '../base/errors.js'
 import { type BudgetsOption, checkBudgets } from '../budgets/shared-budget.js'
 import {
@@ -21,39 +19,33 @@ export interface RunSessionOptions extends SentBy {
   /** The id of the session. */
   session: string
   /**
-   * The input that starts the run, ignored if the run has already started. A function is called only if its value is
-   * needed. If the engine stores arguments, pass a function or an id instead of a long text.
+   * Starts the run, unless it has started. A function is called only if its value is needed, for long texts in
+   * engines.
    */
   input?: RunInput | (() => RunInput | Promise<RunInput>)
   /** Tags for the run that `input` starts. See `tags` of `agent.run`. */
   tags?: SessionTags
-  /**
-   * The number of the run in the session that `input` starts: 1, 2, … Defaults to the latest run, or to 1 if there is
-   * no run.
-   */
+  /** Number of the run that `input` starts: 1, 2, … Defaults to the latest run, or to 1 if there is none. */
   turn?: number
   /**
-   * Answers to apply to the resting run. An answer to a call needs its `fingerprint`, or `at`. An answer to a call that
-   * no longer waits is ignored.
+   * Answers for the resting run, each with its call's `fingerprint` unless `at` is set. Ignored if the call no longer
+   * waits.
    */
   answers?: readonly SessionAnswer[]
   /** The `head` of the result that `answers` refer to. The answers are ignored if the log has grown since then. */
   at?: number
-  /**
-   * The name in `defineAgents` of the agent that starts the session. Defaults to the only agent, or to the agent that
-   * had the session last.
-   */
+  /** The name of the agent that starts the session. Defaults to the only agent, or to the session's last one. */
   agent?: string
   /** Stops this call at a point where another call can continue. Does not cancel the run. */
   signal?: AbortSignal
   /**
-   * Called immediately, and then every 10 seconds until `runSession` settles. If this function throws or rejects, this
-   * call stops as if by `signal` and rejects with the same error.
+   * Called at once and every 10 seconds. If it throws or rejects, this call stops as if by `signal` and rejects with
+   * the error.
    */
   heartbeat?: () => unknown
   /**
-   * The longest retry delay to wait for, in milliseconds. For a longer delay, `runSession` returns `stopped` with
-   * `waitUntil`. Unlimited by default.
+   * Longest retry delay to wait for, in milliseconds. For a longer one, the result is `stopped`. Unlimited by
+   * default.
    */
   maxRetryWaitMs?: number
   /** The app's context object, passed to `execute`. */
@@ -89,15 +81,4 @@ export function checkDriveOptions(options: unknown): RunSessionOptions {
   checkBudgets(budgets)
   if (answers) checkAnswers(answers, at)
   return checked
-}
-
-/** How a run starts. */
-export type RunBeginning =
-  | { input: NonNullable<RunSessionOptions['input']>; queued?: undefined }
-  | { queued: QueuedMessage }
-
-export async function readBeginning(beginning: RunBeginning, clock: Clock): Promise<InputConversation> {
-  if (beginning.queued) return { history: [], newMessages: beginning.queued.messages }
-  const { input } = beginning
-  return readConversation(typeof input === 'function' ? await input() : input, clock.now())
 }

@@ -3,6 +3,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentState, PendingCall, Reason, RunFailure } from '../../../machines/agent/run-result.js'
 import { toRunResult } from '../../../machines/agent/to-result.js'
 import { findSleepLeft } from './wake-sleepers.js'
+
 /**
  * The result of `runSession`. Plain JSON of at most 1,000 bytes, because engines store every result.
  * `agent.replay(session)` reads the full state from the store.
@@ -24,27 +25,17 @@ export interface SessionResult {
   stopped?: true
   /** Whether the call was stopped before the run read its `answers`. If so, pass them again. */
   undelivered?: true
-  /**
-   * No work is possible before this time, in milliseconds since the epoch, because the provider requested a long wait.
-   */
+  /** The provider requested a wait until this time, in milliseconds since the epoch. */
   waitUntil?: number
-  /**
-   * Remainder of the wait until `waitUntil` when the call settled, in milliseconds. This value is also valid on a
-   * machine with a different clock.
-   */
+  /** The rest of that wait when the call settled, in milliseconds, also valid on a machine with a different clock. */
   waitMs?: number
   /** The run sleeps until this time, in milliseconds since the epoch. Call `runSession` again at that time. */
   wakeAt?: number
-  /**
-   * Remainder of the sleep when the call settled, in milliseconds. This value is also valid on a machine with a
-   * different clock.
-   */
+  /** The rest of the sleep when the call settled, in milliseconds, also valid on a machine with a different clock. */
   wakeMs?: number
   /** The answer, unless it is too long. */
   output?: string
-  /**
-   * Length of an answer that is too long for `output`. Read the answer from `(await agent.replay(session)).run.output`.
-   */
+  /** Length of an answer that is too long, which `(await agent.replay(session)).run.output` has. */
   outputLength?: number
   /** As many of the pending calls as fit. `pendingCount` is the total number. */
   pending?: Pick<PendingCall, 'callId' | 'name' | 'needs' | 'fingerprint'>[]
@@ -59,15 +50,14 @@ export interface SessionResult {
 
 /** Maximum size of a result, in bytes of JSON. */
 const maxRestBytes = 1000
-const countJsonBytes = (value: unknown): number => new TextEncoder().encode(JSON.stringify(value)).length
+const fits = (rest: SessionResult): boolean =>
+  new TextEncoder().encode(JSON.stringify(rest)).length <= maxRestBytes
 
-/** Values that do not come from the run. */
 export type RestParts = Pick<
   SessionResult,
   'turn' | 'head' | 'stopped' | 'undelivered' | 'waitUntil' | 'waitMs'
 > & { now: number }
 
-/** Summarizes the state of a run. */
 export function createDriveRest(
   context: AgentContext,
   { turn, head, now, ...more }: RestParts,
@@ -87,22 +77,16 @@ export function createDriveRest(
   }
   if (error) rest.error = { ...error, code: truncate(error.code, 60), message: truncate(error.message, 200) }
   if (pending.length > 0) addPending(rest, pending)
-  if (output) addOutput(rest, output)
+  if (output && fits({ ...rest, output })) rest.output = output
+  else if (output) rest.outputLength = output.length
   return rest
-}
-
-function addOutput(rest: SessionResult, output: string): void {
-  if (countJsonBytes({ ...rest, output }) <= maxRestBytes) rest.output = output
-  else rest.outputLength = output.length
 }
 
 function addPending(rest: SessionResult, all: readonly PendingCall[]): void {
   rest.pendingCount = all.length
-  const pending: NonNullable<SessionResult['pending']> = []
   for (const { callId, name, needs, fingerprint } of all) {
-    const next = [...pending, { callId, name, needs, fingerprint }]
-    if (countJsonBytes({ ...rest, pending: next }) > maxRestBytes) break
-    pending.push({ callId, name, needs, fingerprint })
+    const pending = [...(rest.pending ?? []), { callId, name, needs, fingerprint }]
+    if (!fits({ ...rest, pending })) break
+    rest.pending = pending
   }
-  if (pending.length > 0) rest.pending = pending
 }

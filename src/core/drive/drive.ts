@@ -12,9 +12,11 @@ import { whenAborted } from '../base/abort.js'
 import { RunClock } from '../base/clock.js'
 import { UsageError, optionError } from '../base/errors.js'
 import { createId } from '../base/platform.js'
+import { isObject } from '../base/values.js'
 import type { WithContext } from '../tools/tool.js'
 import type { Run } from '../run/run.js'
-import { isQueueStopped } from '../sessions/inbox/queued-message.js'
+import { isQueueStopped, type QueuedMessage } from '../sessions/inbox/queued-message.js'
+import { readConversation } from '../sessions/input-history.js'
 import type { AcquiredSession } from '../sessions/open-session.js'
 import { strandedError } from '../sessions/session-errors.js'
 import {
@@ -26,14 +28,10 @@ import {
 import { Session } from '../sessions/session.js'
 import { applyAnswers } from './drive-answers.js'
 import { type Agents, type AnyAgent, listLabels } from './define-agents.js'
-import {
-  checkDriveOptions,
-  readBeginning,
-  type RunBeginning,
-  type RunSessionOptions,
-} from './drive-options.js'
-import { type SessionResult, createDriveRest } from './drive-rest.js'
-import { isAsleep, isDue, wakeWhileDue } from './wake-sleepers.js'
+import { checkDriveOptions, type RunSessionOptions } from './drive-options.js'
+import { type RestParts, type SessionResult, createDriveRest } from './drive-rest.js'
+import { isAsleep, isDue, wakeRun } from './wake-sleepers.js'
+
 /** The interval between calls to `heartbeat`, in milliseconds. */
 const heartbeatMs = 10_000
 
@@ -96,17 +94,15 @@ export async function runSession(
   return rest
 }
 
-/** Selects the agent that runs the session, which is the requested agent or the agent named in the log. */
+/** Selects the agent that runs the session: the requested one, or the one named in the log. */
 class AgentChoice {
   readonly #agents: Agents | undefined
   #internals: AgentInternals
   readonly #isNamed: boolean
 
   constructor(agentOrAgents: AnyAgent | Agents, name: string | undefined) {
-    this.#agents =
-      typeof agentOrAgents === 'object' && agentOrAgents !== null && 'findAgentFor' in agentOrAgents
-        ? agentOrAgents
-        : undefined
+    const isSeveral = isObject(agentOrAgents) && 'findAgentFor' in agentOrAgents
+    this.#agents = isSeveral ? (agentOrAgents as unknown as Agents) : undefined
     this.#isNamed = name !== undefined
     const one = this.#agents
       ? this.#agents.get(name ?? this.#agents.names[0] ?? '').agent
@@ -128,7 +124,6 @@ class AgentChoice {
     return this.#internals.parts
   }
 
-  /** Selects the agent that continues a run. */
   chooseForResume({ definition }: AcquiredSession['folded'], session: string): void {
     if (!this.#agents) return
     const acceptor = this.#agents.findAgentFor(definition)
@@ -153,16 +148,15 @@ class AgentChoice {
   }
 }
 
+type RunBeginning = Pick<RunSessionOptions, 'input'> & { queued?: QueuedMessage }
 type LongWait = { waitUntil: number; waitMs: number }
 
-/** One call to `runSession`. Holds the session until it rests. */
 class SessionDrive {
   readonly #choice: AgentChoice
   readonly #acquired: AcquiredSession
   readonly #options: RunSessionOptions
   readonly #time: RunClock
   #turn: number
-  /** Whether a run has been active in this call. */
   #hasWorked = false
 
   constructor(choice: AgentChoice, acquired: AcquiredSession, options: RunSessionOptions) {
@@ -192,7 +186,6 @@ class SessionDrive {
     return this.#follow(run, this.#options.answers)
   }
 
-  /** Returns a rest if the run cannot continue (yet), or null if it continues here. */
   async #findRest(): Promise<SessionResult | null> {
     const { folded } = this.#acquired
     const { answers = [] } = this.#options
@@ -210,18 +203,17 @@ class SessionDrive {
     return this.#closeAtRest(run.context, { stopped: true, ...wait, ...undelivered })
   }
 
-  /** Whether a queued message may be waiting to start the next run. */
   mayHaveNext({ state, stopped, error }: SessionResult): boolean {
-    const isOver = stopped === undefined && isFinalState(state)
     return (
-      isOver &&
+      stopped === undefined &&
+      isFinalState(state) &&
       !isQueueStopped({ state, error: error ?? null }) &&
       this.#hasWorked &&
       this.#acquired.log.inbox.mayHaveQueued
     )
   }
 
-  /** The input of the run that this call starts, or the first queued message, or null. */
+  /** The input of the run that this call starts, or the first queued message. */
   async #findStart(): Promise<RunBeginning | null> {
     const { folded, log } = this.#acquired
     const { runs, run } = folded
@@ -235,11 +227,8 @@ class SessionDrive {
     const queued = mayGoOn ? await log.inbox.findNext((run?.context ?? folded.state).messages) : null
     if (queued) return { queued }
     if (turn <= runs) return null
-    throw new UsageError(
-      'not_begun',
-      `Session '${session}' has no run ${turn} yet and no queued message. Call runSession with an input.`,
-      session,
-    )
+    const message = `Session '${session}' has no run ${turn} yet and no queued message. Call runSession with an input.`
+    throw new UsageError('not_begun', message, session)
   }
 
   async #begin(start: RunBeginning): Promise<Run> {
@@ -250,9 +239,11 @@ class SessionDrive {
     refuseInteractive(parts.config)
     checkModels(parts)
     const [session, runId] = [new Session(id, folded.name), createId()]
-    const conversation = await readBeginning(start, parts.clock)
+    const { input, queued } = start
+    const conversation = queued
+      ? { history: [], newMessages: queued.messages }
+      : readConversation(typeof input === 'function' ? await input() : input, parts.clock.now())
     this.#turn += 1
-    const { queued } = start
     const origin = await stored.beginAcquired(this.#acquired, {
       runId,
       session,
@@ -294,59 +285,58 @@ class SessionDrive {
         }
         outcome = isLeaving ? await left : await Promise.race([run.result, left])
       }
+      // A run that was woken may fall asleep again.
       const isTime = (): boolean => !isLeaving && isDue(this.#getContext(run), this.#time.now())
-      outcome = await wakeWhileDue(run, outcome, left, isTime)
+      while (outcome !== 'left' && isTime()) {
+        wakeRun(run)
+        // oxlint-disable-next-line no-await-in-loop -- one sleep after the other
+        outcome = await Promise.race([run.result, left])
+      }
       if (outcome === 'left') return this.#createStoppedRest(run, isUndelivered)
       if (this.#acquired.log.hasFailed) throw notWrittenError(outcome, this.#options.session)
-      return createDriveRest(this.#getContext(run), this.#position)
+      return this.#createRest(this.#getContext(run))
     } finally {
       for (const stop of stops) stop()
     }
   }
 
-  /** Whether the answers refer to this rest. The run has already read its inbox at this point. */
+  /** The run has already read its inbox at this point. */
   #areAnswersForThisRest(): boolean {
     const { at } = this.#options
     return at === undefined || at === this.#acquired.log.head
   }
 
-  get #position(): { turn: number; head: number; now: number } {
-    return { turn: this.#turn, head: this.#acquired.log.head, now: this.#time.now() }
+  #createRest(context: AgentContext, more: Partial<RestParts> = {}): SessionResult {
+    const { head } = this.#acquired.log
+    return createDriveRest(context, { turn: this.#turn, head, now: this.#time.now(), ...more })
   }
 
   #getContext(run: Run): AgentContext {
     return (run.snapshot() as { context: AgentContext }).context
   }
 
-  /** The result of a stopped call. The run may have come to rest while it was being stopped. */
   #createStoppedRest(run: Run, isUndelivered: boolean): SessionResult {
     const context = this.#getContext(run)
     const isAtWork = isWorkState(context.state)
     const undelivered =
       isUndelivered && this.#areAnswersForThisRest() && (isAtWork || toRunResult(context).resumable)
-    const wait = this.#findLongWait(context)
-    return createDriveRest(context, {
-      ...this.#position,
+    return this.#createRest(context, {
       ...((isAtWork || undelivered) && { stopped: true }),
-      ...(undelivered && { undelivered: undelivered }),
-      ...wait,
+      ...(undelivered && { undelivered }),
+      ...this.#findLongWait(context),
     })
   }
 
-  async #closeAtRest(
-    context: AgentContext,
-    more: Pick<SessionResult, 'stopped' | 'undelivered' | keyof LongWait> = {},
-  ): Promise<SessionResult> {
+  async #closeAtRest(context: AgentContext, more?: Partial<RestParts>): Promise<SessionResult> {
     await this.#acquired.log.close()
-    return createDriveRest(context, { ...this.#position, ...more })
+    return this.#createRest(context, more)
   }
 
-  /** A wait that exceeds `maxRetryWaitMs`, or undefined. */
   #findLongWait({ attempt, backOffUntil, state }: AgentContext): LongWait | undefined {
     const { maxRetryWaitMs = Infinity } = this.#options
-    const isWaiting = state === 'RUNNING' && attempt > 1
     const waitMs = backOffUntil - this.#time.now()
-    return isWaiting && waitMs > maxRetryWaitMs ? { waitUntil: backOffUntil, waitMs } : undefined
+    const isLong = state === 'RUNNING' && attempt > 1 && waitMs > maxRetryWaitMs
+    return isLong ? { waitUntil: backOffUntil, waitMs } : undefined
   }
 
   #watchLongWait(run: Run, leave: () => void, stops: (() => void)[]): void {
@@ -361,7 +351,6 @@ class SessionDrive {
     stops.push(() => subscription.unsubscribe())
   }
 
-  /** Starts the heartbeat. `failed` is called when the caller is gone or its heartbeat fails. */
   #startHeartbeat(heartbeat: () => unknown, failed: (error: unknown) => void): () => void {
     const { clock } = this.#choice.parts
     let timer: unknown
@@ -379,10 +368,7 @@ class SessionDrive {
   }
 }
 
-/**
- * Rejects interactive agents. `runSession` starts a run for each message, but an interactive run would wait for the
- * next message as a reply.
- */
+/** `runSession` starts a run for each message, but an interactive run would wait for the next message as a reply. */
 function refuseInteractive({ interactive }: AgentConfig): void {
   if (!interactive) return
   const message =

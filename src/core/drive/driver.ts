@@ -10,24 +10,15 @@ import type { SessionResult } from './drive-rest.js'
 
 /** Options for a session runner. */
 export interface SessionRunnerOptions {
-  /**
-   * How long calls may continue after `drain`, in milliseconds. After that, they stop at a point where another process
-   * can continue. Defaults to 20,000.
-   */
+  /** How long calls may continue after `drain`, in milliseconds, before they stop durably. Defaults to 20,000. */
   drainMs?: number
 }
 
 /** Runs the sessions of one process. An engine calls `runSession`, and the SIGTERM handler calls `drain`. */
 export interface SessionRunner<Context = unknown> {
-  /**
-   * Like the function `runSession`, but with this process's agents. After `drain`, this function rejects with
-   * `draining`, which is `retryable`.
-   */
+  /** The function `runSession` with these agents. After `drain`, rejects with `draining`, which is `retryable`. */
   runSession: (options: WithContext<RunSessionOptions, Context>) => Promise<SessionResult>
-  /**
-   * Refuses new calls. Calls in progress continue for `drainMs`, then stop at their next durable point. Resolves when
-   * all calls have settled.
-   */
+  /** Refuses new calls. Calls in progress continue for `drainMs`, then stop. Resolves when all have settled. */
   drain: () => Promise<void>
   /** Number of `runSession` calls in progress. */
   readonly active: number

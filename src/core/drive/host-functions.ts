@@ -8,16 +8,13 @@ import { type SendOptions, sendToStoredSession } from '../run/send-to-stored-ses
 import type { Receipt, SessionMessage } from '../sessions/inbox/session-message.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { Agents } from './define-agents.js'
-import { getListedDefinition } from './stranded-sessions.js'
+import { getListedDefinition } from '../sessions/agent-definition.js'
 
 /** App functions that supply values per session, so that the engine does not have to store them. */
 export interface HostFunctions<Context = unknown> {
   /** Returns the app's context object for the tools of this session. Called each time a process works on the session. */
   context?: (session: string) => Context | Promise<Context>
-  /**
-   * Returns the input of a run whose request has no `input`. The input can have any length. Called when the run starts.
-   * A repeated request does not call this function again once the run has started.
-   */
+  /** The input of a run whose request has none, of any length. Called once, when the run starts. */
   loadInput?: (session: string) => RunInput | Promise<RunInput>
 }
 
@@ -29,17 +26,13 @@ export type HostOptionsFor<Options, Context> =
 
 export const hostFunctionNames = ['context', 'loadInput'] as const satisfies (keyof HostFunctions)[]
 
-/** @throws {ConfigError} `invalid_config` */
 export function checkHostFunctions(host: string, options: HostFunctions): void {
   for (const key of hostFunctionNames)
     if (options[key] !== undefined && typeof options[key] !== 'function')
       throw configError(`${key} of ${host} must be a function of the session: ${key}: (session) => …`, key)
 }
 
-/**
- * Adds the app's values for a session. `begins` is true if the request may start a run.
- * @throws {StatewrightError} `host_function_failed`, which is `retryable`
- */
+/** `begins`: the request may start a run. @throws {StatewrightError} `host_function_failed`, which is `retryable` */
 export async function addHostValues(
   { context, loadInput }: HostFunctions,
   options: RunSessionOptions,
@@ -59,12 +52,8 @@ async function callHost<Value>(name: string, ask: () => Value | Promise<Value>):
   try {
     return await ask()
   } catch (cause) {
-    throw new StatewrightError(
-      'host_function_failed',
-      `${name} threw: ${describeError(cause).replace(/\.?$/, '.')} The session will be retried later.`,
-      name,
-      { cause },
-    )
+    const message = `${name} threw: ${describeError(cause).replace(/\.?$/, '.')} The session will be retried later.`
+    throw new StatewrightError('host_function_failed', message, name, { cause })
   }
 }
 
@@ -77,7 +66,7 @@ export async function sendToSession(
   options: SendOptions,
 ): Promise<Receipt> {
   const listed = await store.get(session)
-  const acceptor = agents.findAgentFor(listed && getListedDefinition(listed))
+  const acceptor = agents.findAgentFor(getListedDefinition(listed?.summary ?? null))
   const internals = acceptor && internalsByAgent.get(acceptor.agent)
   const parts = {
     store,

@@ -1,7 +1,7 @@
 import { expectArgument, objectRule } from '../base/values.js'
 import { type Agents, agentsRule } from './define-agents.js'
 import { type AgentState, openStates } from '../../../machines/agent/run-result.js'
-import { type AgentDefinition, describeAgent, isSubAgentName } from '../sessions/agent-definition.js'
+import { describeAgent, getListedDefinition, isSubAgentName } from '../sessions/agent-definition.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
 import { isUnderWay } from '../../../machines/agent/call-state.js'
 import { listSessions } from '../run/delete-sessions.js'
@@ -21,7 +21,6 @@ export interface StrandedSession {
   updatedAt: number
 }
 
-/** Iterates over the sessions of a store whose latest run is in one of these states, latest record first. */
 export function listOpenSessions(
   store: SessionStore,
   state: readonly AgentState[] = openStates,
@@ -45,7 +44,7 @@ export async function listStrandedSessions(agents: Agents, store: SessionStore):
   )
   const found: StrandedSession[] = []
   for await (const listed of listOpenSessions(store)) {
-    const definition = getListedDefinition(listed)
+    const definition = getListedDefinition(listed.summary)
     if (listed.summary === null || isSubAgentName(definition?.name) || agents.findAgentFor(definition))
       continue
     found.push({ session: listed.id, needs: describeAgent(definition), updatedAt: listed.updatedAt })
@@ -53,13 +52,6 @@ export async function listStrandedSessions(agents: Agents, store: SessionStore):
   return found
 }
 
-/** The agent that started a session's latest run, as listed. Null if unknown. */
-export function getListedDefinition({ summary }: Pick<ListedSession, 'summary'>): AgentDefinition | null {
-  const { agent: name, version } = summary ?? {}
-  return name === undefined ? null : { hash: '', name, ...(version !== undefined && { version }) }
-}
-
-/** The result of checking an unfinished session against the deployed code. */
 export interface CheckedSession {
   session: string
   state: AgentState | null
@@ -81,7 +73,7 @@ export interface CheckedSession {
   why?: string
 }
 
-/** Replays all unfinished sessions with this code, one after the other, and reports which of them can continue. */
+/** Replays all unfinished sessions with this code, one after the other. */
 export async function* checkSessions(agents: Agents, store: SessionStore): AsyncGenerator<CheckedSession> {
   for await (const listed of listOpenSessions(store)) {
     const checked = await checkSession(agents, store, listed)
@@ -98,10 +90,8 @@ async function checkSession(
   try {
     const folded = await readSessionAt(store, id)
     const { run, definition } = folded
-    // The session was forked or imported and has no active run.
-    if (run === null || run.status !== 'active') return null
-    // The parent run continues this session and is checked separately.
-    if (isSubAgentName(definition?.name)) return null
+    // The session was forked or imported without an active run, or its parent run continues it.
+    if (run === null || run.status !== 'active' || isSubAgentName(definition?.name)) return null
     const about = { ...row, state: run.context.state, agent: describeAgent(definition) }
     return { ...about, ...judgeSession(agents, folded, run) }
   } catch (error) {

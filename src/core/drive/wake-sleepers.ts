@@ -1,11 +1,11 @@
 import { type Alarm, parseAlarm } from '../sessions/alarm.js'
 import type { SessionStore } from '../sessions/store/store.js'
-import type { StoredTimer } from '../sessions/store/timers.js'
+import { getListedDefinition } from '../sessions/agent-definition.js'
+import { listAllDue } from '../sessions/store/timers.js'
 import type { Agents } from './define-agents.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { expireRun } from '../live/release-run.js'
 import { findDueTime } from '../../../machines/agent/expiry.js'
-import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { Run } from '../run/run.js'
 
 /** A due alarm of a session. Each sleep of a session has a different time. */
@@ -14,12 +14,9 @@ export interface DueAlarm extends Alarm {
   at: number
 }
 
-const pageSize = 200
-
 /** Whether an agent of this process may continue the session. */
-export function mayWake(agents: Agents, { agent: name, version }: Alarm): boolean {
-  if (name === undefined) return true
-  return agents.findAgentFor({ hash: '', name, ...(version !== undefined && { version }) }) !== undefined
+export function mayWake(agents: Agents, alarm: Alarm): boolean {
+  return alarm.agent === undefined || agents.findAgentFor(getListedDefinition(alarm)) !== undefined
 }
 
 /** The remaining sleep of a session in milliseconds, or null if its alarm can be removed. */
@@ -35,23 +32,16 @@ export async function wakeSleepers(
   wake: (alarm: DueAlarm) => Promise<SleepLeft>,
 ): Promise<boolean> {
   if (!timers) return false
-  let after: StoredTimer | undefined
   let hasWoken = false
-  /* oxlint-disable no-await-in-loop -- one after the other */
-  for (;;) {
-    const due = (await timers.listDue({ limit: pageSize, after })).timers
-    for (const timer of due) {
-      const alarm = parseAlarm(timer)
-      if (alarm === null || !mayWake(agents, alarm)) continue
-      const left = await wake({ ...alarm, at: timer.at })
-      const to = left === null ? null : (await timers.listDue({ limit: 1 })).now + Math.max(1, left)
-      await timers.move({ id: timer.id, from: timer.at, to })
-      hasWoken = true
-    }
-    if (due.length < pageSize) return hasWoken
-    after = due.at(-1)
+  for await (const { timer } of listAllDue(timers)) {
+    const alarm = parseAlarm(timer)
+    if (alarm === null || !mayWake(agents, alarm)) continue
+    const left = await wake({ ...alarm, at: timer.at })
+    const to = left === null ? null : (await timers.listDue({ limit: 1 })).now + Math.max(1, left)
+    await timers.move({ id: timer.id, from: timer.at, to })
+    hasWoken = true
   }
-  /* oxlint-enable no-await-in-loop */
+  return hasWoken
 }
 
 /** Whether a run rests until a later time. */
@@ -59,12 +49,10 @@ export function isAsleep(context: AgentContext, now: number): boolean {
   return (findDueTime(context) ?? now) > now
 }
 
-/** Whether a resting run is due, because its sleep is over or a question has expired. */
 export function isDue(context: AgentContext, now: number): boolean {
   return (findDueTime(context) ?? Infinity) <= now
 }
 
-/** How long a resting run still sleeps, for the code that wakes it. */
 export function findSleepLeft(
   context: AgentContext,
   now: number,
@@ -74,25 +62,8 @@ export function findSleepLeft(
   return { wakeAt, wakeMs: Math.max(0, wakeAt - now) }
 }
 
-/** Continues a run that is due. */
 export function wakeRun(run: Run): void {
   const { context } = run.snapshot() as { context: AgentContext }
   if (context.state === 'PAUSED') run.resume()
   else expireRun(run, findDueTime(context) ?? 0)
-}
-
-/** Wakes a run until it is no longer due, even if it falls asleep again. */
-export async function wakeWhileDue(
-  run: Run,
-  rest: RunResult | 'left',
-  left: Promise<'left'>,
-  isTime: () => boolean,
-): Promise<RunResult | 'left'> {
-  let outcome = rest
-  while (outcome !== 'left' && isTime()) {
-    wakeRun(run)
-    // oxlint-disable-next-line no-await-in-loop -- only the result shows whether the run falls asleep again
-    outcome = await Promise.race([run.result, left])
-  }
-  return outcome
 }

@@ -65,7 +65,7 @@ export class SubAgentBatch {
       const child =
         runtime.children.get(call.id) ?? (await this.#openChild(tool, delegate, input, call, failed))
       if (!(child instanceof ChildRun)) return child
-      child.onUsage(() => this.#reportUsage(call.id, child))
+      child.onUsage = () => this.#reportUsage(call.id, child)
       // Reports the usage that a resumed sub-agent had before this listener was added.
       this.#reportUsage(call.id, child)
       const { questions } = context.calls.find(({ id }) => id === call.id) ?? {}

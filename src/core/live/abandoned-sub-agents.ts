@@ -4,7 +4,7 @@ import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import { getChildSessionId } from '../sessions/agent-definition.js'
 import type { AgentRuntime } from './runtime.js'
 
-/** Whether a call is open and its sub-agent has a session, because the sub-agent was started or rests. */
+/** Whether the sub-agent of an open call has a session. */
 export function hasOpenChild(
   { tools }: Pick<AgentContext, 'tools'>,
   { name, questions, started, result }: BatchCall,
@@ -21,18 +21,12 @@ export function listOpenChildren(context: AgentContext): string[] {
     .map(({ id }) => getChildSessionId(context, id))
 }
 
-/**
- * Whether sub-agents of closed calls may still be active in the store. This happens if the process that closed a call
- * crashed, or lost the store before the sub-agent's end was stored. A completed run has ended all its sub-agents.
- */
+/** Sub-agents of closed calls may still be active if the process that closed a call crashed or lost the store. */
 export function mayHaveLeftChildren({ state, tools }: AgentContext): boolean {
   return state !== 'COMPLETED' && Object.values(tools).some(({ delegate }) => delegate === true)
 }
 
-/**
- * Finds closed calls whose sub-agent's log does not record an end, because the sub-agent's process is gone or the log
- * could not be written.
- */
+/** Closed calls whose sub-agent's log records no end, because its process or the log is gone. */
 export function findAbandonedCalls(
   runtime: AgentRuntime,
   before: AgentContext,

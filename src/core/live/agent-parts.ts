@@ -30,38 +30,32 @@ export interface AgentParts {
   instructions: string | null
   tools: ToolSet
   skills?: readonly SkillInfo[]
-  /** The author's custom guards. */
   guards: readonly UserGuard[]
-  /** Writes the instructions for each step. `instructions` then contains only the skill index. */
+  /** Then `instructions` contains only the skill index. */
   writeInstructions?: WriteInstructions
   skillIndex?: string
   prepareStep?: PrepareStep
-  /** Models that a step may use instead of `model`. */
   models?: Readonly<Record<string, ModelProvider>>
-  /** Decides after each batch whether the run ends. */
   stopWhen?: StopWhen
   sampling: Sampling
   toolChoice: ToolChoice | undefined
   extraBody: JsonObject
   prices: PriceBook
-  /** Counts the tokens of requests for `context.window`. Defaults to gpt-tokenizer. */
+  /** For `context.window`. Defaults to gpt-tokenizer. */
   tokenizer?: Tokenizer
-  /** The required format of answers. */
   output?: StructuredOutput
   shields: ShieldSet
   /** The agent's policies. After a handoff, also the policies of the first agent. Absent if there are none. */
   policies?: readonly Policy[]
-  /** The people who may approve the agent's calls. Absent if anyone may approve them. */
+  /** Absent if anyone may approve the agent's calls. */
   approvers?: readonly Approvers[]
   /** The time limit for the agent's questions. Absent if there is no limit. */
   expiry?: Expiry
-  /** The retriever that is consulted for each user message. */
   memory: Retriever | undefined
   config: AgentConfig
   clock: Clock
   interpreter: Interpreter
   budgets?: BudgetsOption | undefined
-  /** Telemetry for the agent's runs. */
   telemetry: Telemetry | undefined
 }
 
@@ -110,10 +104,7 @@ export type PrepareStep = (
 /** Writes the instructions for each step. */
 export type WriteInstructions = (context: unknown) => string | Promise<string>
 
-/**
- * The parts of the agent that received the conversation. Throws a plain failure if that agent is no longer reachable by
- * handoffs.
- */
+/** The parts of the agent that has the conversation. Throws a plain failure if no handoff reaches it anymore. */
 export function toSpeaker(parts: AgentParts, speaker: string | null | undefined): AgentParts {
   if (speaker == null) return parts
   const mixed = parts.tools.team?.mix(speaker, parts) as AgentParts | undefined
@@ -133,9 +124,7 @@ export function getSpeakerTools(tools: ToolSet, speaker: string | null | undefin
   return (member as Pick<AgentParts, 'tools'> | undefined)?.tools ?? tools
 }
 
-/**
- * The tools as the machine sees them. Without a store, a sub-agent's call cannot be resumed, so `delegate` is dropped.
- */
+/** The tools as the machine sees them. Without a store, a sub-agent's call cannot be resumed. */
 export function getTraits(
   { traits }: ToolSet,
   { store }: Pick<Binding, 'store'>,
@@ -153,10 +142,7 @@ export function hasSharedBudgets(
   return budgets !== undefined || binding.budgets !== undefined || binding.budgetsAbove !== undefined
 }
 
-/**
- * The shared budgets of a run from its parent runs, its agent and its options, without duplicates. @throws as
- * `indexBudgets`
- */
+/** The budgets of a run's parents, agent and options, without duplicates. @throws as `indexBudgets` */
 export function listRunBudgets(
   { budgets: ofAgent }: Pick<AgentParts, 'budgets'>,
   { binding }: Pick<AgentRuntime, 'binding'>,

@@ -7,7 +7,7 @@ export interface Emitter {
   emit(announcement: EmittedEvent): void
 }
 
-/** The part of an answer that subscribers have received. */
+/** What subscribers have received of an answer. */
 export interface ShownAnswer {
   stepId: string
   attempt: number
@@ -18,15 +18,15 @@ export interface ShownAnswer {
 
 /**
  * The streamed answer of one attempt. It emits exactly one chunk with `finished: true` and ignores later input. The
- * first chunk of a retry has `reset`, so that readers discard the earlier text of the step.
+ * first chunk of a retry has `reset`, so that readers discard the step's earlier text.
  */
-export class AnswerStream {
+export class AnswerStream implements ShownAnswer {
   readonly stepId: string
   readonly attempt: number
-  #text = ''
+  text = ''
+  hasCalls = false
   #open = true
   #begun = false
-  #hasCalls = false
   #reset: boolean
   readonly #emitter: Emitter
 
@@ -37,41 +37,30 @@ export class AnswerStream {
     this.#emitter = teller
   }
 
-  /** The text so far. */
-  get text(): string {
-    return this.#text
-  }
-
-  /** Whether parts of the answer's calls have been emitted. */
-  get hasCalls(): boolean {
-    return this.#hasCalls
-  }
-
   write(text: string, reasoning: string): void {
     if (!this.#open || (text === '' && reasoning === '')) return
-    this.#text += text
+    this.text += text
     this.#begun = true
     this.#emitter.emit(this.#chunk(text, reasoning, false))
   }
 
-  /** Emits a part of a call, preceded by a reset if necessary. */
+  /** Emits a part of a call, after a reset if necessary. */
   writeCall(part: { callId: string; name: string; index: number; delta: string }): void {
     if (!this.#open) return
     if (this.#reset) this.#emitter.emit(this.#chunk('', '', false))
-    this.#begun = this.#hasCalls = true
+    this.#begun = this.hasCalls = true
     const { stepId, attempt } = this
     this.#emitter.emit({ type: 'tool_call_delta', stepId, attempt, ...part })
   }
 
-  /** Discards the emitted text. The next chunk has `reset`. */
   restart(): void {
-    this.#text = ''
+    this.text = ''
     this.#reset ||= this.#begun
   }
 
   replaceText(text: string): void {
     this.#reset = true
-    this.#text = text
+    this.text = text
     if (this.#open && text !== '') this.#emitter.emit(this.#chunk(text, '', false))
   }
 
@@ -79,9 +68,7 @@ export class AnswerStream {
     if (!this.#open) return
     this.#open = false
     const chunk = this.#chunk('', '', true)
-    defer(() => {
-      this.#emitter.emit(chunk)
-    })
+    defer(() => this.#emitter.emit(chunk))
   }
 
   #chunk(text: string, reasoning: string, finished: boolean): EmittedEvent {

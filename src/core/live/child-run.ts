@@ -11,25 +11,27 @@ import { parseJsonOr } from '../base/json.js'
 import { limitText } from '../base/text.js'
 import { isAccountExhausted } from '../models/to-model-failure.js'
 
-/** The run of a sub-agent, as seen by its call. This object outlives pauses of the sub-agent and of the parent run. */
+/** The run of a sub-agent, as its call sees it. Outlives pauses of the sub-agent and of the parent run. */
 export class ChildRun {
   #run: DelegateRun | undefined
   #end: RunResult | undefined
   #total: Usage = noUsage
-  /** Usage that the parent run has already counted. */
+  /** Already counted by the parent run. */
   #reported: Usage
   #isPausing = false
   #isWithdrawn = false
   /** The latest state. Undefined until the run starts. */
   #latest: AgentContext | undefined
   #isCancelled = false
-  #isReleasing = false
+  /** Whether the parent run is being released to another process. */
+  isReleasing = false
   /** Settles when the run has started or cannot start. */
   readonly #opened: Promise<void>
   #isOpened: () => void = () => undefined
   #isNotBegun = false
   #onEnd: (end: RunResult) => void = () => undefined
-  #onUsage: () => void = () => undefined
+  /** Called when the run has used tokens but has not ended. */
+  onUsage: () => void = () => undefined
 
   constructor(reported: Usage = noUsage) {
     this.#reported = reported
@@ -38,22 +40,16 @@ export class ChildRun {
     })
   }
 
-  /** Whether the parent run is being released to another process. */
-  get isReleasing(): boolean {
-    return this.#isReleasing
-  }
-
   /** Whether the run may still use tokens. */
   get isUnderWay(): boolean {
     return this.#end === undefined && this.#run !== undefined && isWorkState(this.#run.state)
   }
 
-  /** Whether the run's log may be incomplete because the log could not be written or opened. */
+  /** Whether the run's log may be incomplete. */
   get isUnwritten(): boolean {
     return this.#end?.reason === 'store_error' || this.#isNotBegun
   }
 
-  /** Calls back if the end of the run could not be written. */
   onUnsaved(listener: () => void): void {
     const notify = ({ error }: RunResult): void => {
       if (error?.recoverable === true) listener()
@@ -61,21 +57,15 @@ export class ChildRun {
     this.#run?.result.then(notify, () => undefined)
   }
 
-  /** Receives each state immediately, even before the state is durable. */
+  /** Receives each state at once, before it is durable. */
   readonly watch = (context: AgentContext): void => {
     this.#latest = context
     this.#total = context.usage.run
-    if (!isFinalState(context.state)) return this.#onUsage()
+    if (!isFinalState(context.state)) return this.onUsage()
     this.#end ??= toRunResult(context)
     this.#onEnd(this.#end)
   }
 
-  /** Calls back when the run has used tokens but has not ended. */
-  onUsage(listener: () => void): void {
-    this.#onUsage = listener
-  }
-
-  /** Returns the usage since the last call. */
   takeUsage(): Usage | null {
     const usage = subtractUsage(this.#reported, this.#total)
     if (usage !== null) this.#reported = addUsage(this.#reported, usage)
@@ -96,13 +86,12 @@ export class ChildRun {
 
   /** Releases the run to the process that resumes the parent run. */
   async release(): Promise<void> {
-    this.#isReleasing = true
+    this.isReleasing = true
     // The run may still be acquiring its session.
     await this.#opened
     if (this.#run) await releaseRun(this.#run)
   }
 
-  /** Resolves when the run ends or rests. Rejects if the run is refused. */
   waitForRest(): Promise<RunResult> {
     return new Promise((resolve, reject) => {
       if (this.#end) return resolve(this.#end)
@@ -111,9 +100,7 @@ export class ChildRun {
     })
   }
 
-  /**
-   * Resumes a resting run with the answers to its questions. A run that has moved past these questions ignores them.
-   */
+  /** Answers the questions of a resting run. A run that has moved past them ignores the answers. */
   async resumeWithAnswers(questions: readonly ChildQuestion[], isPausing: boolean): Promise<void> {
     // The run may have asked before the pause reached it.
     if (!isPausing && this.#latest?.pausing) this.withdrawPause()
@@ -132,9 +119,7 @@ export class ChildRun {
     }
   }
 
-  /**
-   * Sends an answer to the sub-agent. An approval that arrives too late ends the question in the sub-agent's run, too.
-   */
+  /** An approval that arrives too late ends the question in the sub-agent's run, too. */
   #answer(run: DelegateRun, question: ChildQuestion): void {
     try {
       answerQuestion(run, question)
@@ -159,7 +144,7 @@ export class ChildRun {
     else this.#isWithdrawn = true
   }
 
-  /** Resumes the run if its pause was withdrawn in the meantime. Returns whether it resumes. */
+  /** Returns whether the run resumes, because its pause was withdrawn. */
   resumeWithdrawnPause(): boolean {
     const isWithdrawn = this.#isWithdrawn
     this.#isWithdrawn = false
@@ -196,13 +181,12 @@ function answerQuestion(
   }
 }
 
-/** Restores a tool's return value from its stored answer. */
 function parseStoredOutput({ content, media, isError }: Extract<ChildAnswer, { type: 'output' }>): unknown {
   if (isError) return new Error(content)
   return media ? new ToolContent(content, media) : content
 }
 
-/** The result that the model reads for a sub-agent that has ended. Only a completed run counts as success. */
+/** Only a completed run counts as success. */
 export function toChildResult(
   result: RunResult,
   durationMs: number,
@@ -213,43 +197,27 @@ export function toChildResult(
   // Guards repeat the message, possibly before shields have seen the result.
   const child = { state, code: toChildErrorCode(result), message: (!resultShields && error?.message) || '' }
   if (state === 'COMPLETED') {
-    return {
-      status: 'ok',
-      durationMs,
-      child,
-      ...limitText(output || 'It finished without any output.', maxChars),
-    }
+    const text = output || 'It finished without any output.'
+    return { status: 'ok', durationMs, child, ...limitText(text, maxChars) }
   }
   const isTransient = result.reason === 'provider_error' && error?.recoverable === true
-  return {
-    status: 'error',
-    errorKind: isTransient ? 'transient' : 'failed',
-    durationMs,
-    child,
-    ...limitText(
-      `The sub-agent did not finish: ${describeEnd(result)}\n${describeProgress(result)}`,
-      maxChars,
-    ),
-  }
+  const errorKind = isTransient ? 'transient' : 'failed'
+  const text = `The sub-agent did not finish: ${describeEnd(result)}\n${describeProgress(result)}`
+  return { status: 'error', errorKind, durationMs, child, ...limitText(text, maxChars) }
+}
+
+const endings: Partial<Record<RunResult['state'], string>> = {
+  BUDGET_EXCEEDED: 'it used up its budget.',
+  TIMED_OUT: 'it timed out.',
+  CANCELLED: 'it was cancelled.',
+  BLOCKED: 'a shield refused its input or its output.',
 }
 
 function describeEnd({ state, reason, steps, error }: RunResult): string {
-  switch (state) {
-    case 'MAX_STEPS':
-      return `it reached its limit of ${steps} steps.`
-    case 'BUDGET_EXCEEDED':
-      return 'it used up its budget.'
-    case 'TIMED_OUT':
-      return 'it timed out.'
-    case 'CANCELLED':
-      return 'it was cancelled.'
-    case 'BLOCKED':
-      return 'a shield refused its input or its output.'
-    case 'PAUSED':
-      return `a guardrail stopped it (${reason}).${error ? ` ${error.message}` : ''}`
-    default:
-      return `it failed (${error?.code ?? reason}).${error ? ` ${error.message}` : ''}`
-  }
+  if (state === 'MAX_STEPS') return `it reached its limit of ${steps} steps.`
+  const what =
+    state === 'PAUSED' ? `a guardrail stopped it (${reason}).` : `it failed (${error?.code ?? reason}).`
+  return endings[state] ?? (error ? `${what} ${error.message}` : what)
 }
 
 function describeProgress({ output, steps, messages }: RunResult): string {
@@ -264,17 +232,16 @@ function describeProgress({ output, steps, messages }: RunResult): string {
   return `It had no output yet. In ${steps} steps it called ${counts.join(', ')}.`
 }
 
-/** Provider errors about the account or the configuration, for which a retry is pointless. */
+/** Errors about the account or the configuration, for which a retry is pointless. */
 const quota = /insufficient|billing|balance|payment|credit|quota|hard_limit|http_402/i
 const configuration =
   /model|api_?key|auth|permission|forbidden|denied|access|unsupported|not_?found|deployment|parameter|invalid_(request|value|type)|unknown_(url|parameter)|http_4(00|01|03|04|05|22)\b/i
-/** Matches errors about content. A request with other content may succeed. */
+/** Errors about content. A request with other content may succeed. */
 const content = /content|prompt|policy|safety|moderation|filter/i
 
 /**
- * The error code for the guard against terminal delegation: `provider_quota` if the account is exhausted,
- * `provider_config` if the model, the key or parameters were rejected. Derived from the code and message of the failed
- * request, and only if a retry is pointless.
+ * The code for the guard against terminal delegation, if a retry is pointless: `provider_quota` if the account is
+ * exhausted, `provider_config` if the model, the key or parameters were rejected.
  */
 function toChildErrorCode({ state, reason, error }: RunResult): string | null {
   if (error === undefined) return null

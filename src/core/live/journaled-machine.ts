@@ -65,21 +65,19 @@ export type AgentMachine<AppContext = unknown> =
 
 export interface JournaledOptions extends RuntimeOptions {
   interpreter: Interpreter
-  /** Splits the `input` of an actor into machine input and binding. */
   open(input: unknown): { input: AgentInput; binding: Binding }
   /** The binding of a restored snapshot. Undefined for a snapshot that the app stored. */
   findBinding(snapshot: object): Binding | undefined
-  /** The agent's tools in this program, for a run with a binding. */
   toolsFor(binding: Binding, speaker: string | null): Record<string, ToolTraits>
   /** Ends a sub-agent that exists only in the store. */
   abandon(runtime: AgentRuntime, context: AgentContext, callId: string): void
 }
 
 /**
- * The agent machine with a write-ahead log: each event is converted to plain JSON, timestamped, appended, then applied.
- * Effects start after `transition()` and await `journal.flush()`, so no effect precedes its durable cause. Unlike an
- * inspector, this also works for children of other machines. The function modifies `machine`, which must be a copy made
- * by `provide`, because making another copy takes over a millisecond.
+ * The agent machine with a write-ahead log: each event is converted to plain JSON, timestamped, appended, then
+ * applied. Effects start after `transition()` and await `journal.flush()`, so none precedes its durable cause. Unlike
+ * an inspector, this also works for children of other machines. Modifies `machine`, which must be a copy made by
+ * `provide`, because another copy takes over a millisecond.
  */
 export function createJournaledMachine(machine: AgentMachine, options: JournaledOptions): AgentMachine {
   // oxlint-disable-next-line unbound-method -- XState binds these to the machine; provide is called on it below
@@ -89,7 +87,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
       ? transitionByXState
       : (createTableTransition(machine) as unknown as AgentMachine['transition'])
   let plain: AgentMachine | undefined
-  /** The machine without the journal. Created on demand, because only telemetry needs it. */
+  /** The machine without the journal, which only telemetry needs. */
   const getPlain = (): AgentMachine => (plain ??= provide.call(machine, {}) as AgentMachine)
 
   return Object.assign(machine, {
@@ -113,7 +111,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
     }) as AgentMachine['getInitialSnapshot'],
 
     restoreSnapshot: ((snapshot, scope) => {
-      /** Reads the app's `context` from the actor's input, because a snapshot does not contain it. */
+      /** A snapshot does not contain the app's `context`. */
       const contextOfInput = (actor: { options?: { input?: unknown } }): Binding => {
         const { input } = actor.options ?? {}
         const bound = typeof input === 'object' && input !== null ? options.findBinding(input) : undefined
@@ -131,7 +129,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
         null,
       )
       setRuntime(scope.self as AnyActorRef, runtime)
-      // XState would restart the stored children with their old input. RESUMED starts them with fresh input.
+      // RESUMED starts the children with fresh input. XState would restart them with their old input.
       const childless = { ...whole, children: {} }
       return restoreSnapshot(
         childless as unknown as typeof snapshot,
@@ -179,17 +177,13 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
         : null
       const sealed = sealEvent(event, snapshot.context.features, runtime.readTime(snapshot.context), cut)
       runtime.isLeft = runtime.hasLostRun(sealed)
-      const link =
-        runtime.telemetry &&
-        startsWork(sealed, snapshot.context, () => look(getPlain(), snapshot, sealed)[0].context)
-          ? runtime.telemetry.link()
-          : null
-      runtime.binding.journal?.append(
-        link === null
-          ? { type: 'event', event: sealed }
-          : { type: 'event', event: sealed, ...toLinkField(link) },
-      )
-      runtime.notifyListener(event)
+      const startsWork = (): boolean =>
+        sealed.type === 'RESUMED' ||
+        (isRestState(snapshot.context.state) &&
+          isWorkState(look(getPlain(), snapshot, sealed)[0].context.state))
+      const link = runtime.telemetry && startsWork() ? runtime.telemetry.link() : null
+      runtime.binding.journal?.append({ type: 'event', event: sealed, ...toLinkField(link) })
+      runtime.listener?.onMachineEvent(event)
       const next = transition(snapshot, sealed, runtime.scope as unknown as typeof scope)
       runtime.binding.journal?.onReached?.(next)
       if (next.status !== 'active') runtime.watchExpiry(null)
@@ -210,13 +204,12 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
   })
 }
 
-/** Events of an active run that may change which question expires next. */
 const timesQuestions: ReadonlySet<string> = new Set(['APPROVE', 'APPROVAL_EXPIRED', 'CHILD_WAITING'])
 
 /** Events that stop a request but keep its partial answer. */
 const stopsRequest: ReadonlySet<string> = new Set(['CANCEL', 'DEADLINE', 'STORE_FAILED'])
 
-/** Events that end a request, either by delivering its outcome or by stopping it from outside. */
+/** Events that end a request, with its outcome or from outside. */
 const endsRequest: ReadonlySet<string> = new Set([
   'xstate.done.actor.model',
   'xstate.error.actor.model',
@@ -231,7 +224,7 @@ const endsRequest: ReadonlySet<string> = new Set([
   'xstate.stop',
 ])
 
-/** The partial answer of a stopped request, with its usage and the usage of sub-agents, or null. */
+/** What a stopped request leaves: its text, and the usage of the request and of sub-agents. */
 function collectPartialAnswer(
   runtime: AgentRuntime,
   text: string,
@@ -250,12 +243,7 @@ function createResumedEvent({ tools }: AgentContext, now: Record<string, ToolTra
   return isKnown ? { type: 'RESUMED' } : { type: 'RESUMED', tools: now }
 }
 
-/** Whether this event starts or resumes work, possibly in a new process. */
-function startsWork(event: AgentMachineEvent, before: AgentContext, after: () => AgentContext): boolean {
-  return event.type === 'RESUMED' || (isRestState(before.state) && isWorkState(after().state))
-}
-
-/** Converts the event to journal format, which is plain JSON with a timestamp. */
+/** The event in the journal's format: plain JSON with a timestamp. */
 function sealEvent(
   event: AgentMachineEvent,
   features: Features,
@@ -271,16 +259,12 @@ function sealEvent(
 
 /** Observes the journal entries of an actor. Must not throw. */
 export interface ActorFollower {
-  /** Called before the entry is applied. */
   onEntry(entry: JournalEntry): void
   /** Called with the state after the last entry. */
   onReached(reached: FoldedRun): void
 }
 
-/**
- * Passes the journal entries of a running actor to a follower, in addition to its journal. Returns a function that
- * detaches the follower.
- */
+/** Passes the journal entries of a running actor to a follower, too. Returns a function that detaches it. */
 export function followRuntime({ binding }: AgentRuntime, follower: ActorFollower): () => void {
   const { journal } = binding
   let isOver = false

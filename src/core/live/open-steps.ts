@@ -10,18 +10,17 @@ import { attachCause, toPlainError } from '../base/errors.js'
 
 type PayloadOf<Type extends StepType> = Extract<StepCompleted, { stepType: Type }>['payload']
 
-/** The end of a step. Without `outcome`, the outcome is `ok`. */
+/** Without `outcome`, the outcome is `ok`. */
 export interface StepEnding<Type extends StepType> extends Partial<Pick<StepCompleted, 'outcome' | 'error'>> {
   payload: PayloadOf<Type>
 }
 
-/** A step, as described by the actor that does the work. `Output` is the actor's output. */
 export interface StepWork<Type extends StepType, Output> {
   readonly step: Extract<Step, { stepType: Type }>
   readonly callId?: string
-  /** Called with the current context when the end of the step is emitted. Null means no output. */
+  /** Called when the end of the step is emitted. A null output means none. */
   toEnding(output: Output | null, context: AgentContext): StepEnding<Type>
-  /** Whether shields still have to screen the output, in which case the end is emitted after the screening. */
+  /** Whether shields still have to screen the output. The end is then emitted after the screening. */
   isUncleared?(context: AgentContext): boolean
 }
 
@@ -34,10 +33,7 @@ interface OpenStep {
   isOver?: true
 }
 
-/**
- * The steps in progress. A step ends with the event that contains its outcome or stops its actor, so each step ends
- * exactly once.
- */
+/** The steps in progress. A step ends exactly once, with the event that contains its outcome or stops its actor. */
 export class OpenSteps {
   #open: OpenStep[] = []
   readonly #clock: Clock
@@ -52,8 +48,8 @@ export class OpenSteps {
   start<Type extends StepType, Output>(owner: AnyActorRef, work: StepWork<Type, Output>): void {
     const startedAt = this.#clock.now()
     const step = { work: work as unknown as StepWork<StepType, unknown>, owner, startedAt }
-    // Usually only a few steps are in progress. `concat` allocates the exact size, but `push` reserves space for
-    // sixteen more. With thousands of steps, `push` avoids a copy per step.
+    // Usually few steps are in progress, and `push` reserves space for sixteen more. With thousands, it avoids a copy
+    // each.
     if (this.#open.length < 16) this.#open = this.#open.concat(step)
     else this.#open.push(step)
     this.#emitter.emit({ type: 'step_started', ...work.step, startedAt })
@@ -67,7 +63,6 @@ export class OpenSteps {
     this.#dropEnded()
   }
 
-  /** Ends the steps that `event` completes, after the transition and before its events are emitted. */
   endByEvent(event: AgentMachineEvent, agent: AnyActorRef, defer: Defer): void {
     if (this.#open.length === 0) return
     defer(() => {
@@ -109,7 +104,6 @@ export class OpenSteps {
   }
 }
 
-/** How an event ends a step, or null if it does not. */
 function findEnding(
   event: AgentMachineEvent,
   open: OpenStep,
@@ -139,9 +133,7 @@ function createCancelledEnding({ work }: OpenStep, context: AgentContext): StepE
   return { outcome: 'cancelled', payload: work.toEnding(null, context).payload }
 }
 
-/**
- * The step id of a call in the current batch. The id starts with the step id of the response that contains the call.
- */
+/** A call's step id starts with that of the response that contains the call. */
 export function getCallStepId({ runId, steps, batchNumber }: AgentContext, callId: string): string {
   return `${getStepId({ runId, steps: steps - 1, lastMessageNumber: batchNumber - 1 })}.tool.${callId}`
 }

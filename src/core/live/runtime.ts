@@ -32,45 +32,39 @@ export interface PoliciesAbove {
 /** Options for one run, apart from the run's input. Neither the model nor the journal receives these options. */
 export interface Binding {
   journal?: Journal | undefined
-  /** The app's object, passed to `execute`. */
   context?: unknown
-  /** Number of events emitted by earlier processes. Event numbers continue after this number. */
+  /** Event numbers continue after those of earlier processes. */
   lastEventSeq?: number
-  /** The store of the run's log and the logs of its sub-agents. */
+  /** Holds the logs of the run and its sub-agents. */
   store?: SessionStore
-  /** Nesting depth of the run. Absent for a top-level run. */
   depth?: number
-  /** Maximum nesting depth of sub-agents. */
+  /** Of sub-agents. */
   maxDepth?: number
-  /** The prices of a sub-agent, combined with those of the parent run. */
+  /** Of a sub-agent, combined with those of the parent run. */
   prices?: PriceBook
-  /** Shared budgets of the run, in addition to the agent's budgets. */
+  /** In addition to the agent's budgets. */
   budgets?: BudgetsOption | undefined
   /** The shared budgets of the parent run, if this is a sub-agent. */
   budgetsAbove?: readonly SharedBudget[] | undefined
-  /** The current tags of the session. */
   tags?: () => Readonly<Record<string, string>>
-  /** The policies of the parent run and the names of the sub-agents that lead to this one, if this is a sub-agent. */
+  /** Of a sub-agent: the policies of the parent run, and the names of the sub-agents that lead to this one. */
   policiesAbove?: PoliciesAbove | undefined
-  /** The parent run's terms of approval, if this is a sub-agent. */
+  /** Of a sub-agent: the parent run's terms of approval. */
   termsAbove?: Pick<AgentInput, 'approvers' | 'expiry'> | undefined
   /** Link to the telemetry of an earlier process, from the log. */
   link?: string | null
-  /** The telemetry of the parent run, if this is a sub-agent. */
+  /** Of a sub-agent: the telemetry of the parent run. */
   above?: TelemetryParent | undefined
 }
 
-/** Services shared by all runs of an agent. */
 export interface RuntimeOptions {
   clock: Clock
   prices: PriceBook
   measuring: MeasuringOptions
 }
 
-/** Receives the events that the machine has processed. */
 interface MachineEventListener {
   onMachineEvent(event: AgentMachineEvent): void
-  /** Called when a question has expired. */
   onExpired(): void
 }
 
@@ -78,14 +72,13 @@ interface MachineEventListener {
 export type AgentActorScope = ActorScope<never, AnyEventObject>
 
 /**
- * The parts of a running agent actor that are not state, such as its clock, journal and current stream. Looked up by
- * actor, never by run id. Only this file and journaled-machine.ts use XState's actor scope.
+ * What a running agent actor has apart from its state. Looked up by actor, never by run id. Only this file and
+ * journaled-machine.ts use XState's actor scope.
  */
 export class AgentRuntime {
   /** The scope of the machine, which stamps emitted events. */
   readonly scope: AgentActorScope
   readonly clock: Clock
-  /** The clock of the machine's events. */
   readonly time: RunClock
   readonly binding: Binding
   /** The prices of responses. A sub-agent also uses the prices of the parent run. */
@@ -93,10 +86,10 @@ export class AgentRuntime {
   telemetry: SafeTelemetry | undefined
   readonly #measuring: MeasuringOptions
   readonly #runId: string
-  /** The input until the run starts. Null for a restored run. */
+  /** Until the run starts. Null for a restored run. */
   #input: AgentInput | null
   readonly isRestored: boolean
-  #started = false
+  started = false
   #seq: number
   /** Makes the event ids of a restored run unique across processes. */
   readonly #origin: string
@@ -106,13 +99,13 @@ export class AgentRuntime {
   #stream: AnswerStream | null = null
   #steps: OpenSteps | undefined
   #children: Map<string, ChildRun> | undefined
-  #listener: MachineEventListener | undefined
-  /** The request in progress. If the request is stopped, its cost so far is billed. */
+  listener: MachineEventListener | undefined
+  /** The request in progress. If it is stopped, its cost so far is billed. */
   openBill: { getUsageSoFar(): Usage | null } | null = null
-  #isHalted = false
+  isHalted = false
   #expiryTimer: unknown
   #hasWarnedOfTimers = false
-  /** Whether another process resumes the run, in which case work started elsewhere must continue. */
+  /** Another process resumes the run, so work started elsewhere must continue. */
   isLeft = false
   #onHalt: (() => void) | undefined
 
@@ -153,53 +146,36 @@ export class AgentRuntime {
     }
   }
 
-  get started(): boolean {
-    return this.#started
-  }
-
   /**
-   * Logs the input before the run emits or does anything. If the initial state is final, XState emits events without
-   * starting the machine, so the first event also counts as a start.
+   * Logs the input before the run does anything. If the initial state is final, XState emits events without starting
+   * the machine, so the first event also counts as a start.
    */
   begin(): void {
-    if (this.#started) return
-    this.#started = true
+    if (this.started) return
+    this.started = true
     const input = this.#input
-    if (this.#measuring.telemetry !== undefined || this.binding.above !== undefined) this.#measure(input)
+    const { link: from, above } = this.binding
+    if (this.#measuring.telemetry !== undefined || above !== undefined)
+      this.telemetry = measureRun(this.#measuring, {
+        runId: this.#runId,
+        input,
+        link: from,
+        above,
+        self: this.scope.self,
+        emit: (announcement) => this.emit(announcement),
+      })
     if (!input) return
     const link = this.telemetry?.link()
     this.binding.journal?.append({ type: 'start', input, ...toLinkField(link) })
     this.#input = null
   }
 
-  #measure(input: AgentInput | null): void {
-    const { link, above } = this.binding
-    const { self } = this.scope
-    this.telemetry = measureRun(this.#measuring, {
-      runId: this.#runId,
-      input,
-      link,
-      above,
-      self,
-      emit: (announcement) => {
-        this.emit(announcement)
-      },
-    })
-  }
-
-  /** Whether there are subscribers for events of this type. */
   hasListener(type: EmittedEvent['type']): boolean {
     return hasListener(this.scope.self as AnyActorRef, type)
   }
 
-  /** Receives the events that the machine has processed, as the original objects. */
-  listenToEvents(listener: MachineEventListener): void {
-    this.#listener = listener
-  }
-
   /**
-   * Returns the time of the run. The time stands still while the run rests, and is synchronized with the clock
-   * afterwards. A restored run that rests until a time keeps the time of the process in which it came to rest.
+   * Stands still while the run rests. A run that rests until a time keeps the time of the process in which it rested.
    */
   readTime(context: AgentContext): number {
     const isIdle = isRestState(context.state) && context.attempt === 1
@@ -208,7 +184,7 @@ export class AgentRuntime {
     return this.time.now()
   }
 
-  /** Sets the timer for the next expiring question. For a sub-agent, the parent run has the timer. Null disables it. */
+  /** Sets the timer for the next expiring question, which the parent run has for a sub-agent. Null disables it. */
   watchExpiry(context: AgentContext | null): void {
     const at = context && this.binding.depth === undefined ? findNextExpiry(context) : null
     if (this.#expiryTimer !== undefined) this.clock.clearTimeout(this.#expiryTimer)
@@ -216,10 +192,10 @@ export class AgentRuntime {
     if (at === null) return
     const look = (): void => {
       const { status, context: latest } = this.scope.self.getSnapshot() as SnapshotFrom<typeof agentMachine>
-      if (status !== 'active' || this.#isHalted) return
+      if (status !== 'active' || this.isHalted) return
       const now = this.readTime(latest)
       if (now < (findNextExpiry(latest) ?? Infinity)) this.watchExpiry(latest)
-      else if (this.#listener) this.#listener.onExpired()
+      else if (this.listener) this.listener.onExpired()
       else this.scope.self.send({ type: 'APPROVAL_EXPIRED' })
     }
     this.#expiryTimer = this.clock.setTimeout(look, Math.max(0, at - this.time.now()))
@@ -227,7 +203,7 @@ export class AgentRuntime {
     unrefTimer(this.#expiryTimer)
   }
 
-  /** Warns once if a question expires that no other process would end in time. */
+  /** Warns once if no other process would end an expiring question in time. */
   warnOfMissingTimers(): void {
     const { store } = this.binding
     if (this.#expiryTimer === undefined || !store || store.timers || this.#hasWarnedOfTimers) return
@@ -237,29 +213,19 @@ export class AgentRuntime {
     this.emit({ type: 'warning', code: 'no_timers', message })
   }
 
-  notifyListener(event: AgentMachineEvent): void {
-    this.#listener?.onMachineEvent(event)
-  }
-
-  /** Emits an event immediately. Used for deltas and progress, which are not machine events. */
+  /** For deltas and progress, which are not machine events. */
   emit(announcement: EmittedEvent): void {
     this.scope.emit(announcement)
   }
 
-  /**
-   * Resolves when all entries so far are durable. No effect may start before then. If the entries cannot be stored, no
-   * effect starts and the run ends.
-   */
+  /** Resolves when all entries are durable. No effect may start before. If they cannot be stored, the run ends. */
   waitUntilDurable(): Promise<void> | undefined {
     // Never resolves, because the process that halts the run also stops the caller.
-    if (this.#isHalted) return new Promise<never>(() => undefined)
+    if (this.isHalted) return new Promise<never>(() => undefined)
     return this.#endOnFailure(this.binding.journal?.flush())
   }
 
-  /**
-   * Resolves once this process is confirmed to still own the run. Undefined if the ownership is already certain. If
-   * this process no longer owns the run, the run ends here, as after a failed `waitUntilDurable`.
-   */
+  /** Resolves once this process is confirmed to still own the run, if that is not certain. Otherwise the run ends. */
   waitUntilHeld(): Promise<void> | undefined {
     return this.#endOnFailure(this.binding.journal?.checkHeld?.())
   }
@@ -274,19 +240,14 @@ export class AgentRuntime {
 
   /** Prevents new effects, because another process will resume the run. */
   halt(): void {
-    if (this.#isHalted) return
-    this.#isHalted = true
+    if (this.isHalted) return
+    this.isHalted = true
     this.#onHalt?.()
   }
 
-  get isHalted(): boolean {
-    return this.#isHalted
-  }
-
-  /** Calls back when no more calls of the current batch may start. */
   onHalt(listener: () => void): void {
     this.#onHalt = listener
-    if (this.#isHalted) listener()
+    if (this.isHalted) listener()
   }
 
   openStream(stepId: string, attempt: number): AnswerStream {
@@ -296,19 +257,16 @@ export class AgentRuntime {
 
   /** The part of the current answer that subscribers have received. */
   get answer(): ShownAnswer | null {
-    if (this.#stream === null) return null
-    const { stepId, attempt, text, hasCalls } = this.#stream
-    return { stepId, attempt, text, hasCalls }
+    return this.#stream
   }
 
-  /** Streams the rest of a cleared answer. If the emitted text differs, the next chunk has `reset`. */
+  /** Streams the rest of a cleared answer, after a reset if the emitted text differs. */
   streamCleared(text: string): void {
     const shown = this.#stream?.text ?? ''
     if (text.startsWith(shown)) this.#stream?.write(text.slice(shown.length), '')
     else this.#stream?.replaceText(text)
   }
 
-  /** Ends the current stream, if any. Returns its text so far. */
   closeStream(defer: Defer): string {
     const stream = this.#stream
     this.#stream = null
@@ -316,33 +274,29 @@ export class AgentRuntime {
     return stream?.text ?? ''
   }
 
-  /** The announced steps that are in progress. */
   get steps(): OpenSteps {
     return (this.#steps ??= new OpenSteps(this.clock, this))
   }
 
-  /** Ends the steps that an event completes, before its other effects are emitted. */
   endSteps(event: AgentMachineEvent, defer: Defer): void {
     this.#steps?.endByEvent(event, this.scope.self as AnyActorRef, defer)
   }
 
-  /** The sub-agents of the current batch, by call id. */
   get children(): Map<string, ChildRun> {
     return (this.#children ??= new Map())
   }
 
   get hasChildren(): boolean {
-    return this.#children !== undefined && this.#children.size > 0
+    return (this.#children?.size ?? 0) > 0
   }
 
-  /** Stops all active sub-agents, optionally except one. Returns their uncounted usage. */
   stopChildren(except?: ChildRun): Usage | null {
     for (const child of this.#children?.values() ?? [])
       if (child !== except && child.isUnderWay) child.cancel()
     return this.takeChildrenUsage(except)
   }
 
-  /** The uncounted usage of all sub-agents, optionally except one. */
+  /** Optionally without one sub-agent. */
   takeChildrenUsage(except?: ChildRun): Usage | null {
     let sum: Usage | null = null
     for (const child of this.#children?.values() ?? []) {
@@ -353,24 +307,19 @@ export class AgentRuntime {
     return sum
   }
 
-  /** Whether this process can no longer write to the log. The run then remains in the last logged state. */
+  /** The run remains in the last logged state. */
   hasLostRun(event: AgentMachineEvent): boolean {
     return event.type === 'STORE_FAILED' || this.binding.journal?.hasFailed === true
   }
 
-  /**
-   * Releases the sub-agents to the process that resumes this run. If the log can no longer be written, the log shows
-   * the run as active, so the sub-agents stay active too.
-   */
+  /** If the log cannot be written, it shows the run as active, so its sub-agents stay active, too. */
   releaseChildren(): void {
     // A sub-agent's log that cannot be written stays unchanged.
     for (const child of this.#children?.values() ?? []) child.release().catch(() => undefined)
     this.#children?.clear()
   }
 
-  /**
-   * Ends sub-agents whose calls are closed. `onUnsaved` is called for each sub-agent whose end could not be written.
-   */
+  /** Ends sub-agents whose calls are closed. `onUnsaved` is called for those whose end could not be written. */
   endChildren(calls: readonly BatchCall[], onUnsaved: (callId: string) => void): void {
     for (const [callId, child] of this.#children ?? []) {
       if (calls.some(({ id, result }) => id === callId && result === undefined)) continue
@@ -380,7 +329,6 @@ export class AgentRuntime {
     }
   }
 
-  /** The events that late subscribers receive first: the current state and the open requests. */
   listCurrentEvents(context: AgentContext): readonly AgentEvent[] {
     const open = listAnswerableCalls(context)
     return this.#currentEvents.filter(
@@ -390,7 +338,7 @@ export class AgentRuntime {
     )
   }
 
-  /** Emits the state and open requests of a restored run again, because this process had no subscribers before. */
+  /** A restored run had no subscribers in this process before. */
   emitRestoredState(context: AgentContext): void {
     if (!this.isRestored || this.#hasEmittedState || context.state === null) return
     this.#hasEmittedState = true
@@ -418,10 +366,7 @@ const replayedTypes: ReadonlySet<EmittedEvent['type']> = new Set([
   'elicitation_requested',
 ])
 
-/**
- * Whether an actor has a listener for an event type. XState has no API for this. If XState's internals change, every
- * type counts as having a listener.
- */
+/** XState has no API for this. If its internals change, every type counts as having a listener. */
 function hasListener(actor: AnyActorRef, type: string): boolean {
   const { eventListeners } = actor as { eventListeners?: ReadonlyMap<string, unknown> }
   return eventListeners === undefined || eventListeners.has('*') || eventListeners.has(type)
@@ -437,7 +382,7 @@ export function findRuntime(actor: AnyActorRef): AgentRuntime | undefined {
   return runtimes.get(actor)
 }
 
-/** The scope of an effect, with the agent's context from when it started. `self` is the actor of the effect. */
+/** `self` is the actor of the effect, `context` the agent's when the effect started. */
 export interface EffectScope {
   /** Aborts when the actor is stopped. */
   abort: CallAbort

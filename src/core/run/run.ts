@@ -459,13 +459,14 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       complete: () => this.#hub.complete(),
     })
     this.#runtime = findRuntime(actor)
-    this.#runtime?.listenToEvents({
+    const listener: AgentRuntime['listener'] = {
       onMachineEvent: (event) => this.#removePending(event),
       onExpired: () => {
         this.#expiry = { type: 'APPROVAL_EXPIRED' }
         if (this.#isExpired()) this.#enqueue(this.#expiry)
       },
-    })
+    }
+    if (this.#runtime) this.#runtime.listener = listener
     // The actor itself queues events until it is started.
     for (const event of this.#queue.splice(0)) actor.send(event)
     if (log) {

@@ -1,10 +1,7 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { isSessionId } from './store/session-id.js'
 
-/**
- * Identifies the agent that started a run. It is stored in the log, so that another process can decide whether it may
- * resume the run.
- */
+/** The agent that started a run, in the log, so that another process can decide whether it may resume. */
 export interface AgentDefinition {
   /** The agent's name in `defineAgents`. Absent if the agent was not defined there. */
   name?: string
@@ -14,7 +11,6 @@ export interface AgentDefinition {
   hash: string
 }
 
-/** The name and version of an agent in `defineAgents`. */
 export interface AgentLabel {
   name: string
   version?: string
@@ -22,7 +18,7 @@ export interface AgentLabel {
   accepts?: readonly string[]
 }
 
-/** Parses the definition in a log. Unknown values are ignored. */
+/** Ignores unknown values. */
 export function readDefinition(stored: unknown): AgentDefinition | null {
   const { name, version, hash } = (stored ?? {}) as Partial<Record<keyof AgentDefinition, unknown>>
   if (typeof hash !== 'string') return null
@@ -33,10 +29,15 @@ export function readDefinition(stored: unknown): AgentDefinition | null {
   }
 }
 
-/**
- * Whether an agent with this label may continue a run of this definition. Any agent may continue a run of an unnamed
- * agent. A named agent's run requires an agent with the same name that accepts its version.
- */
+/** The agent that started a run, as lists and alarms name it. Null if unknown. */
+export function getListedDefinition(
+  listed: { agent?: string; version?: string } | null,
+): AgentDefinition | null {
+  const { agent: name, version } = listed ?? {}
+  return name === undefined ? null : { hash: '', name, ...(version !== undefined && { version }) }
+}
+
+/** Any agent continues a run of an unnamed agent. A named agent's run needs the same name and an accepted version. */
 export function acceptsDefinition(
   label: AgentLabel | undefined,
   definition: Pick<AgentDefinition, 'name' | 'version'> | null,
@@ -53,7 +54,6 @@ const subAgentPrefix = 'sub-agent '
 /** The label of a sub-agent's session in the log. Only the run that called the sub-agent continues it. */
 export const createSubAgentLabel = (tool: string): AgentLabel => ({ name: subAgentPrefix + tool })
 
-/** Whether a session belongs to a sub-agent. */
 export const isSubAgentName = (name: string | undefined): boolean => name?.startsWith(subAgentPrefix) === true
 
 /** The name and version of an agent for display, such as `billing 3`. */
@@ -64,13 +64,12 @@ export function describeAgent(agent: Pick<AgentDefinition, 'name' | 'version'> |
 
 type CallContext = Pick<AgentContext, 'sessionId' | 'runId' | 'batchNumber' | 'calls'>
 
-/** Length of the run id prefix in a child id. The prefix is long enough to be unique among the runs of a session. */
+/** Unique among the runs of a session. */
 const runIdChars = 12
 
 /**
- * The session of a call's sub-agent: `PARENT:RUN.BATCH.PLACE`. Uses the index of the call, because call ids are unique
- * only within a batch and can contain any characters. Chat ids contain no colon, so they cannot collide with these ids.
- * If the id would be too long, the parent's id is omitted.
+ * `PARENT:RUN.BATCH.PLACE`, or without the parent if that would be too long. Uses the place, because call ids are
+ * unique only within a batch and can contain any character.
  */
 export function getChildSessionId(
   { sessionId, runId, batchNumber, calls }: CallContext,

@@ -5,9 +5,8 @@ import { type Alarm, alarmPrefix, parseAlarm } from './alarm.js'
 import { limitStoreTime } from './store/checked-store.js'
 import type { SessionStore } from './store/store.js'
 import { StoreError } from './store/store-error.js'
-import type { SessionTimers, StoredTimer } from './store/timers.js'
+import { listAllDue, type SessionTimers, type StoredTimer } from './store/timers.js'
 
-const pageSize = 200
 /** A claim on an alarm expires after this time, so that another process can take over from one that died. */
 const claimMs = 30_000
 const renewMs = 10_000
@@ -25,33 +24,24 @@ export interface Waker {
 export interface AlarmWakerParts {
   timers: SessionTimers
   clock: Clock
-  /** Time between two polls of the store, in milliseconds. */
+  /** In milliseconds. */
   pollMs: number
-  /** Maximum number of concurrent sessions. */
   concurrency: number
-  /** Whether this process may wake the session. The session's agent or machine may exist only in another deployment. */
+  /** The session's agent or machine may exist only in another deployment. */
   mayWake: (alarm: Alarm) => boolean
-  /**
-   * Runs a session until it settles. Returns its remaining sleep in milliseconds, or undefined if it does not sleep.
-   */
+  /** Runs a session until it settles. Returns its remaining sleep in milliseconds, if it sleeps. */
   run: (session: string) => Promise<number | undefined>
-  /** Stops the sessions in progress at a point where another process can continue. */
   drain: () => Promise<void>
-  /**
-   * Lists sessions that need work but may have no alarm, such as sessions with unread messages. Called with each poll.
-   */
+  /** Lists sessions that may need work without an alarm, such as unread messages. Called with each poll. */
   listWaiting?: (() => Promise<string[]>) | undefined
-  /** Receives errors with the id of their session. Defaults to a process warning. */
+  /** Defaults to a process warning. */
   onError?: ((error: unknown, at: { session?: string }) => void) | undefined
 }
 
 /** Polls the timers of a store and wakes a session for each due alarm. */
 export class AlarmWaker implements Waker {
   readonly #parts: AlarmWakerParts
-  readonly #timers: SessionTimers
-  readonly #clock: Clock
   readonly #running = new Map<string, Promise<void>>()
-  /** Ids of alarms that have been reported as damaged. */
   readonly #damaged = new Set<string>()
   #nextPoll: unknown
   #state: 'idle' | 'started' | 'stopped' = 'idle'
@@ -59,8 +49,6 @@ export class AlarmWaker implements Waker {
 
   constructor(parts: AlarmWakerParts) {
     this.#parts = parts
-    this.#timers = parts.timers
-    this.#clock = parts.clock
   }
 
   get active(): number {
@@ -72,70 +60,72 @@ export class AlarmWaker implements Waker {
       throw new UsageError('draining', 'This waker was stopped. Create a new one.', 'start')
     if (this.#state === 'started') return
     this.#state = 'started'
-    this.#poll()
+    this.#polling = this.#poll()
   }
 
   async stop(): Promise<void> {
     this.#state = 'stopped'
-    this.#clock.clearTimeout(this.#nextPoll)
+    this.#parts.clock.clearTimeout(this.#nextPoll)
     await this.#polling
     await this.#parts.drain()
     await Promise.allSettled(this.#running.values())
   }
 
-  #poll(): void {
-    this.#polling = this.#pollOnce()
-  }
-
-  async #pollOnce(): Promise<void> {
+  async #poll(): Promise<void> {
     try {
       await this.#wakeDue()
       for (const session of (await this.#parts.listWaiting?.()) ?? []) this.#runWaiting(session)
     } catch (error) {
       this.#report(error, {})
     }
-    this.#polling = null
-    if (this.#state === 'started')
-      this.#nextPoll = this.#clock.setTimeout(() => this.#poll(), this.#parts.pollMs)
+    const { clock, pollMs } = this.#parts
+    const pollAgain = (): void => {
+      this.#polling = this.#poll()
+    }
+    if (this.#state === 'started') this.#nextPoll = clock.setTimeout(pollAgain, pollMs)
+  }
+
+  get #mayRunMore(): boolean {
+    return this.#state === 'started' && this.#running.size < this.#parts.concurrency
   }
 
   async #wakeDue(): Promise<void> {
-    let after: StoredTimer | undefined
-    do {
-      // oxlint-disable-next-line no-await-in-loop -- pages are read in order
-      const { now, timers } = await this.#timers.listDue({ limit: pageSize, after })
-      for (const timer of timers) {
-        if (this.#state !== 'started' || this.#running.size >= this.#parts.concurrency) return
-        // oxlint-disable-next-line no-await-in-loop -- claims are made in order
-        await this.#claim(timer, now)
-      }
-      after = timers.length === pageSize ? timers.at(-1) : undefined
-    } while (after)
+    for await (const { timer, now } of listAllDue(this.#parts.timers)) {
+      if (!this.#mayRunMore) return
+      await this.#claim(timer, now)
+    }
   }
 
-  /** Claims an alarm by moving it ahead, so that other processes ignore it while this process renews the claim. */
+  #track(session: string, work: Promise<void>): void {
+    this.#running.set(
+      session,
+      work.finally(() => this.#running.delete(session)),
+    )
+  }
+
+  /** Claims an alarm by moving it ahead, so that other processes ignore it while this one renews the claim. */
   async #claim(timer: StoredTimer, now: number): Promise<void> {
     const alarm = parseAlarm(timer)
     if (alarm === null) return this.#reportDamaged(timer.id)
     const { session } = alarm
     if (this.#running.has(session) || !this.#parts.mayWake(alarm)) return
     const until = now + claimMs
-    if (!(await this.#timers.move({ id: timer.id, from: timer.at, to: until }))) return
-    const running = this.#wake(timer.id, session, until).finally(() => this.#running.delete(session))
-    this.#running.set(session, running)
+    const isMine = await this.#parts.timers.move({ id: timer.id, from: timer.at, to: until })
+    if (isMine) this.#track(session, this.#wake(timer.id, session, until))
   }
 
   /** Runs a session until it settles, then removes its alarm. Never rejects. */
   async #wake(id: string, session: string, claimedUntil: number): Promise<void> {
+    const { timers, clock } = this.#parts
     let at = claimedUntil
     let renewal: unknown
     const renewLater = (): void => {
-      renewal = this.#clock.setTimeout(() => void renew(), renewMs)
+      renewal = clock.setTimeout(() => void renew(), renewMs)
     }
     const renew = async (): Promise<void> => {
       try {
         // If another process has claimed the alarm, the session's lease decides which of the two continues.
-        if (!(await this.#timers.move({ id, from: at, to: at + renewMs }))) return
+        if (!(await timers.move({ id, from: at, to: at + renewMs }))) return
         at += renewMs
       } catch {
         // The next attempt may succeed.
@@ -148,42 +138,36 @@ export class AlarmWaker implements Waker {
     try {
       leftMs = await this.#parts.run(session)
     } catch (error) {
-      const isDeleted = error instanceof StatewrightError && deletedCodes.has(error.code)
-      const isRetryable = error instanceof StatewrightError && error.retryable
-      if (!isRetryable && !isDeleted) this.#report(error, { session })
+      if (!isExpected(error)) this.#report(error, { session })
       // The alarms of deleted sessions and of unreadable logs are removed. Other errors may be temporary, or limited to
       // this process.
-      if (isDeleted || (error instanceof StoreError && !isRetryable)) leftMs = undefined
+      if (isDeleted(error) || (error instanceof StoreError && !error.retryable)) leftMs = undefined
     }
-    this.#clock.clearTimeout(renewal)
+    clock.clearTimeout(renewal)
     renewal = null
     if (leftMs === null) return
     // The remaining wait counts from the last renewal, about `claimMs` before `at`.
     const to = leftMs === undefined ? null : at - claimMs + leftMs
     try {
-      await this.#timers.move({ id, from: at, to })
+      await timers.move({ id, from: at, to })
     } catch (error) {
       this.#report(error, { session })
     }
   }
 
   #runWaiting(session: string): void {
-    if (this.#running.has(session) || this.#state !== 'started') return
-    if (this.#running.size >= this.#parts.concurrency) return
-    const running = this.#parts
-      .run(session)
-      .then(
-        () => undefined,
-        (error: unknown) => {
-          if (!(error instanceof StatewrightError && (error.retryable || deletedCodes.has(error.code))))
-            this.#report(error, { session })
-        },
-      )
-      .finally(() => this.#running.delete(session))
-    this.#running.set(session, running)
+    if (this.#running.has(session) || !this.#mayRunMore) return
+    const run = async (): Promise<void> => {
+      try {
+        await this.#parts.run(session)
+      } catch (error) {
+        if (!isExpected(error)) this.#report(error, { session })
+      }
+    }
+    this.#track(session, run())
   }
 
-  /** Reports a damaged alarm once. The alarm is kept in the store for a process that can read it. */
+  /** Reports a damaged alarm once. It is kept in the store for a process that can read it. */
   #reportDamaged(id: string): void {
     if (!id.startsWith(alarmPrefix) || this.#damaged.has(id)) return
     this.#damaged.add(id)
@@ -200,7 +184,11 @@ export class AlarmWaker implements Waker {
   }
 }
 
-const deletedCodes: ReadonlySet<string> = new Set(['not_begun', 'unknown_session'])
+const isDeleted = (error: unknown): boolean =>
+  error instanceof StatewrightError && (error.code === 'not_begun' || error.code === 'unknown_session')
+
+const isExpected = (error: unknown): boolean =>
+  isDeleted(error) || (error instanceof StatewrightError && error.retryable)
 
 function warn(error: unknown, { session }: { session?: string }): void {
   const subject = session === undefined ? 'The waker' : `session '${session}'`
@@ -215,10 +203,8 @@ const storeTimeoutMs = 30_000
 export function getTimers(store: SessionStore, clock: Clock): SessionTimers {
   const { timers } = limitStoreTime(store, storeTimeoutMs, clock, '. Check that it is reachable.')
   if (timers) return timers
-  throw new ConfigError(
-    'no_timers',
+  const message =
     'This store has no timers, so nothing in it can be woken. Use memoryStore(), fileStore() or postgresStore(), or implement ' +
-      '`timers` in a custom store.',
-    'store',
-  )
+    '`timers` in a custom store.'
+  throw new ConfigError('no_timers', message, 'store')
 }

@@ -1,5 +1,6 @@
 import type { Message } from '../../../machines/agent/messages.js'
 import { isRecord } from '../../../guards/lib/stored.js'
+import { listUserIds } from './inbox/queued-message.js'
 
 /** How a run starts a branch, as stored in its start record. */
 export interface BranchStart {
@@ -41,48 +42,39 @@ export function getBranch({ current, branches }: BranchTree, number = current): 
   return branches[number - 1] ?? firstBranch
 }
 
-/** Adds a branch that starts at record `seq`. `messages` is the transcript of the current branch. */
+/** Starts a branch at record `seq`. `messages` is the transcript of the current branch. */
 export function addBranch(
   tree: BranchTree,
   { keep, regenerate, key }: BranchStart,
-  { messages, seq }: { messages: readonly Message[]; seq: number },
+  left: LeftBranch,
 ): BranchTree {
   const added: StoredBranch = {
     parent: tree.current,
     at: regenerate ? keep + 1 : keep,
-    ...(regenerate && { regenerate: regenerate }),
+    ...(regenerate && { regenerate }),
     ...(key !== undefined && { key }),
     end: null,
     clientIds: [],
   }
-  const branches = [...endCurrent(tree, { messages, seq }), added]
+  const branches = [...endCurrent(tree, left), added]
   return { current: branches.length, branches }
 }
 
-/** Switches back to a branch at record `seq`. */
-export function returnToBranch(
-  tree: BranchTree,
-  number: number,
-  left: { messages: readonly Message[]; seq: number },
-): BranchTree {
+export function returnToBranch(tree: BranchTree, number: number, left: LeftBranch): BranchTree {
   const branches = endCurrent(tree, left).map((one, i) => (i === number - 1 ? { ...one, end: null } : one))
   return { current: number, branches }
 }
 
-function endCurrent(
-  { current, branches }: BranchTree,
-  { messages, seq }: { messages: readonly Message[]; seq: number },
-): StoredBranch[] {
-  return branches.map((one, i) =>
-    i === current - 1 ? { ...one, end: seq - 1, clientIds: listClientIds(messages.slice(one.at)) } : one,
-  )
+interface LeftBranch {
+  messages: readonly Message[]
+  /** The record that leaves the branch. */
+  seq: number
 }
 
-function listClientIds(messages: readonly Message[]): string[] {
-  return messages.flatMap(({ role, data }) => {
-    const id = role === 'user' ? data?.['clientId'] : undefined
-    return typeof id === 'string' ? [id] : []
-  })
+function endCurrent({ current, branches }: BranchTree, { messages, seq }: LeftBranch): StoredBranch[] {
+  return branches.map((one, i) =>
+    i === current - 1 ? { ...one, end: seq - 1, clientIds: listUserIds(messages.slice(one.at)) } : one,
+  )
 }
 
 /** An index in a transcript where branches diverge. */
@@ -96,7 +88,6 @@ export interface BranchPoint {
   branches: number[]
 }
 
-/** The points where a branch diverges from others, in order. */
 export function listBranchPoints(tree: BranchTree, number = tree.current): BranchPoint[] {
   const places = [...new Set(tree.branches.slice(1).map(({ at }) => at))].toSorted((a, b) => a - b)
   return places.flatMap((at) => {
@@ -112,21 +103,17 @@ export function listBranchPoints(tree: BranchTree, number = tree.current): Branc
   })
 }
 
-/**
- * The branch to show for a variant: the currently shown branch if it belongs to the variant, otherwise the variant's
- * latest branch.
- */
+/** The shown branch if it has the variant, otherwise the variant's latest branch. */
 function chooseBranch(through: readonly number[], shown: readonly number[]): number {
   return shown.find((one) => through.includes(one)) ?? Math.max(...through)
 }
 
-/** The branch that owns the messages before this index. Branches with the same stem share all of these messages. */
+/** The branch that owns the messages before this index. Branches with the same stem share all of these. */
 function findStem(tree: BranchTree, number: number, at: number): number {
   const { parent, at: from } = getBranch(tree, number)
   return parent !== null && from >= at ? findStem(tree, parent, at) : number
 }
 
-/** The branch that owns the message at this index. */
 function findOwner(tree: BranchTree, number: number, at: number): number {
   const { parent, at: from } = getBranch(tree, number)
   return parent !== null && from > at ? findOwner(tree, parent, at) : number

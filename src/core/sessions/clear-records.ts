@@ -1,4 +1,4 @@
-import type { AgentContext } from '../../../machines/agent/context.js'
+import type { AgentContext, NewMessage } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { AssistantMessage, Message, UserMessage } from '../../../machines/agent/messages.js'
 import {
@@ -14,8 +14,8 @@ import {
 } from '../../../machines/agent/screening.js'
 import { listUnclearedInput, maskContext, maskMessages } from '../../../machines/agent/mask-uncleared.js'
 import type { MachineRecord } from './log/machine-record.js'
-import { type MachineState, openRecord, type RecordContent } from './log/log-record.js'
-import { applyOpenedRecord, createFoldedSession, pureReducer } from './fold-session.js'
+import type { MachineState, RecordContent } from './log/log-record.js'
+import { applyRecord, createFoldedSession } from './fold-session.js'
 import type { LogRecord } from './store/store.js'
 
 /** A log record without unscreened content. */
@@ -33,9 +33,9 @@ export type ShownRecord =
   | ({ seq: number; at: number; type: 'opened' | 'snapshot' } & MachineRecord)
 
 type EventOf<Type extends AgentMachineEvent['type']> = Extract<AgentMachineEvent, { type: Type }>
+type ModelOutput = EventOf<'xstate.done.actor.model'>['output']
 type Content = UserMessage['content']
 
-/** A record with the state of the run before and after the record. */
 interface PlacedRecord {
   record: LogRecord
   entry: RecordContent
@@ -44,9 +44,9 @@ interface PlacedRecord {
 }
 
 /**
- * Replaces unscreened content in a log with its screened version. The result folds to the same state as the log, unless
- * a guard's decision depended on removed content. `problem` is the StoreError of the first unreadable record, in which
- * case only the records before it are returned.
+ * Replaces unscreened content in a log with its screened version. The result folds to the same state, unless a
+ * guard's decision depended on removed content. `problem` is the error of the first unreadable record, which ends the
+ * result.
  */
 export function clearRecords(
   records: readonly LogRecord[],
@@ -56,14 +56,14 @@ export function clearRecords(
   return { records: splitAtBranches(placed).flatMap((part) => new RecordClearer(part).clearAll()), problem }
 }
 
-/** Splits the log so that each part belongs to one branch. The transcript at the end of a part contains the screened content. */
+/** Each part belongs to one branch, so that the transcript at its end contains the screened content. */
 function splitAtBranches(placed: readonly PlacedRecord[]): PlacedRecord[][] {
   const parts: PlacedRecord[][] = [[]]
   for (const place of placed) {
-    const { entry, before: earlier } = place
+    const { entry, before } = place
     if (entry.type === 'start' && entry.branch) {
-      const messages = earlier?.messages.slice(0, entry.branch.keep) ?? []
-      parts.push([{ ...place, before: earlier && { ...earlier, messages } }])
+      const messages = before?.messages.slice(0, entry.branch.keep) ?? []
+      parts.push([{ ...place, before: before && { ...before, messages } }])
     } else if (entry.type === 'snapshot' && entry.selected !== undefined) parts.push([place])
     else parts.at(-1)?.push(place)
   }
@@ -78,10 +78,9 @@ function placeRecords(
   const placed: PlacedRecord[] = []
   for (const record of records) {
     try {
-      const earlier = folded.run?.context ?? null
-      const entry = openRecord(record, folded.head, sessionId)
-      applyOpenedRecord(folded, record, entry, sessionId, pureReducer)
-      placed.push({ record, entry, before: earlier, after: folded.run?.context ?? null })
+      const before = folded.run?.context ?? null
+      const entry = applyRecord(folded, record, sessionId)
+      placed.push({ record, entry, before, after: folded.run?.context ?? null })
     } catch (problem) {
       return { placed, problem }
     }
@@ -120,8 +119,7 @@ class RecordClearer {
           : entry
       case 'start': {
         if (!entry.input.features?.inputShields) return entry
-        const cleared = entry.input.input.map((one, n) => ({ ...one, content: this.#findContent(entry, n) }))
-        return { ...entry, input: { ...entry.input, input: cleared } }
+        return { ...entry, input: { ...entry.input, input: this.#clearNew(entry, entry.input.input) } }
       }
       case 'snapshot':
         return { ...entry, state: this.#clearState(entry.state) }
@@ -162,48 +160,30 @@ class RecordClearer {
       case 'APPROVE':
         return { ...event, arguments: this.#findArguments(event.callId, earlier) }
       case 'TOOL_RESULT': {
-        const { media: _media, child, ...result } = event.result
-        const cleared = this.#findResult(event.callId, i)
-        const content = cleared?.content ?? withheldResult
-        const isWhole = content === result.content
-        const keepsMedia = isWhole && cleared?.hasMedia !== false
+        const { child } = event.result
+        const result = this.#clearResult(event.callId, event.result, i)
+        const isWhole = result.content === event.result.content
         return {
           ...event,
-          result: {
-            ...result,
-            content,
-            ...(keepsMedia && event.result.media && { media: event.result.media }),
-            ...(child && { child: isWhole ? child : { ...child, message: '' } }),
-          },
+          result: { ...result, ...(child && { child: isWhole ? child : { ...child, message: '' } }) },
         }
       }
       case 'CHILD_WAITING':
         return { ...event, memo: null }
-      case 'TOOL_OUTPUT': {
-        const { media, ...output } = event
-        const cleared = this.#findResult(event.callId, i)
-        const content = cleared?.content ?? withheldResult
-        const keepsMedia = content === output.content && cleared?.hasMedia !== false
-        return { ...output, content, ...(keepsMedia && media && { media }) }
-      }
+      case 'TOOL_OUTPUT':
+        return this.#clearResult(event.callId, event, i)
       case 'HANDLE_SAVED':
         return { ...event, handle: null }
       case 'REJECT':
-        return {
-          ...event,
-          why: parseRejectReason(this.#findResult(event.callId, i)?.content ?? withheldResult),
-        }
+        return { ...event, why: parseRejectReason(this.#findResult(event.callId, i).content) }
       case 'REPLY':
-        return {
-          ...event,
-          messages: event.messages.map((one, n) => ({ ...one, content: this.#findContent(event, n) })),
-        }
+        return { ...event, messages: this.#clearNew(event, event.messages) }
       case 'STEER': {
         const text = this.#findContent(event, 0)
         return { ...event, text: typeof text === 'string' ? text : unclearedInput }
       }
       default:
-        // For an unknown event, only the type is shown.
+        // Unknown events are withheld.
         return {
           type: event.type,
           ...(event.now !== undefined && { now: event.now }),
@@ -212,11 +192,17 @@ class RecordClearer {
     }
   }
 
-  /** Finds the screened answer in the transcript. */
-  #clearAnswer(
-    output: EventOf<'xstate.done.actor.model'>['output'],
+  #clearResult<Result extends { content: string; media?: unknown }>(
+    callId: string,
+    { media, ...output }: Result,
     i: number,
-  ): EventOf<'xstate.done.actor.model'>['output'] {
+  ): Result {
+    const { content, hasMedia } = this.#findResult(callId, i)
+    const keepsMedia = content === output.content && hasMedia && media !== undefined
+    return { ...output, content, ...(keepsMedia && { media }) } as Result
+  }
+
+  #clearAnswer(output: ModelOutput, i: number): ModelOutput {
     const answer = this.#findAnswer(i)
     const { text, refusal, toolCalls, finishReason, complete, usage, model, by } = output.response
     const { tool_calls: calls = [] } = answer ?? {}
@@ -252,8 +238,8 @@ class RecordClearer {
   }
 
   #findAnswer(i: number): AssistantMessage | undefined {
-    const { before: earlier, after } = this.#placed[i] ?? {}
-    const from = earlier?.messages.length ?? 0
+    const { before, after } = this.#placed[i] ?? {}
+    const from = before?.messages.length ?? 0
     const at = after?.messages.findIndex(({ role }, n) => n >= from && role === 'assistant') ?? -1
     const message = this.#final[at]
     return message?.role === 'assistant' ? message : undefined
@@ -286,18 +272,18 @@ class RecordClearer {
     return calls.find(({ id }) => id === callId)?.function.arguments ?? withheldArguments
   }
 
-  /** The screened result of a call, or undefined if no shield screened it. */
-  #findResult(callId: string, i: number): { content: string; hasMedia: boolean } | undefined {
-    for (const { entry, before: earlier } of this.#placed.slice(i + 1)) {
-      if (entry.type !== 'event') return undefined
+  /** The screened result of a call, or the placeholder for one that shields did not pass. */
+  #findResult(callId: string, i: number): { content: string; hasMedia: boolean } {
+    for (const { entry, before } of this.#placed.slice(i + 1)) {
+      if (entry.type !== 'event') break
       if (entry.event.type !== 'xstate.done.actor.resultShields') continue
-      if (!earlier?.calls.some(({ id, unscreenedResult }) => id === callId && unscreenedResult)) continue
+      if (!before?.calls.some(({ id, unscreenedResult }) => id === callId && unscreenedResult)) continue
       const screenings = toList(entry.event.output) as readonly CallScreening[]
       const screening = screenings.find((one) => one.callId === callId)
-      if (screening === undefined || screening.action === 'block') return undefined
+      if (screening === undefined || screening.action === 'block') break
       return { content: screening.content, hasMedia: screening.withoutMedia !== true }
     }
-    return undefined
+    return { content: withheldResult, hasMedia: true }
   }
 
   #clearState(state: MachineState): MachineState {
@@ -305,7 +291,6 @@ class RecordClearer {
     return { ...state, context: { ...context, messages: this.#clearMessages(context.messages) } }
   }
 
-  /** Replaces each message with its final version. */
   #clearMessages(messages: readonly Message[]): Message[] {
     return messages.map((message, at) => {
       const final = this.#final[at]
@@ -313,38 +298,34 @@ class RecordClearer {
     })
   }
 
+  #clearNew(by: object, messages: readonly NewMessage[]): NewMessage[] {
+    return messages.map((one, n) => ({ ...one, content: this.#findContent(by, n) }))
+  }
+
   #findContent(by: object, n: number): Content {
-    const at = this.#places.get(by)?.[n] ?? -1
-    return getUserContent(this.#final[at]) ?? unclearedInput
+    return getUserContent(this.#final[this.#places.get(by)?.[n] ?? -1]) ?? unclearedInput
   }
 
   /** Finds the transcript positions of all user messages, in order of arrival. */
   #findPlaces(): void {
-    const open: { by: object; n: number; content: Content }[] = []
-    const wait = (by: object, contents: readonly Content[]): void => {
-      this.#places.set(by, [])
-      contents.forEach((content, n) => open.push({ by, n, content }))
+    const open: { places: number[]; n: number; content: Content }[] = []
+    const wait = (by: object, messages: readonly { content: Content }[]): void => {
+      const places: number[] = []
+      this.#places.set(by, places)
+      messages.forEach(({ content }, n) => open.push({ places, n, content }))
     }
-    for (const { entry, before: earlier, after } of this.#placed) {
-      if (entry.type === 'start')
-        wait(
-          entry,
-          entry.input.input.map(({ content }) => content),
-        )
-      if (entry.type === 'event' && entry.event.type === 'STEER') wait(entry.event, [entry.event.text])
-      if (entry.type === 'event' && entry.event.type === 'REPLY')
-        wait(
-          entry.event,
-          entry.event.messages.map(({ content }) => content),
-        )
-      const from = earlier?.messages.length ?? 0
+    for (const { entry, before, after } of this.#placed) {
+      const event = entry.type === 'event' ? entry.event : null
+      if (entry.type === 'start') wait(entry, entry.input.input)
+      if (event?.type === 'STEER') wait(event, [{ content: event.text }])
+      if (event?.type === 'REPLY') wait(event, event.messages)
+      const from = before?.messages.length ?? 0
       const added = after?.messages.slice(from) ?? []
       for (const [i, message] of added.entries()) {
         if (message.role !== 'user') continue
         const found = open.findIndex(({ content }) => isSameContent(content, message.content))
         const [slot] = found < 0 ? [] : open.splice(found, 1)
-        const places = slot && this.#places.get(slot.by)
-        if (slot && places) places[slot.n] = from + i
+        if (slot) slot.places[slot.n] = from + i
       }
     }
   }

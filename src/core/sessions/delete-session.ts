@@ -10,12 +10,9 @@ import { readTitle } from './store/session-title.js'
 import { unknownSessionError } from './store/store-error.js'
 
 /**
- * Deletes a session and the sessions of all its sub-agents, at every depth, with their inboxes and timers. Returns the
- * number of deleted sessions, which is 0 if the session does not exist.
- *
- * Sub-agents are deleted first, so that after a crash the parent's log still lists the remaining ones.
- * @throws {StoreError} `session_busy` while a run holds the session or a sub-agent's session. The session is then not
- * deleted
+ * Deletes a session and the sessions of all its sub-agents, with their inboxes and timers. Returns the number of
+ * deleted sessions. Sub-agents go first, so that after a crash the parent's log still lists the others. @throws
+ * {StoreError} `session_busy` while a run holds the session, which is then kept, or a sub-agent's
  */
 export async function deleteSession(store: SessionStore, clock: Clock, sessionId: string): Promise<number> {
   const listed = await store.get(sessionId)
@@ -32,24 +29,20 @@ export async function deleteSession(store: SessionStore, clock: Clock, sessionId
   return deleted + (await deleteAlone(store, sessionId))
 }
 
-/**
- * Deletes one session without its sub-agents. Timers are deleted last, because a session that still exists must be able
- * to wake. Leftover timers are removed when the deletion is repeated.
- */
+/** Timers last, because a session that still exists must be able to wake. A repeated deletion removes them. */
 async function deleteAlone(store: SessionStore, sessionId: string): Promise<number> {
   const isDeleted = await store.delete(sessionId)
   await removeAlarm(store, sessionId)
   return isDeleted ? 1 : 0
 }
 
-/** Searches the list, because a machine's log does not contain the ids of its agents' sessions. */
+/** A machine's log does not contain the ids of its agents' sessions. */
 async function listChildren(store: SessionStore, session: ListedSession): Promise<Iterable<string>> {
   const { id } = session
   if (!isMachineSession(session)) return listChildrenInLog(await store.read(id), id)
   return (await store.list({ parent: id })).map((child) => child.id)
 }
 
-/** The sessions of all sub-agents in a log, up to the first unreadable record. */
 function listChildrenInLog(records: readonly LogRecord[], sessionId: string): Set<string> {
   const children = new Set<string>()
   if (!records.some(({ data }) => data.includes('"delegate":true'))) return children
@@ -66,11 +59,7 @@ function listChildrenInLog(records: readonly LogRecord[], sessionId: string): Se
   return children
 }
 
-/**
- * Sets the title of a session. Null removes it.
- * @throws {UsageError} `invalid_option`, `no_titles`
- * @throws {StoreError} `unknown_session`, …
- */
+/** @throws {UsageError} `invalid_option`, `no_titles` @throws {StoreError} `unknown_session` */
 export async function renameSession(store: SessionStore, id: string, newTitle: unknown): Promise<void> {
   const title = readTitle(newTitle)
   if (!store.setTitle)

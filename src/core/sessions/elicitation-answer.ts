@@ -8,10 +8,7 @@ import { UsageError } from '../base/errors.js'
 import { parseJsonOr } from '../base/json.js'
 import { asObject } from '../base/values.js'
 
-/**
- * Converts a person's answer to an elicitation to JSON text.
- * @throws {UsageError} `invalid_answer`, naming the field. The question stays open
- */
+/** @throws {UsageError} `invalid_answer`, naming the field. The question stays open */
 export function readElicitationAnswer({ mode, schema }: Elicitation, answer: unknown): string {
   const { action, content = {} } =
     asObject(typeof answer === 'string' ? parseJsonOr(answer, null) : answer) ?? {}
@@ -81,14 +78,10 @@ const formats: Record<NonNullable<ElicitationField['format']>, (text: string) =>
 }
 
 function invalidAnswer(field: string, why: string): UsageError {
-  return new UsageError(
-    'invalid_answer',
-    `The answer is invalid: ${field}: ${why}. The question stays open.`,
-    field,
-  )
+  const message = `The answer is invalid: ${field}: ${why}. The question stays open.`
+  return new UsageError('invalid_answer', message, field)
 }
 
-/** The allowed values of a field with their titles, or undefined if the field is not a choice. */
 export function listChoices({
   enum: values,
   enumNames,

@@ -9,7 +9,6 @@ export function isTurnOpening(message: Message): message is UserMessage {
 
 export const isSteering = ({ data }: Pick<Message, 'data'>): boolean => data?.['reason'] === 'steering'
 
-/** The id of the answer to a user message on a page. */
 export const toAnswerId = ({ id }: Pick<Message, 'id'>): string => `${id}.answer`
 
 /** The id that a page assigned to a message. */
@@ -18,10 +17,7 @@ export function findClientId({ data }: Pick<Message, 'data'>): string | undefine
   return typeof id === 'string' ? id : undefined
 }
 
-/**
- * Index of the user message with this id, or -1. The id can be the message's id, its client id, or the id of its answer
- * in a page or in the transcript.
- */
+/** Index of the user message, or -1. Accepts its id, its client id, and the ids of its answer. */
 export function findTurnIndex(messages: readonly Message[], id: string): number {
   const own = messages.findLastIndex(
     (message) =>
@@ -33,10 +29,7 @@ export function findTurnIndex(messages: readonly Message[], id: string): number 
   return messages.findLastIndex((message, i) => i < at && isTurnOpening(message))
 }
 
-/**
- * The ends of the runs that did not answer in full, in order. A paused run comes last. A run that waits for a person or
- * for the next message has not ended.
- */
+/** The ends of runs without a full answer. A run that waits for a person or for the next message has not ended. */
 export function listTurnEnds(context: AgentContext): TurnEnd[] {
   const { messages, inbox, state, reason, error, wakeAt, turnEnds = [] } = context
   const opening = messages.findLast(isTurnOpening)

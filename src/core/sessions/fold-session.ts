@@ -30,23 +30,20 @@ export type FoldedRun = SnapshotFrom<typeof agentMachine>
 /** The state of a session after a record of its log. */
 export interface FoldedSession extends LogEnd, SessionIdentity {
   runs: number
-  /** The state that the next run starts from. */
   state: SessionState
   /** The latest run, whether ended or not. Null before the first. */
   run: FoldedRun | null
-  /** The agent that started the run. Null if the log does not contain the agent. */
+  /** Null if the log does not contain the agent. */
   definition: AgentDefinition | null
   /** Consecutive resumes after a crash. Reset to 0 by any other event of the run. */
   resumeCount: number
   /** Number of the run's last emitted event. Null if the log does not contain the number. */
   lastEventSeq: number | null
-  /** Number of the last inbox message in the log, or 0. */
   inbox: number
   /** Number of the last queued message that started a run, or 0. */
   queued: number
   /** Idempotency keys of the latest messages in the log. */
   keys: readonly string[]
-  /** The branches of the session. Null if there is only one. */
   branches: BranchTree | null
   /** The log features used so far. */
   features: ReadonlySet<string>
@@ -57,7 +54,6 @@ export interface FoldedSession extends LogEnd, SessionIdentity {
   tailSize: number
 }
 
-/** Applies events from a log to the machine. */
 export interface RunReducer {
   start(input: AgentInput): FoldedRun
   step(run: FoldedRun, event: AgentMachineEvent): FoldedRun
@@ -77,7 +73,6 @@ export const xstateReducer: RunReducer = {
   step: (run, event) => transition(agentMachine, run, event)[0],
 }
 
-/** Folds records into the session state with the pure machine. */
 export function foldRecords(
   records: readonly LogRecord[],
   sessionId: string,
@@ -134,10 +129,7 @@ export function createFoldedSession(records: readonly LogRecord[]): FoldedSessio
   }
 }
 
-/**
- * Finds the last record before an invalid state by folding the log again, because faults are only detected at the end
- * of the log.
- */
+/** Folds the log again, because faults are only detected at its end. */
 function findLastSoundRecord(records: readonly LogRecord[], sessionId: string): number {
   const folded = createFoldedSession(records)
   for (const record of records) {
@@ -148,7 +140,7 @@ function findLastSoundRecord(records: readonly LogRecord[], sessionId: string): 
   return folded.head
 }
 
-/** Why a session cannot continue from this state, or null. */
+/** Why a session cannot continue from this state. */
 export function findSessionFault({
   name,
   tags,
@@ -170,10 +162,7 @@ export function findSessionFault({
   return run ? findContextFault(run.context) : findStateFault(state)
 }
 
-/**
- * Applies one record to `folded`, in place, and returns its content.
- * @throws {StoreError} `corrupt_log`, `newer_log`, `unknown_state`
- */
+/** Applies one record to `folded`, in place. @throws {StoreError} `corrupt_log`, `newer_log`, `unknown_state` */
 export function applyRecord(
   folded: FoldedSession,
   record: LogRecord,
@@ -185,7 +174,6 @@ export function applyRecord(
   return entry
 }
 
-/** Applies a record that is already opened. */
 export function applyOpenedRecord(
   folded: FoldedSession,
   record: LogRecord,
@@ -263,7 +251,6 @@ function applyEntry(
   if (typeof entry.link === 'string') folded.link = entry.link
 }
 
-/** Cuts the transcript at the point where a run starts a branch. */
 function beginBranch(folded: FoldedSession, start: BranchStart, seq: number): void {
   const { state } = folded
   folded.branches = addBranch(folded.branches ?? unbranched, start, { messages: state.messages, seq })
@@ -276,10 +263,7 @@ function countResumes(resumed: number, { type }: AgentMachineEvent): number {
   return type === 'RELEASED' ? Math.max(0, resumed - 1) : 0
 }
 
-/**
- * The event number after which the next process continues. A process that was killed during a run may have emitted
- * events that are not in the log, so a range of numbers is skipped.
- */
+/** Skips a range after a kill, because the process may have emitted events that are not in the log. */
 export function getLastEventSeq({ run, lastEventSeq }: FoldedSession): number {
   if (lastEventSeq === null) return 0
   return isWorkState(run?.context.state)
@@ -289,7 +273,6 @@ export function getLastEventSeq({ run, lastEventSeq }: FoldedSession): number {
 
 const gapAfterKill = 1_000_000
 
-/** Restores a snapshot if this machine has the snapshot's state. */
 function restoreRun(
   stored: MachineState,
   seq: number,
@@ -303,13 +286,10 @@ function restoreRun(
     if (run.status === 'error') throw run.error
     return run
   } catch (error) {
-    throw new StoreError(
-      'unknown_state',
+    const message =
       `Record ${seq} of session '${sessionId}' is in the state ${JSON.stringify(state.value)}, which this machine ` +
-        'does not have. Open it with the version of Statewright that wrote it.',
-      sessionId,
-      { cause: error },
-    )
+      'does not have. Open it with the version of Statewright that wrote it.'
+    throw new StoreError('unknown_state', message, sessionId, { cause: error })
   }
 }
 
@@ -319,5 +299,4 @@ export function toMachineState(run: FoldedRun): MachineState {
   return agentMachine.getPersistedSnapshot(childless) as unknown as MachineState
 }
 
-/** Applies a log event to a run with the pure machine, without effects. */
 export const takeEvent = createPureTransition(agentMachine)

@@ -15,15 +15,14 @@ import { toMachineState, type FoldedSession, applyRecord, createFoldedSession } 
 
 export interface ForkStart {
   state: SessionState
-  /** The latest run. Null if no run has started, or if the fork keeps only the conversation. */
+  /** Null if no run has started, or if the fork keeps only the conversation. */
   run: { machine: MachineState; context: AgentContext } | null
   edit?: LoggedEdit
 }
 
 /**
- * Creates a session from the state of another session after record `seq`. The source session is not changed. A run that
- * was in progress can be resumed in both sessions, as separate runs with different idempotency keys. `change` edits the
- * initial state.
+ * Creates a session from another one after record `seq`. A run in progress can be resumed in both, as separate runs
+ * with different idempotency keys. `change` edits the initial state.
  */
 export async function forkSession(
   store: SessionStore,
@@ -39,7 +38,6 @@ export async function forkSession(
   return id
 }
 
-/** The source of a fork. */
 interface ForkOrigin {
   sessionId: string
   folded: FoldedSession
@@ -71,15 +69,12 @@ export async function writeFork(
   log.write(createOpening(identity, state, { sessionId, seq: head, ...(edit && { edit }) }))
   if (run && context) {
     log.write(createSnapshot({ ...run.machine, context }, { ...identity, runs, definition }))
-    log.setForkSummary(context)
+    log.setSummary(context, true)
   } else log.setFirstSummary(state)
   await log.close()
 }
 
-/**
- * Removes the votes for an open question and the mark of a revoked vote, because they belong to the original session. The
- * question's time limit starts again with an approval in the fork.
- */
+/** Votes and revocations belong to the original session. The time limit starts again with an approval in the fork. */
 function withoutVotes(call: BatchCall): BatchCall {
   if (call.result !== undefined) return call
   const questions = call.questions?.map((one) => {
@@ -92,10 +87,7 @@ function withoutVotes(call: BatchCall): BatchCall {
   return { ...open, ...(isDecided && { approvals }), ...(questions && { questions }) }
 }
 
-/**
- * Copies the sessions of sub-agents that wait for an answer, so that each sub-agent waits at the same question in the
- * fork.
- */
+/** Copies the sub-agents that wait for an answer, so that they wait at the same question in the fork. */
 async function copyChildren(
   parts: ForkParts,
   { sessionId, folded }: ForkOrigin,
@@ -125,33 +117,25 @@ interface ForkParts {
   clock: Clock
 }
 
-/** The start of a fork without changes. */
 export function keepUnchanged({ state, run }: FoldedSession): ForkStart {
   return { state, run: run && { machine: toMachineState(run), context: run.context } }
 }
 
-/** Applies the fork's `askFirst` to the fork's sub-agents. */
 function askFirst(child: FoldedSession): FoldedSession {
   const { run } = child
-  if (run === null) return child
-  return {
-    ...child,
-    run: { ...run, context: { ...run.context, terms: { askFirst: true as const } } } as typeof run,
-  }
+  const context = run && { ...run.context, terms: { askFirst: true as const } }
+  return { ...child, run: run && ({ ...run, context } as typeof run) }
 }
 
-/**
- * Whether a call waits for an idle sub-agent to be answered or resumed. A tool that asks questions is not a sub-agent.
- */
+/** Whether a call waits for an idle sub-agent. A tool that asks questions is not a sub-agent. */
 function isWaitingForChild({ questions, result, started }: BatchCall): boolean {
   return questions?.some(({ fromTool }) => fromTool) === false && result === undefined && !started
 }
 
 /**
- * The state of a call's sub-agent at the question that the call waits for. Uses the last matching record that is not
- * later than `at` (in milliseconds since the epoch), or otherwise the first matching record, because a sub-agent may
- * write its record shortly after the waiting run.
- * @throws {UsageError} `nothing_to_resume` if the sub-agent's log has no such record
+ * The sub-agent of a call at the question that the call waits for: the last matching record up to `at` (in
+ * milliseconds since the epoch), otherwise the first, because it may be written shortly after the waiting run's.
+ * @throws {UsageError} `nothing_to_resume` if there is none
  */
 async function readSessionAtQuestion(
   store: SessionStore,
@@ -162,32 +146,23 @@ async function readSessionAtQuestion(
   const sessionId = getChildSessionId(context, id)
   const records = await store.read(sessionId)
   const folded = createFoldedSession(records)
-  const wanted = questions.map(getQuestionKey).toSorted().join()
+  const wanted = toQuestionKey(questions)
   let found: FoldedSession | null = null
   for (const record of records) {
     applyRecord(folded, record, sessionId)
     const child = folded.run?.context
-    const isResting = child !== undefined && isRestState(child.state)
-    if (
-      isResting &&
-      (record.at <= at || found === null) &&
-      listAnswerableCalls(child).map(getQuestionKey).toSorted().join() === wanted
-    )
-      found = { ...folded }
+    if (!child || !isRestState(child.state) || (record.at > at && found !== null)) continue
+    if (toQuestionKey(listAnswerableCalls(child)) === wanted) found = { ...folded }
   }
   if (found) return found
-  throw new UsageError(
-    'nothing_to_resume',
+  const message =
     `Call '${id}' waits for its sub-agent '${name}', whose session '${sessionId}' is no longer at that question. Fork at a ` +
-      'record before that call started, or after it ended.',
-    id,
-  )
+    'record before that call started, or after it ended.'
+  throw new UsageError('nothing_to_resume', message, id)
 }
 
-const getQuestionKey = ({
-  callId,
-  fingerprint,
-}: {
-  callId: string
-  fingerprint?: string | undefined
-}): string => `${callId} ${fingerprint ?? ''}`
+const toQuestionKey = (asked: readonly { callId: string; fingerprint?: string | undefined }[]): string =>
+  asked
+    .map(({ callId, fingerprint = '' }) => `${callId} ${fingerprint}`)
+    .toSorted()
+    .join()

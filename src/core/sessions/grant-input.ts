@@ -18,10 +18,7 @@ import type { JsonObject } from '../../../machines/agent/json.js'
  */
 export type GrantOptions = Omit<GrantLimits, 'until'> & { until?: Date | number }
 
-/**
- * A grant as the log stores it, with a new id.
- * @throws {UsageError} `invalid_input`, naming the key
- */
+/** A grant with a new id, as the log stores it. @throws {UsageError} `invalid_input`, naming the key */
 export function readGrant(options: unknown, where: string, now = -Infinity): NewGrant {
   const invalid = (key: string, rule: string) => inputError(`${where}: ${rule}.`, key)
   if (!isObject(options)) throw invalid('grant', 'grant must be an object with when, until or uses')
@@ -62,10 +59,7 @@ function isMatcher(value: unknown): value is GrantMatcher {
 
 type Approve = Extract<ControlEvent, { type: 'APPROVE' }>
 
-/**
- * Checks whether an approval may give the grant that it contains.
- * @throws {UsageError} `invalid_input`
- */
+/** @throws {UsageError} `invalid_input` if an approval may not give the grant that it contains */
 export function checkApprovalGrants(context: AgentContext, event: Approve): void {
   const asked = findAskedCall(context, event.callId)
   const { call, question } = asked ?? {}
@@ -88,12 +82,11 @@ interface DescribedTool {
   parameters: JsonObject
 }
 
-/** Identifies the version of a tool that a grant covers. If the tool changes, its calls need approval again. */
+/** If the tool changes, its calls need approval again. */
 export function digestTool({ description, parameters }: DescribedTool): string {
   return digest(JSON.stringify([description, parameters])).slice(0, 16)
 }
 
-/** Adds the digest of the tool that the grant covers. */
 export function withToolDigest(grant: NewGrant, tool: DescribedTool | undefined): NewGrant {
   return tool && grant.digest === undefined ? { ...grant, digest: digestTool(tool) } : grant
 }
@@ -127,7 +120,7 @@ export function toRevokeEvent(
   }
 }
 
-/** Whether the session keeps a message when the session's run ends. Grants apply to later runs. */
+/** Whether a message also concerns later runs. */
 export function outlivesRun(event: ControlEvent | null): boolean {
   return event?.type === 'GRANT' || (event?.type === 'REVOKE' && 'grant' in event)
 }

@@ -56,7 +56,6 @@ export type HistoryMessage =
 /** The id, time and notes of a message. Messages are renumbered, and a missing time is set to now. */
 interface Stamp {
   id?: string | undefined
-  /** Milliseconds since the epoch. */
   createdAt?: number | undefined
   internal?: true | undefined
   data?: JsonObject | undefined
@@ -72,44 +71,35 @@ interface HistoryCall {
   hosted?: HostedCallOrigin | null | undefined
 }
 
-interface TextPart {
-  type: 'text'
-  text: string
-}
+type TextPart = Extract<ContentPart, { type: 'text' }>
 
 interface RefusalPart {
   type: 'refusal'
   refusal: string
 }
 
-/** The parsed input of a run: the earlier conversation, numbered from m1, and the new user messages. */
+/** The earlier conversation, numbered from m1, and the new user messages. */
 export interface InputConversation {
   history: Message[]
   newMessages: NewMessage[]
 }
 
-/**
- * Splits the input into earlier turns and new messages. The user messages at the end of the input are new. A UsageError
- * `invalid_input` names the message and the problem.
- */
+/** The user messages at the end of the input are new. @throws {UsageError} `invalid_input`, naming the message */
 export function readConversation(input: unknown, now: number): InputConversation {
   const from = Array.isArray(input) ? input.findLastIndex(isHistoryMessage) + 1 : 0
   if (!Array.isArray(input) || from === 0) return { history: [], newMessages: toMessages(input) }
-  const history = nameCalls(numberMessages(pairResults(input.slice(0, from).map(readMessage)), now))
-  if (from < input.length) {
-    return {
-      history,
-      newMessages: input.slice(from).map((message, i) => toMessage(message, `input[${from + i}]`)),
-    }
-  }
-  const at = `input[${from - 1}]`
+  const ordered = pairResults(input.slice(0, from).map(readMessage))
+  const history = nameCalls(
+    ordered.map(({ draft, createdAt = now }, i): Message => ({ id: `m${i + 1}`, createdAt, ...draft })),
+  )
+  const newMessages = input.slice(from).map((message, i) => toMessage(message, `input[${from + i}]`))
+  if (newMessages.length > 0) return { history, newMessages }
   throw historyError(
-    at,
+    `input[${from - 1}]`,
     'is the last message, but it is not a user message. End with the message that the model should answer.',
   )
 }
 
-/** Adds earlier turns in the input to the state from which a run starts. Only a new session accepts them. */
 export function addHistory(
   state: SessionState,
   { history }: InputConversation,
@@ -121,11 +111,8 @@ export function addHistory(
 }
 
 export function sessionNotEmptyError(sessionId: string): UsageError {
-  return new UsageError(
-    'session_not_empty',
-    `Session '${sessionId}' already has a history. Pass only the new user message, or use another session.`,
-    sessionId,
-  )
+  const message = `Session '${sessionId}' already has a history. Pass only the new user message, or use another session.`
+  return new UsageError('session_not_empty', message, sessionId)
 }
 
 type MessageDraft = Message extends infer Each
@@ -183,7 +170,7 @@ function readRole(message: Fields, at: string): MessageDraft {
     default:
       throw historyError(
         `${at}.role`,
-        `is ${quoteValue(role)}: it must be user, assistant, tool, system or developer.`,
+        `is '${String(role)}': it must be user, assistant, tool, system or developer.`,
       )
   }
 }
@@ -234,13 +221,10 @@ function readCalls(value: unknown, at: string): ToolCall[] {
     const here = `${at}[${i}]`
     const { type = 'function', function: fn, extra_content: extra } = call ?? {}
     if (type !== 'function')
-      throw historyError(here, `has the type ${quoteValue(type)}. Only function calls are supported.`)
+      throw historyError(here, `has the type '${String(type)}'. Only function calls are supported.`)
     const id = readId(call?.['id'], `${here}.id`)
     if (ids.has(id))
-      throw historyError(
-        `${here}.id`,
-        `is ${quoteValue(id)}, which another call of the message already uses.`,
-      )
+      throw historyError(`${here}.id`, `is '${id}', which another call of the message already uses.`)
     ids.add(id)
     const { name, arguments: text } = (fn ?? {}) as Fields
     if (typeof name !== 'string') throw historyError(`${here}.function.name`, 'must be a string.')
@@ -288,7 +272,7 @@ function sortByCall({ draft, at }: ParsedMessage, results: readonly ParsedMessag
     if (result) return result
     throw historyError(
       `input[${at}].tool_calls[${i}]`,
-      `is the call ${quoteValue(call.id)}, which has no result. Add a message with the role tool right after it.`,
+      `is the call '${call.id}', which has no result. Add a message with the role tool right after it.`,
     )
   })
 }
@@ -296,12 +280,8 @@ function sortByCall({ draft, at }: ParsedMessage, results: readonly ParsedMessag
 function orphanResultError(id: string, at: number): UsageError {
   return historyError(
     `input[${at}]`,
-    `is a result for call ${quoteValue(id)}, but no such call is waiting for one here.`,
+    `is a result for call '${id}', but no such call is waiting for one here.`,
   )
-}
-
-function numberMessages(messages: readonly ParsedMessage[], now: number): Message[] {
-  return messages.map(({ draft, createdAt = now }, i): Message => ({ id: `m${i + 1}`, createdAt, ...draft }))
 }
 
 /** Makes call ids unique in the session. A result belongs to the nearest preceding call. */
@@ -343,13 +323,9 @@ function readId(id: unknown, at: string): string {
 }
 
 function readTextOrNull(value: unknown, at: string): string | null {
-  if (value === undefined || value === null || value === '') return null
+  if (value == null || value === '') return null
   if (typeof value !== 'string') throw historyError(at, 'must be a string.')
   return value
-}
-
-function quoteValue(value: unknown): string {
-  return `'${String(value)}'`
 }
 
 function historyError(at: string, what: string): UsageError {

@@ -5,8 +5,7 @@ import type { ActorEvent, AgentMachineEvent } from '../../../machines/agent/mach
 import { StatewrightError, describeError } from '../base/errors.js'
 
 /**
- * An entry of a run's journal. The first entry is the run's input, and the others are its events. Folding them with
- * `transition()` restores the run's state.
+ * The first entry is the run's input, the others are its events. Folding them with `transition()` restores its state.
  */
 export type JournalEntry = (
   | { type: 'start'; input: AgentInput }
@@ -30,19 +29,16 @@ export interface Journal {
   /** Called before the entry is applied. Never throws. */
   append(entry: JournalEntry): void
   /**
-   * Resolves when all appended entries are durable. Returns undefined if they already are. Effects start only after
-   * that. A rejection ends the run in ERROR (`store_error`).
+   * Resolves when all entries are durable; undefined if they are. Only then do effects start. A rejection ends the
+   * run.
    */
   flush(): Promise<void> | undefined
   /**
-   * Resolves when the session lease is confirmed. Returns undefined if it is known to be valid. Called before each tool
-   * call. A rejection ends the run in ERROR (`store_error`).
+   * Confirms the lease before a tool call; undefined if it is known to be valid. A rejection ends the run
+   * (`store_error`).
    */
   checkHeld?(): Promise<void> | undefined
-  /**
-   * Whether an entry could not be made durable. If so, the run stops in this process and can be resumed from its last
-   * durable entry.
-   */
+  /** Whether an entry is not durable. The run then stops here and can be resumed from the last durable one. */
   readonly hasFailed?: boolean
   /** Sets a function that returns the number of the run's last event. */
   setEventCounter?(countEvents: () => number): void
@@ -70,13 +66,11 @@ export function memoryJournal(): Journal & { readonly entries: readonly JournalE
   }
 }
 
-/** The event that ends a run whose log cannot be written. */
 export function createStoreFailedEvent(error: unknown): Extract<ActorEvent, { type: 'STORE_FAILED' }> {
   const code = error instanceof StatewrightError ? error.code : 'store_error'
   return { type: 'STORE_FAILED', failure: { code, message: describeError(error) } }
 }
 
-/** The optional `link` field of a record, set if telemetry provides a link. */
 export function toLinkField(link: string | null | undefined): { link?: string } {
   return typeof link === 'string' ? { link } : {}
 }

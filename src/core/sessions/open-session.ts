@@ -15,29 +15,23 @@ import { type FoldedSession, foldRecords, pureReducer, xstateReducer } from './f
 
 export interface OpenSessionOptions {
   clock: Clock
-  /** A description of the lease owner. */
   holder: string
   name?: string | undefined
   /** For a sub-agent, the session of the run that calls it. */
   parent?: string | undefined
-  /** The agent that starts runs in this session. */
   definition?: (() => AgentDefinition) | undefined
-  /** The interpreter that applies the events of the log. Defaults to `tables`. */
+  /** Defaults to `tables`. */
   interpreter?: Interpreter | undefined
   /** For a sub-agent, the time of its parent run. */
   now?: number | undefined
 }
 
-/** A session with its lease and its folded state. */
 export interface AcquiredSession {
   log: SessionLog
   folded: FoldedSession
 }
 
-/**
- * Acquires a session for one writer and folds its log.
- * @throws {StoreError} `session_busy`, `corrupt_log`, `newer_log`, `unknown_state`, `store_unavailable`
- */
+/** @throws {StoreError} `session_busy`, `corrupt_log`, `newer_log`, `unknown_state`, `store_unavailable` */
 export async function openSession(
   store: SessionStore,
   sessionId: string,
@@ -55,10 +49,7 @@ export async function openSession(
   })
 }
 
-/**
- * Acquires a session for one writer, and reads it. The session is released if it cannot be read.
- * @throws {StoreError} `session_busy`, `store_unavailable`, and the errors from `read`
- */
+/** Releases the session if it cannot be read. @throws {StoreError} `session_busy`, and the errors from `read` */
 export async function acquireSessionLog<Acquired>(
   store: SessionStore,
   sessionId: string,
@@ -75,16 +66,14 @@ export async function acquireSessionLog<Acquired>(
   }
 }
 
-/** Wraps an error from a custom store, which may throw any value. */
 function unexpectedStoreError(error: unknown, sessionId: string): StoreError {
   const message = `The session store threw an error that is not a StoreError: ${describeError(error)}`
   return new StoreError('store_unavailable', message, sessionId, { cause: error })
 }
 
 /**
- * The time at which a run starts or resumes in this process, which is never before the last record. A resumed run keeps
- * the clock of its previous process. Otherwise a host with a wrong clock would let deadlines expire early or delay a
- * retry by hours.
+ * The time at which a run starts or resumes here, never before the last record. A resumed run keeps the clock of its
+ * previous process, so that no wrong clock can let deadlines expire early or delay a retry by hours.
  */
 async function getResumeTime(
   store: SessionStore,
@@ -93,13 +82,10 @@ async function getResumeTime(
   clock: Clock,
 ): Promise<number> {
   const waits = run?.status === 'active' && isTimed(run.context)
-  const since = waits
-    ? await readTimeSince(store, lease.sessionId, getAcquiredAt(lease), { at, clock })
-    : null
-  return since === null ? Math.max(at, clock.now()) : at + since
+  if (!waits) return Math.max(at, clock.now())
+  return readStoreTime(store, lease.sessionId, getAcquiredAt(lease), { at, clock })
 }
 
-/** Whether the run waits until a certain time. */
 function isTimed(context: AgentContext): boolean {
   return isWorkState(context.state) || context.attempt > 1 || findDueTime(context) !== null
 }
@@ -113,28 +99,21 @@ export async function readRunTime(
   if (!run || (findDueTime(run.context) ?? findNextExpiry(run.context)) === null)
     return Math.max(at, clock.now())
   const inStore = (await store.timers?.listDue({ limit: 1 }))?.now ?? NaN
-  const since = await readTimeSince(store, run.context.sessionId, inStore, { at, clock })
-  return since === null ? Math.max(at, clock.now()) : at + since
+  return readStoreTime(store, run.context.sessionId, inStore, { at, clock })
 }
 
-/**
- * Clocks that differ by more than this many milliseconds are not compared, because one of the clocks does not count
- * from the epoch.
- */
+/** Clocks that differ more are not compared, because one of them does not count from the epoch. */
 const maxSkewMs = 86_400_000
 
-/**
- * The time since the last record, which was written at `at`. The time is measured with the store's clock, because all
- * hosts share that clock. Null if the store has no clock.
- */
-async function readTimeSince(
+/** Adds the time since the last record on the store's clock, which all hosts share, if it has one. */
+async function readStoreTime(
   store: SessionStore,
   sessionId: string,
   inStore: number,
   { at, clock }: { at: number; clock: Clock },
-): Promise<number | null> {
+): Promise<number> {
   const { updatedAt = NaN } = (await store.get(sessionId)) ?? {}
   const isShared = [at - updatedAt, clock.now() - inStore].every((skew) => Math.abs(skew) <= maxSkewMs)
   // A custom store may return fractional milliseconds.
-  return isShared ? Math.max(0, Math.round(inStore - updatedAt)) : null
+  return isShared ? at + Math.max(0, Math.round(inStore - updatedAt)) : Math.max(at, clock.now())
 }

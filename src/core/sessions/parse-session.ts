@@ -35,7 +35,7 @@ export function parseSession(stored: unknown): Session {
   return session
 }
 
-/** Copies the stored value, so that later changes by the caller have no effect. */
+/** Later changes by the caller must have no effect. */
 function copyStored(stored: unknown): unknown {
   if (typeof stored === 'string') {
     throw invalidSessionError(
@@ -52,16 +52,14 @@ function copyStored(stored: unknown): unknown {
   }
 }
 
-/** Rejects a newer format. Must run before all other checks, because this version cannot validate a newer format. */
+/** Must run first, because this version cannot validate a newer format. */
 function refuseNewerVersion(stored: unknown): void {
   const version = typeof stored === 'object' && stored !== null && 'version' in stored ? stored.version : 0
   if (typeof version !== 'number' || version <= sessionVersion) return
-  throw new UsageError(
-    'newer_session',
+  const message =
     `The stored session has version ${version}; this version of Statewright supports versions up to ${sessionVersion}. ` +
-      'Load it with the newer version that stored it.',
-    'version',
-  )
+    'Load it with the newer version that stored it.'
+  throw new UsageError('newer_session', message, 'version')
 }
 
 function checkStoredSession(stored: unknown): KindValue<typeof storedSession> & { messages: Message[] } {
@@ -75,8 +73,8 @@ function checkStoredSession(stored: unknown): KindValue<typeof storedSession> & 
 }
 
 /**
- * Finds a problem in a transcript. Each call must have exactly one result directly after it, in call order. Message
- * numbers must increase (m1, m2, …) and may have gaps in a session with branches.
+ * Each call must have exactly one result directly after it, in call order. Message numbers must increase (m1, m2, …)
+ * and may have gaps in a session with branches.
  */
 function findHistoryProblem(messages: readonly Message[]): string | null {
   let expected: string[] = []

@@ -10,7 +10,7 @@ export interface SentBy {
 const isName = (value: unknown): value is string =>
   typeof value === 'string' && value.trim() !== '' && value.length <= 200
 
-/** Parses a sender. Returns null if the value does not identify a person or a program. */
+/** Null if the value does not identify a person or a program. */
 export function parsePrincipal(by: unknown): Principal | null {
   const { id, roles = [], ...others } = isObject(by) ? by : { id: by }
   if (!isName(id) || !Array.isArray(roles) || !roles.every(isName) || Object.keys(others).length > 0)
@@ -18,22 +18,17 @@ export function parsePrincipal(by: unknown): Principal | null {
   return { id, ...(roles.length > 0 && { roles: [...roles] }) }
 }
 
-/**
- * The sender in the log's format. Empty if there is no sender.
- * @throws {UsageError} `invalid_input`
- */
+/** @throws {UsageError} `invalid_input` */
 export function readSender(sender: SentBy, where: string): { by?: Principal } {
   expectArgument(`The options of ${where}`, sender, optionsRule)
   const { by } = sender
   if (by === undefined) return {}
   const principal = parsePrincipal(by)
   if (principal !== null) return { by: principal }
-  throw inputError(
-    `${where}: by must be a name, or { id, roles? }. Each is a string of 1 to 200 characters.`,
-    'by',
-  )
+  const message = `${where}: by must be a name, or { id, roles? }. Each is a string of 1 to 200 characters.`
+  throw inputError(message, 'by')
 }
 
-/** The author of a run's input. Empty if there is no author. @throws {UsageError} `invalid_input` */
+/** @throws {UsageError} `invalid_input` */
 export const toRequesters = (sender: SentBy, where: string): { requesters?: readonly Principal[] } =>
   addRequester([], readSender(sender, where).by)

@@ -22,10 +22,7 @@ export interface SessionBranches {
   count: number
   /** The points where the transcript diverges from other branches. */
   points: readonly BranchPoint[]
-  /**
-   * How the branch started. `at` is the number of messages that the branch shares with its parent. `again` means that
-   * the branch repeats its first message.
-   */
+  /** `at`: number of messages shared with the parent. `again`: the branch repeats its first message. */
   began: { at: number; again?: true; key?: string }
   /** Client ids of messages on branches that the session has left. */
   left: readonly string[]
@@ -61,7 +58,6 @@ export async function replaySession(
   return toSessionSnapshot(folded, folded.branches)
 }
 
-/** Converts a folded session to a snapshot. `tree` contains the branches of the session. */
 export function toSessionSnapshot(
   { head, name, state, run }: FoldedSession,
   tree: BranchTree | null,
@@ -115,11 +111,7 @@ export async function readSessionAt(
   return foldRecords(records, sessionId)
 }
 
-/**
- * Reads a session from a store in the form that `restoreSession` returns. Calls that wait for an answer are closed in
- * the result. Read-only.
- * @throws {StoreError} `unknown_session`, `corrupt_log`, …
- */
+/** As `restoreSession` returns it, with closed calls. @throws {StoreError} `unknown_session`, `corrupt_log`, … */
 export async function readSession(store: SessionStore, id: string): Promise<Session> {
   const { name, state, run } = await readSessionAt(store, id)
   const { messages: storedMessages, usage, ...metadata } = state

@@ -25,7 +25,7 @@ export interface SessionBranch {
   isCurrent: boolean
 }
 
-/** The branches of a session, oldest first. A session that never branched has one branch. */
+/** The branches of a session, oldest first. */
 export async function listBranches(store: SessionStore, sessionId: string): Promise<SessionBranch[]> {
   const { branches, head } = await readSessionAt(store, checkSessionId(sessionId))
   const tree = branches ?? unbranched
@@ -55,21 +55,17 @@ export async function replayBranch(
   return toSessionSnapshot(branch, folded.branches, number)
 }
 
-/** The last record of a branch; null for the current branch. */
 function findEnd(tree: BranchTree, number: unknown, sessionId: string): number | null {
   if (typeof number === 'number' && Number.isSafeInteger(number) && tree.branches[number - 1])
     return getBranch(tree, number).end
   const { length } = tree.branches
-  throw new UsageError(
-    'unknown_branch',
-    `Session '${sessionId}' has no branch ${String(number).slice(0, 20)}: it has ${length}, numbered from 1.`,
-    'branch',
-  )
+  const message = `Session '${sessionId}' has no branch ${String(number).slice(0, 20)}: it has ${length}, numbered from 1.`
+  throw new UsageError('unknown_branch', message, 'branch')
 }
 
 /**
- * Switches a session back to one of its branches. Totals and guard state still cover all branches.
- * @throws {UsageError} `unknown_branch`, `unfinished_run`, `nothing_to_resume` for a branch without a run
+ * Switches a session back to a branch. Totals and guard state still cover all branches. @throws {UsageError}
+ * `unknown_branch`, `unfinished_run`, `nothing_to_resume` for a branch without a run
  */
 export async function selectBranch(
   { store, clock }: { store: SessionStore; clock: Clock },
@@ -103,7 +99,7 @@ export async function selectBranch(
   }
 }
 
-/** The state after selecting a branch: its transcript, and the totals, guard state and grants of all branches. */
+/** The transcript of the selected branch, with the totals, guard state and grants of all branches. */
 function joinContexts({ grants: _former, ...branch }: AgentContext, left: AgentContext): AgentContext {
   return {
     ...branch,
@@ -119,9 +115,6 @@ function joinContexts({ grants: _former, ...branch }: AgentContext, left: AgentC
 }
 
 function noRunError(sessionId: string, number: number, end: number): UsageError {
-  return new UsageError(
-    'nothing_to_resume',
-    `No run has started on branch ${number} of session '${sessionId}'. agent.fork('${sessionId}', ${end}) creates a session from it.`,
-    sessionId,
-  )
+  const message = `No run has started on branch ${number} of session '${sessionId}'. agent.fork('${sessionId}', ${end}) creates a session from it.`
+  return new UsageError('nothing_to_resume', message, sessionId)
 }

@@ -117,13 +117,11 @@ export const storedFit = openFields(
   'the parts of the transcript that requests omit',
 )
 
-/** Constraints that apply only to a fork. */
 export const storedTerms = openFields(
   { instructions: optional(anyText()), askFirst: optional(flag()) },
   'the terms of a fork',
 )
 
-/** How earlier runs ended. */
 export const storedEnds = list(
   openFields(
     {
@@ -136,7 +134,6 @@ export const storedEnds = list(
   ),
 )
 
-/** Content that providers have refused. */
 export const storedRefusals = list(
   taggedUnion(
     'what',

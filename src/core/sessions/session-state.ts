@@ -14,7 +14,6 @@ export function createSessionState(): SessionState {
   }
 }
 
-/** The session state after a run. */
 export function toSessionState(context: AgentContext): SessionState {
   const { messages, usage, guardrails, warnedOfBudget, fit, loaded, terms, refusals, grants } = context
   const turnEnds = listTurnEnds(context).filter((end) => !isRestState(end.state))
@@ -32,7 +31,7 @@ export function toSessionState(context: AgentContext): SessionState {
   }
 }
 
-/** The state at the start of a branch. The transcript is cut, but totals and guard state cover all branches. */
+/** Cuts the transcript where a branch starts. Totals and guard state cover all branches. */
 export function cutState(state: SessionState, { keep }: { keep: number }): SessionState {
   const { messages: all, fit, lastMessageNumber = 0, turnEnds = [], ...rest } = state
   const messages = all.slice(0, keep)

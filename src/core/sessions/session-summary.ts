@@ -7,35 +7,26 @@ import { type SessionFacts, toIdentityFields } from './log/create-records.js'
 import type { SessionSummary } from './store/store.js'
 import type { FoldedSession } from './fold-session.js'
 
-/** Maximum length of a title from the first message. Long enough to recognize a session. */
+/** Long enough to recognize a session. */
 const titleLength = 80
 
-/** Creates the summary of a session. `facts` contains the values that are not in the latest run's context. */
-export function createSummary(
-  context: AgentContext,
-  { runs, definition, ...identity }: SessionFacts,
-): SessionSummary {
-  const { session } = context.usage
+export function createSummary(context: AgentContext, facts: SessionFacts): SessionSummary {
+  const { definition } = facts
   // An interactive run is woken by its own program.
   const wakeAt = findDueTime(context)
   return {
-    ...toIdentityFields(identity),
-    title: identity.name ?? createTitle(maskMessages(context)),
+    ...createFirstSummary({ messages: maskMessages(context), usage: context.usage.session }, facts),
     state: context.state,
     reason: context.reason,
     ...(wakeAt !== null && !context.config.interactive && { wakeAt }),
-    runs,
     ...(definition?.name !== undefined && { agent: definition.name }),
     ...(definition?.version !== undefined && { version: definition.version }),
-    messages: context.messages.length,
-    totalTokens: session.totalTokens,
-    cost: session.cost,
   }
 }
 
 export function createFirstSummary(
-  { messages, usage }: SessionState,
-  { runs, definition: _none, ...identity }: SessionFacts,
+  { messages, usage }: Pick<SessionState, 'messages' | 'usage'>,
+  { runs, ...identity }: SessionFacts,
 ): SessionSummary {
   return {
     ...toIdentityFields(identity),
@@ -49,7 +40,6 @@ export function createFirstSummary(
   }
 }
 
-/** The start of the first user message. */
 function createTitle(messages: readonly Message[]): string {
   const first = messages.find((message) => message.role === 'user' && !message.internal)
   if (first?.role !== 'user') return ''
@@ -61,10 +51,7 @@ function createTitle(messages: readonly Message[]): string {
   return truncate(text.replaceAll(/\s+/g, ' ').trim(), titleLength)
 }
 
-/**
- * The title of a session in lists: the title that was set, otherwise the session's name, otherwise the start of its
- * first message.
- */
+/** The title that was set, otherwise the session's name, otherwise the start of its first message. */
 export function getListedTitle(
   summary: Pick<SessionSummary, 'title'> | null,
   { name, run, state }: Pick<FoldedSession, 'name' | 'run' | 'state'>,

@@ -62,11 +62,8 @@ export class Session {
   /** Locks the session for one run. A second run is refused until the first has ended. */
   acquire(runId: string): void {
     if (this.#runId !== null) {
-      throw new UsageError(
-        'session_busy',
-        `Session '${this.id}' is busy with run '${this.#runId}'. Wait for its final state, or cancel it.`,
-        this.id,
-      )
+      const message = `Session '${this.id}' is busy with run '${this.#runId}'. Wait for its final state, or cancel it.`
+      throw new UsageError('session_busy', message, this.id)
     }
     this.#runId = runId
   }

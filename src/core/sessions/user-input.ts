@@ -28,7 +28,6 @@ export interface UserInputMessage {
   clientId?: string
 }
 
-/** Converts the input to messages. A UsageError states the problem. */
 export function toMessages(input: unknown): NewMessage[] {
   if (typeof input === 'string') return [{ content: checkNotBlank(input, 'input') }]
   if (!Array.isArray(input) || input.length === 0) {
@@ -38,7 +37,7 @@ export function toMessages(input: unknown): NewMessage[] {
   return input.map((message: unknown, i) => toMessage(message, `input[${i}]`))
 }
 
-/** Whether an item is a part of a message. A part has a type but no content. */
+/** A part has a type but no content. */
 function isPart(item: unknown): boolean {
   const { type, role, content } = (item ?? {}) as { type?: unknown; role?: unknown; content?: unknown }
   return type !== undefined && role === undefined && content === undefined
@@ -48,10 +47,8 @@ export function toMessage(message: unknown, at: string): NewMessage {
   if (typeof message !== 'object' || message === null) throw inputError(`${at} must be a message object.`, at)
   const { role = 'user', content, clientId } = message as Record<'role' | 'content' | 'clientId', unknown>
   if (role !== 'user') {
-    throw inputError(
-      `${at}.role is '${String(role)}', but only user messages are allowed here. The run already has its earlier turns.`,
-      at,
-    )
+    const message = `${at}.role is '${String(role)}', but only user messages are allowed here. The run already has its earlier turns.`
+    throw inputError(message, at)
   }
   const parsed = readUserContent(content, `${at}.content`)
   const read = typeof parsed === 'string' ? checkNotBlank(parsed, `${at}.content`) : copyAsJson(parsed, at)
@@ -92,7 +89,7 @@ export function readUserContent(content: unknown, at: string): string | ContentP
   return content.map((part, i) => toContentPart(part, `${at}[${i}]`))
 }
 
-/** Copies a value through JSON, so that later changes by the caller have no effect. */
+/** Later changes by the caller must have no effect. */
 export function copyAsJson<Given>(value: Given, at: string): Given {
   try {
     return JSON.parse(JSON.stringify(value)) as Given

@@ -11,10 +11,7 @@ export interface InboxOwner {
   notify(inbox: number): void
 }
 
-/**
- * The sessions of a store that this process holds. A single query polls all of them. Stores that no other process can
- * access are not polled.
- */
+/** The sessions that this process holds. One query polls all of them, if other processes can use the store. */
 class InboxOwners {
   readonly #store: SessionStore
   readonly #clock: Clock
@@ -65,7 +62,6 @@ class InboxOwners {
   }
 }
 
-/** Owners by store and clock. */
 export const inboxOwners = new PerStore((store, clock) => new InboxOwners(store, clock))
 
 /** Immediately notifies the owner in this process of a new message. */

@@ -1,4 +1,5 @@
 import { isRecord } from '../../../../guards/lib/stored.js'
+import { findClientId } from '../find-turn.js'
 import type { AgentContext, NewMessage } from '../../../../machines/agent/context.js'
 import type { JsonObject } from '../../../../machines/agent/json.js'
 import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
@@ -9,10 +10,7 @@ import { parsePrincipal } from '../principal.js'
 import type { InboxMessage } from '../store/inbox.js'
 import { toClientData, toMessage } from '../user-input.js'
 
-/**
- * A user message that waits in a session's inbox for the turn that it starts. A message for the current run (`when:
- * 'now'`) also waits if the run ends before reading it.
- */
+/** A user message that waits in a session's inbox for its turn, as one for the current run does if no run reads it. */
 export interface QueuedMessage {
   /** Number of the message in the inbox. */
   message: number
@@ -25,20 +23,17 @@ export interface QueuedMessage {
   by?: Principal
 }
 
-/** Maximum number of messages in a session's queue, and maximum number of JSON characters across all of them. */
+/** The maximum of a session's queue, in messages and in JSON characters. */
 const maxQueued = 100
 const maxQueuedChars = 10_000_000
 
 const prefix = '{"type":"MESSAGE",'
 const steeringPrefix = `${prefix}"when":"now",`
 
-/** Whether an inbox text is a user message. Other texts are events for a run. */
 export const isQueuedText = (text: string): boolean => text.startsWith(prefix)
 
-/** Whether the message is for the current run. */
 export const isSteeringText = (text: string): boolean => text.startsWith(steeringPrefix)
 
-/** Formats a message for the inbox. */
 export function formatQueuedMessage(
   messageId: string,
   messages: readonly NewMessage[],
@@ -48,7 +43,6 @@ export function formatQueuedMessage(
   return JSON.stringify({ type: 'MESSAGE', ...(when === 'now' && { when }), messageId, messages, by })
 }
 
-/** Parses a queued message. Returns null if the text is damaged. */
 export function parseQueuedMessage({ message, at, text }: InboxMessage): QueuedMessage | null {
   try {
     const { messageId, messages, by } = JSON.parse(text) as Record<string, unknown>
@@ -69,16 +63,14 @@ function readNewMessage(value: unknown): NewMessage {
   return { ...message, data: data as JsonObject }
 }
 
-/** Converts a message for the current run to its steering event. Returns null for other messages and damaged text. */
+/** The steering event of a message for the current run. Null for other messages and damaged text. */
 export function toSteeringEvent(found: InboxMessage): Extract<ControlEvent, { type: 'STEER' }> | null {
   const parsed = isSteeringText(found.text) ? parseQueuedMessage(found) : null
   const text = parsed && joinTexts(parsed.messages)
-  return parsed && text !== null
-    ? { type: 'STEER', text, key: parsed.messageId, ...(parsed.by && { by: parsed.by }) }
-    : null
+  if (!parsed || text === null) return null
+  return { type: 'STEER', text, key: parsed.messageId, ...(parsed.by && { by: parsed.by }) }
 }
 
-/** The content as one text, or null if it contains more than text. */
 export function joinTexts(messages: readonly NewMessage[]): string | null {
   const texts = messages.flatMap(({ content }) =>
     typeof content === 'string'
@@ -88,36 +80,30 @@ export function joinTexts(messages: readonly NewMessage[]): string | null {
   return texts.includes(null) ? null : texts.join('\n')
 }
 
-/** All ids of a message in a transcript. */
-export function listMessageIds({ messageId, messages }: QueuedMessage): unknown[] {
-  return [messageId, ...messages.map(({ data }) => data?.['clientId'])].filter((id) => id !== undefined)
-}
+export const listMessageIds = ({ messageId, messages }: QueuedMessage): string[] => [
+  messageId,
+  ...listClientIds(messages),
+]
 
-/** Adds the id to the messages. Pages and `agent.send` use the id to recognize the message. */
+/** Adds the id by which pages and `agent.send` recognize the message. */
 export function withMessageId([first, ...more]: readonly NewMessage[], messageId: string): NewMessage[] {
   if (first === undefined) return []
   const data: JsonObject = { ...first.data, ...toClientData(messageId, first.content) }
   return [{ ...first, data }, ...more]
 }
 
-/** Whether a transcript contains the message with this id. */
 export function isDelivered(messages: readonly Pick<Message, 'role' | 'data'>[], messageId: string): boolean {
-  return messages.some((message) => findMessageId(message) === messageId)
+  return listUserIds(messages).includes(messageId)
 }
 
-/** The client ids of the messages that start a run. */
-export function listClientIds(messages: readonly NewMessage[]): string[] {
-  return messages.map(({ data }) => data?.['clientId']).filter((id) => typeof id === 'string')
+export function listClientIds(messages: readonly Pick<Message, 'data'>[]): string[] {
+  return messages.map(findClientId).filter((id) => id !== undefined)
 }
 
-function findMessageId({ role, data }: Pick<Message, 'role' | 'data'>): unknown {
-  return role === 'user' ? data?.['clientId'] : undefined
-}
+export const listUserIds = (messages: readonly Pick<Message, 'role' | 'data'>[]): string[] =>
+  listClientIds(messages.filter(({ role }) => role === 'user'))
 
-/**
- * Whether queued messages wait until the user or the app requests another turn, because the last run was cancelled or
- * poisoned.
- */
+/** After a cancelled or poisoned run, queued messages wait until the user or the app requests another turn. */
 export function isQueueStopped({ state, error }: Pick<AgentContext, 'state' | 'error'>): boolean {
   return state === 'CANCELLED' || error?.code === 'poisoned'
 }
@@ -132,10 +118,7 @@ export interface QueuePosition {
   keys: readonly string[]
 }
 
-/**
- * Splits messages into queued messages, in order and up to a limit, and earlier messages that can be removed.
- * Removable messages were already processed but not removed because of a crash, were queued twice, or are damaged.
- */
+/** Splits off messages to remove: damaged ones, and those that were queued twice or already processed. */
 export function sortQueue(
   found: readonly InboxMessage[],
   { queued, messages, keys }: QueuePosition,
@@ -143,7 +126,7 @@ export function sortQueue(
 ): { waiting: QueuedMessage[]; settled: number[] } {
   const waiting: QueuedMessage[] = []
   const settled: number[] = []
-  const known = new Set<unknown>([...messages.map(findMessageId), ...keys])
+  const known = new Set([...listUserIds(messages), ...keys])
   for (const one of found) {
     if (waiting.length >= atMost) break
     if (!isQueuedText(one.text)) continue
@@ -167,14 +150,11 @@ export function checkQueueRoom(found: readonly InboxMessage[], text: string, ses
     waiting.length < maxQueued
       ? `its messages would have ${chars} characters, and the limit is ${maxQueuedChars}`
       : `${maxQueued} messages are already waiting`
-  throw new UsageError(
-    'queue_full',
-    `The queue of session '${sessionId}' is full: ${why}. Wait until some are delivered, or send large files by URL.`,
-    sessionId,
-  )
+  const message = `The queue of session '${sessionId}' is full: ${why}. Wait until some are delivered, or send large files by URL.`
+  throw new UsageError('queue_full', message, sessionId)
 }
 
-/** Maximum number of stored keys. Only the keys of the latest messages are stored. */
+/** Only the keys of the latest messages are stored. */
 export const maxKeys = 100
 
 /** Adds the idempotency key of a message. */

@@ -39,9 +39,7 @@ export type SessionMessage = SentBy &
         type: 'approve'
         editedInput?: unknown
         why?: string | undefined
-        /**
-         * A grant that also approves later calls to the tool. Without `when`, the grant covers exactly these arguments.
-         */
+        /** Also approves later calls to the tool: without `when`, those with exactly these arguments. */
         grant?: GrantOptions
       } & AnswerTarget)
     /** Approves later calls to a tool. `when: {}` allows any arguments. */
@@ -56,7 +54,6 @@ export type SessionMessage = SentBy &
     | ({ type: 'toolOutput'; value: unknown; isError?: boolean } & AnswerTarget)
   )
 
-/** The part of an answer that identifies its call. */
 export function toTarget({ callId, fingerprint, messageId }: CallTarget): CallTarget {
   return { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
 }
@@ -108,10 +105,7 @@ export interface Receipt {
 /** An answer to a pending call. All protocols convert their answers to this type. */
 export type AnswerMessage = Extract<SessionMessage, { type: 'approve' | 'reject' | 'toolOutput' }>
 
-/**
- * The keys of a pending call other than its id. They are accepted because an answer may be created by spreading a
- * pending call.
- */
+/** The other keys of a pending call, which an answer may be created from by spreading. */
 const callKeys = [
   'messageId',
   'name',
@@ -143,20 +137,15 @@ const keysByType: Record<SessionMessage['type'], readonly string[]> = {
 
 const messageTypes = Object.keys(keysByType) as SessionMessage['type'][]
 
-/** The receiver of a message and the message types that it accepts. */
+/** `by` describes the receiver. */
 interface MessageSource {
-  /** A description of the receiver. */
   by: string
   /** The subject of errors. Defaults to the key of the message. */
   subject?: string
-  /** The accepted message types. */
   of: readonly SessionMessage['type'][]
 }
 
-/**
- * Validates a message and its texts, independent of the session.
- * @throws {UsageError} `invalid_input`, naming the key
- */
+/** @throws {UsageError} `invalid_input`, naming the key */
 export function checkMessage(
   value: unknown,
   { by, subject, of }: MessageSource = { by: 'send()', of: messageTypes },
@@ -202,7 +191,6 @@ function checkUserMessage(
     throw invalid('messageId must be a string of 1 to 200 characters', 'messageId')
 }
 
-/** Creates the machine event for a message that is not an answer. */
 export function toPublicEvent(
   message: Exclude<SessionMessage, AnswerMessage | UserMessageToSend>,
   now?: number,
@@ -250,10 +238,7 @@ const publicEventTypes: readonly ControlEvent['type'][] = [
   'REVOKE',
 ]
 
-/**
- * Converts an inbox message to the event for the run and its log. Returns null for unknown text and for a message
- * that waits for the next turn.
- */
+/** The event of an inbox message. Null for unknown text and for a message that waits for the next turn. */
 export function parseInboxMessage(found: InboxMessage): ControlEvent | null {
   try {
     if (isQueuedText(found.text)) return toSteeringEvent(found)
@@ -264,7 +249,6 @@ export function parseInboxMessage(found: InboxMessage): ControlEvent | null {
   }
 }
 
-/** The inbox of an agent's session. */
 export const agentInbox: InboxFormat<ControlEvent> = {
   outlivesRun,
   parse: parseInboxMessage,
@@ -272,7 +256,6 @@ export const agentInbox: InboxFormat<ControlEvent> = {
   toSteering: toSteeringEvent,
 }
 
-/** The grant of a message, without the keys that all messages may have. */
 function pickGrant({ tool, when, until, uses }: { tool: string } & GrantOptions): object {
   return { tool, when, until, uses }
 }

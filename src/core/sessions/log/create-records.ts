@@ -2,6 +2,7 @@ import type { AgentInput, SessionState } from '../../../../machines/agent/contex
 import type { AgentDefinition } from '../agent-definition.js'
 import { toLinkField } from '../journal.js'
 import { hasTags, type SessionTags } from '../store/session-tags.js'
+import type { SessionSummary } from '../store/store.js'
 import type { BranchTree } from '../branch-tree.js'
 import { logVersion, type MachineState, type RecordContent, type StartInput } from './log-record.js'
 import { toStoredState } from './stored-state.js'
@@ -17,12 +18,6 @@ export interface SessionIdentity {
   parent: string | undefined
 }
 
-interface IdentityFields {
-  name?: string
-  tags?: SessionTags
-  parent?: string
-}
-
 /** Facts that all records of a session share. */
 export interface SessionFacts extends SessionIdentity {
   runs: number
@@ -32,14 +27,13 @@ export interface SessionFacts extends SessionIdentity {
   branches?: BranchTree | null
 }
 
-/** The inbox state in the log. See `FoldedSession`. */
 interface InboxFacts {
   applied?: number
   queued?: number
   keys?: readonly string[]
 }
 
-/** Creates the first record of a log. `initialState` is the state of a session that was not stored here before. */
+/** The first record of a log. `initialState` is the state of a session that was not stored here before. */
 export function createOpening(
   identity: SessionIdentity,
   initialState: SessionState | undefined,
@@ -54,7 +48,7 @@ export function createOpening(
   }
 }
 
-/** The input of a run without the session state, because the log already contains it. */
+/** The log already contains the session's state. */
 export function toStartInput(input: AgentInput): StartInput {
   const {
     messages: _m,
@@ -72,7 +66,7 @@ export function toStartInput(input: AgentInput): StartInput {
   return rest satisfies StartInput
 }
 
-/** Creates a record of the state after all earlier records, so that reading can start there. */
+/** The state after all earlier records, so that reading can start there. */
 export function createSnapshot(
   state: MachineState,
   { runs, definition, branches = null, ...identity }: SessionFacts,
@@ -84,7 +78,7 @@ export function createSnapshot(
     version: logVersion,
     ...toIdentityFields(identity),
     runs,
-    ...toDefinitionField(definition),
+    ...(definition && { definition }),
     ...(applied > 0 && { inbox: applied }),
     ...(queued > 0 && { queued }),
     ...(keys.length > 0 && { keys: [...keys] }),
@@ -94,18 +88,14 @@ export function createSnapshot(
   }
 }
 
-export function toIdentityFields({ name, tags, parent }: SessionIdentity): IdentityFields {
+export function toIdentityFields({
+  name,
+  tags,
+  parent,
+}: SessionIdentity): Pick<SessionSummary, 'name' | 'tags' | 'parent'> {
   return {
     ...(name !== undefined && { name }),
-    ...toTagsField(tags),
+    ...(hasTags(tags) && { tags }),
     ...(parent !== undefined && { parent }),
   }
-}
-
-export function toTagsField(tags: SessionTags): { tags?: SessionTags } {
-  return hasTags(tags) ? { tags } : {}
-}
-
-export function toDefinitionField(definition: AgentDefinition | null): { definition?: AgentDefinition } {
-  return definition === null ? {} : { definition }
 }

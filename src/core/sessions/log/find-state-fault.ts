@@ -31,20 +31,13 @@ import {
 import { createSessionState } from '../session-state.js'
 import { isRecord } from '../../../../guards/lib/stored.js'
 
-/**
- * Validates the state that results from a log before a run uses it, because another program may have written to the
- * log.
- */
+/** The state from a log is checked before a run uses it, because another program may have written the log. */
 
-/** Returns a sentence about why no run can continue from this context, or null. */
-export function findContextFault(context: AgentContext): string | null {
-  return findFault(contextKind, context)
-}
+/** Why no run can continue from this context, as a sentence. */
+export const findContextFault = (context: AgentContext): string | null => findFault(contextKind, context)
 
-/** Returns a sentence about why no run can start from this state, or null. */
-export function findStateFault(state: SessionState): string | null {
-  return findFault(stateKind, state)
-}
+/** Why no run can start from this state, as a sentence. */
+export const findStateFault = (state: SessionState): string | null => findFault(stateKind, state)
 
 function findFault(kind: Kind, value: unknown): string | null {
   try {
@@ -56,10 +49,7 @@ function findFault(kind: Kind, value: unknown): string | null {
   }
 }
 
-/**
- * Derives a schema from a sample object, with the same keys and value types. Nested objects may be null unless
- * `canBeOff` is false.
- */
+/** A schema from a sample, with its keys and types. Nested objects may be null unless `canBeOff` is false. */
 function kindLike(sample: unknown, { canBeOff = true } = {}): Kind {
   if (isRecord(sample)) {
     const keys = Object.entries(sample).map(([key, value]) => [
@@ -146,17 +136,13 @@ const sessionFields = {
   fit: nullable(storedFit),
   guardrails: kindLike(guardrails),
   warnedOfBudget: flag(),
-}
-
-const stateKind = openFields({
-  ...sessionFields,
-  usage: storedUsage,
-  loaded: optional(textList()),
   terms: optional(storedTerms),
   turnEnds: optional(storedEnds),
   refusals: optional(storedRefusals),
   grants: optional(storedGrants),
-})
+}
+
+const stateKind = openFields({ ...sessionFields, usage: storedUsage, loaded: optional(textList()) })
 
 const contextKind = openFields({
   ...Object.fromEntries(Object.entries(counters).map(([key, value]) => [key, kindLike(value)])),
@@ -172,10 +158,6 @@ const contextKind = openFields({
   ),
   wakeAt: nullable(storedTime),
   loaded: textList(),
-  terms: optional(storedTerms),
-  turnEnds: optional(storedEnds),
-  refusals: optional(storedRefusals),
-  grants: optional(storedGrants),
   skills: list(
     openFields(
       { name: anyText(), hash: anyText(), messageId: anyText(), allowedTools: optional(textList()) },

@@ -8,7 +8,7 @@ import { StoreError, leaseLostError } from '../store/store-error.js'
 /** How long a session stays locked after the process that writes to it stops responding, in milliseconds. */
 export const leaseMs = 30_000
 
-/** The time when a new lease was acquired, according to the store's clock. */
+/** According to the store's clock. */
 export const getAcquiredAt = ({ expiresAt }: Lease): number => expiresAt - leaseMs
 
 /** The shortest and longest delay before a failed release is retried, in milliseconds. */
@@ -16,20 +16,16 @@ const [soonest, latest] = [250, 4000]
 
 interface PendingRelease {
   lease: Lease
-  /** The time when the lease expires unless it is released. */
   until: number
 }
 
-/**
- * Retries failed releases until the store accepts them or the leases expire. A store that is unavailable or whose disk
- * is full cannot release leases, so the sessions of ended runs would otherwise stay locked until the leases expire.
- */
+/** Retries failed releases, because sessions would otherwise stay locked until their leases expire. */
 class LeaseReleaser {
   readonly #store: SessionStore
   readonly #clock: Clock
-  /** Releases that are still to be retried. Keyed by token, because one session can have several leases. */
+  /** By token, because one session can have several leases. */
   readonly #pending = new Map<string, PendingRelease>()
-  /** Releases in progress, keyed by session. Another call may arrive before a release completes. */
+  /** By session. Another call may arrive before a release completes. */
   readonly #releasing = new Map<string, Promise<void>>()
   #timer: unknown
   #waitMs = soonest
@@ -73,11 +69,10 @@ class LeaseReleaser {
     }
   }
 
-  /** Retries the release of this session. Returns undefined if it completes synchronously or none is pending. */
-  releasePending(sessionId: string): Promise<void> | undefined {
+  /** Retries the releases of this session. Returns those that do not complete synchronously. */
+  releasePending(sessionId: string): Promise<void>[] {
     const own = [...this.#pending.values()].filter(({ lease }) => lease.sessionId === sessionId)
-    const left = own.map((entry) => this.#retry(entry)).filter((released) => released !== undefined)
-    return left.length === 0 ? undefined : Promise.all(left).then(() => undefined)
+    return own.map((entry) => this.#retry(entry)).filter((released) => released !== undefined)
   }
 
   #retry({ lease, until }: PendingRelease): Promise<void> | undefined {
@@ -88,7 +83,6 @@ class LeaseReleaser {
   #scheduleRetry(): void {
     if (this.#timer !== undefined || this.#pending.size === 0) return
     this.#timer = this.#clock.setTimeout(() => void this.#retryAll(), this.#waitMs)
-    // The timer must not keep the process alive.
     unrefTimer(this.#timer)
   }
 
@@ -113,10 +107,7 @@ class LeaseReleaser {
 
 const leaseReleasers = new PerStore((store, clock) => new LeaseReleaser(store, clock))
 
-/**
- * Releases a session and passes the store's response to `onAnswer`. Never fails. A failed release is retried when the
- * store is available again, or when this process acquires the session.
- */
+/** Never fails: a failed release is retried later, or when this process acquires the session. */
 export function releaseLease(
   store: SessionStore,
   lease: Lease,
@@ -126,15 +117,11 @@ export function releaseLease(
   return leaseReleasers.get(store, clock).release(lease, onAnswer)
 }
 
-/**
- * Releases a lease that the store may have granted although its response was lost. Retries until the store accepts the
- * release.
- */
+/** Releases a lease that the store may have granted although its response was lost. */
 export function releaseLater(store: SessionStore, lease: Lease, clock: Clock): void {
   leaseReleasers.get(store, clock).retryLater(lease)
 }
 
-/** Resolves when a pending release of the session completes. Returns undefined if none is pending. */
 function findRelease(store: SessionStore, sessionId: string): Promise<void> | undefined {
   return leaseReleasers
     .list(store)
@@ -142,7 +129,7 @@ function findRelease(store: SessionStore, sessionId: string): Promise<void> | un
     .find((under) => under !== undefined)
 }
 
-/** Calls `store.acquire` once this process has released its earlier leases of the session. */
+/** Acquires a session once this process has released its earlier leases of it. */
 export function acquireLease(
   store: SessionStore,
   sessionId: string,
@@ -150,10 +137,7 @@ export function acquireLease(
 ): Lease | Promise<Lease> {
   const going = findRelease(store, sessionId)
   if (going) return going.then(() => acquireLease(store, sessionId, options))
-  const left = leaseReleasers
-    .list(store)
-    .map((leases) => leases.releasePending(sessionId))
-    .filter((under) => under !== undefined)
+  const left = leaseReleasers.list(store).flatMap((leases) => leases.releasePending(sessionId))
   if (left.length === 0) return store.acquire(sessionId, options)
   return Promise.all(left).then(() => store.acquire(sessionId, options))
 }
@@ -161,11 +145,7 @@ export function acquireLease(
 /** Delays before the attempts to reacquire a session, in milliseconds. 0 yields to other tasks. */
 const pauses = [0, 20, 60, 140, 280, 500, 1000]
 
-/**
- * Reacquires a session for an idle run that continues from record `head`. Another process may hold the session briefly,
- * to detect this run and give up, or to add a message. Retries a few times unless the other process has continued the
- * session.
- */
+/** Reacquires a session after record `head`. Retries while another process holds it briefly without continuing it. */
 export function acquireLeaseAgain(
   store: SessionStore,
   sessionId: string,
@@ -198,123 +178,95 @@ export function acquireLeaseAgain(
   }
 }
 
-/** The log for which a lease is held. */
 interface LeaseOwner {
-  /** The error that stopped all writes, if any. */
   getFailure(): StoreError | undefined
-  /** Whether a write that releases the session is in progress. The lease may be gone before the response arrives. */
+  /** While a write that releases the session is in progress, the lease may be gone before the response arrives. */
   isReleasing(): boolean
-  /** Called when the lease is lost. */
   onLost(error: unknown): void
-  /** Called when the lease is held. `isNew` means that it was just acquired. */
+  /** `isNew`: the lease was just acquired. */
   onHeld(isNew: boolean): void
-  /** Called when the lease was released, so that any process may acquire the session. */
   onReleased(): void
-  /** Called with the inbox position that the release returns. */
+  /** Receives the inbox position that the release returns. */
   onInboxAnswer(answer: Appended | void): void
 }
 
-/**
- * The lease of one session. It is renewed while held, released when the session becomes idle, and reacquired to
- * continue.
- */
+/** The lease of one session: renewed while held, released when the session becomes idle, reacquired to continue. */
 export class HeldLease {
   readonly #store: SessionStore
   readonly #clock: Clock
   readonly #owner: LeaseOwner
-  readonly #heartbeat: ReturnType<typeof heartbeats.get>
-  readonly #leaseHolder: LeaseHolder
-  #lease: Lease
+  readonly #heartbeat: Heartbeat
+  /** The latest lease. */
+  lease: Lease
+  isHeld = true
   /** The time when the lease was last renewed for the full `leaseMs`. */
   #renewedAt: number
-  #isHeld = true
-  /** A renewal in progress that was started before a write or a call. */
+  /** A renewal before a write or a call. */
   #renewing: Promise<void> | undefined
 
   constructor(store: SessionStore, clock: Clock, lease: Lease, owner: LeaseOwner) {
     this.#store = store
     this.#clock = clock
     this.#owner = owner
-    this.#lease = lease
+    this.lease = lease
     this.#renewedAt = readElapsed(clock)
     this.#heartbeat = heartbeats.get(store, clock)
-    this.#leaseHolder = {
-      getLease: () => this.#lease,
-      onRenewed: (renewed) => this.#onRenewed(renewed),
-      onFailed: (lease, error) => this.#onRenewalFailed(lease, error),
-    }
-    this.#heartbeat.add(this.#leaseHolder)
-  }
-
-  /** The latest lease. */
-  get lease(): Lease {
-    return this.#lease
-  }
-
-  get isHeld(): boolean {
-    return this.#isHeld
+    this.#heartbeat.add(this)
   }
 
   setLease(lease: Lease): void {
-    this.#lease = lease
+    this.lease = lease
     this.#renewedAt = readElapsed(this.#clock)
-    const isNew = !this.#isHeld
-    this.#isHeld = true
+    const isNew = !this.isHeld
+    this.isHeld = true
     this.#owner.onHeld(isNew)
-    this.#heartbeat.add(this.#leaseHolder)
+    this.#heartbeat.add(this)
   }
 
-  /** Confirms the lease, renewing it if it may be stale. Returns undefined while it is fresh. */
+  /** Confirms the lease, with the store if it may be stale. Returns undefined while it is fresh. */
   ensureHeld(): Promise<void> | undefined {
     if (this.#renewing) return this.#renewing
-    return this.#isHeld && this.#isStale() ? this.#renew() : undefined
+    // After a long suspension, this process may still be the only one that wants the session.
+    const mayBeStale = readElapsed(this.#clock) - this.#renewedAt > leaseMs / 2
+    return this.isHeld && mayBeStale ? this.#renew() : undefined
   }
 
-  /** Confirms the lease with the store, regardless of its age. Rejects if the lease is not held. */
+  /** Confirms the lease with the store, regardless of its age. */
   confirmHeld(): Promise<void> | undefined {
     if (this.#renewing) return this.#renewing.then(() => this.confirmHeld())
-    return this.#isHeld ? this.#renew() : Promise.reject(leaseLostError(this.#lease))
+    return this.isHeld ? this.#renew() : Promise.reject(leaseLostError(this.lease))
   }
 
   #renew(): Promise<void> | undefined {
-    const lease = this.#lease
+    const { lease } = this
     try {
       const renewed = this.#store.renew(lease, leaseMs)
       if (renewed instanceof Promise) return (this.#renewing = this.#finishRenewal(lease, renewed))
-      this.#onRenewed(renewed)
+      this.onRenewed(renewed)
     } catch (error) {
-      this.#onRenewalFailed(lease, error)
+      this.onRenewalFailed(lease, error)
     }
     const failure = this.#owner.getFailure()
     return failure && Promise.reject(failure)
   }
 
-  /** Releases the session. Resolves when the release completes. */
   release(): Promise<void> | undefined {
-    if (!this.#isHeld) return findRelease(this.#store, this.#lease.sessionId)
+    if (!this.isHeld) return findRelease(this.#store, this.lease.sessionId)
     this.markReleased()
-    return releaseLease(this.#store, this.#lease, this.#clock, (answer) => this.#owner.onInboxAnswer(answer))
+    return releaseLease(this.#store, this.lease, this.#clock, (answer) => this.#owner.onInboxAnswer(answer))
   }
 
   markReleased(): void {
-    this.#isHeld = false
-    this.#heartbeat.remove(this.#leaseHolder)
+    this.isHeld = false
+    this.#heartbeat.remove(this)
     this.#owner.onReleased()
-  }
-
-  /**
-   * Whether the lease may have expired. After a long suspension, this process may still be the only one that wants the
-   * session.
-   */
-  #isStale(): boolean {
-    return readElapsed(this.#clock) - this.#renewedAt > leaseMs / 2
   }
 
   async #finishRenewal(lease: Lease, renewed: Promise<Lease>): Promise<void> {
     try {
-      this.#onRenewed(await renewed)
+      this.onRenewed(await renewed)
     } catch (error) {
-      this.#onRenewalFailed(lease, error)
+      this.onRenewalFailed(lease, error)
     } finally {
       this.#renewing = undefined
     }
@@ -322,13 +274,14 @@ export class HeldLease {
     if (failure) throw failure
   }
 
-  /** Ignores the renewal of an earlier lease, because a new lease may have been acquired after a rest. */
-  #onRenewed(lease: Lease): void {
-    if (this.#isHeld && this.#lease.token === lease.token) this.setLease(lease)
+  /** Ignores the renewal of an earlier lease, because a new one may have been acquired after a rest. */
+  onRenewed(lease: Lease): void {
+    if (this.isHeld && this.lease.token === lease.token) this.setLease(lease)
   }
 
-  #onRenewalFailed({ token }: Lease, error: unknown): void {
-    if (!this.#isHeld || this.#owner.isReleasing() || this.#lease.token !== token) return
+  /** In the meantime, a different lease may have been acquired. */
+  onRenewalFailed({ token }: Lease, error: unknown): void {
+    if (!this.isHeld || this.#owner.isReleasing() || this.lease.token !== token) return
     const isOver = readElapsed(this.#clock) - this.#renewedAt >= leaseMs
     const isLost = error instanceof StoreError && error.code === 'lease_lost'
     // A short outage of the store is harmless as long as the lease is valid.
@@ -336,22 +289,11 @@ export class HeldLease {
   }
 }
 
-/**
- * A session whose lease is renewed while its run is active, because a tool may run for hours without a write to the
- * log.
- */
-interface LeaseHolder {
-  getLease(): Lease
-  onRenewed(lease: Lease): void
-  /** `lease` is the lease that could not be renewed. In the meantime, a different lease may have been acquired. */
-  onFailed(lease: Lease, error: unknown): void
-}
-
-/** The heartbeat for all leases that this process holds in a store. Uses a single request if the store supports it. */
+/** Renews all leases of this process, because a tool may run for hours without a write to the log. */
 class Heartbeat {
   readonly #store: SessionStore
   readonly #clock: Clock
-  readonly #holders = new Set<LeaseHolder>()
+  readonly #holders = new Set<HeldLease>()
   #timer: unknown
 
   constructor(store: SessionStore, clock: Clock) {
@@ -359,12 +301,12 @@ class Heartbeat {
     this.#clock = clock
   }
 
-  add(holder: LeaseHolder): void {
+  add(holder: HeldLease): void {
     this.#holders.add(holder)
     this.#scheduleBeat()
   }
 
-  remove(holder: LeaseHolder): void {
+  remove(holder: HeldLease): void {
     this.#holders.delete(holder)
     if (this.#holders.size > 0) return
     this.#clock.clearTimeout(this.#timer)
@@ -383,32 +325,29 @@ class Heartbeat {
   }
 
   async #renewAll(): Promise<void> {
-    const held = Array.from(this.#holders, (holder) => ({ holder, lease: holder.getLease() }))
+    const held = Array.from(this.#holders, (holder) => ({ holder, lease: holder.lease }))
     if (!this.#store.renewAll) {
-      await Promise.all(held.map((one) => this.#renew(one)))
+      const renew = async ({ holder, lease }: (typeof held)[number]): Promise<void> => {
+        try {
+          holder.onRenewed(await this.#store.renew(lease, leaseMs))
+        } catch (error) {
+          holder.onRenewalFailed(lease, error)
+        }
+      }
+      await Promise.all(held.map(renew))
       return
     }
     try {
-      const renewed = await this.#store.renewAll(
-        held.map(({ lease }) => lease),
-        leaseMs,
-      )
+      const leases = held.map(({ lease }) => lease)
+      const renewed = await this.#store.renewAll(leases, leaseMs)
       const byToken = new Map(renewed.map((lease) => [lease.token, lease]))
       for (const { holder, lease } of held) {
-        const renewed = byToken.get(lease.token)
-        if (renewed) holder.onRenewed(renewed)
-        else holder.onFailed(lease, leaseLostError(lease))
+        const kept = byToken.get(lease.token)
+        if (kept) holder.onRenewed(kept)
+        else holder.onRenewalFailed(lease, leaseLostError(lease))
       }
     } catch (error) {
-      for (const { holder, lease } of held) holder.onFailed(lease, error)
-    }
-  }
-
-  async #renew({ holder, lease }: { holder: LeaseHolder; lease: Lease }): Promise<void> {
-    try {
-      holder.onRenewed(await this.#store.renew(lease, leaseMs))
-    } catch (error) {
-      holder.onFailed(lease, error)
+      for (const { holder, lease } of held) holder.onRenewalFailed(lease, error)
     }
   }
 }

@@ -11,14 +11,16 @@ import type { SessionTags } from '../store/session-tags.js'
 /** A record without its checksum. */
 export type RecordDraft = Omit<LogRecord, 'check'>
 
-/** Serializes an entry immediately, because the entry may change later and an unserializable entry must throw here. */
+/** Serializes an entry at once, because it may change later and an unserializable entry must throw here. */
 export function draftRecord(seq: number, at: number, { type, ...rest }: RecordContent): RecordDraft {
   return { seq, at, type, data: JSON.stringify(rest) }
 }
 
-/** Adds the checksum to a record. `lastEventSeq` is the number of the run's last event so far. */
+/** `lastEventSeq` is the number of the run's last event so far. */
 export function sealDraft({ seq, at, type, data: written }: RecordDraft, lastEventSeq?: number): LogRecord {
-  const data = lastEventSeq === undefined ? written : addEventSeq(written, lastEventSeq)
+  // Entries are JSON objects with at least one key.
+  const data =
+    lastEventSeq === undefined ? written : `${written.slice(0, -1)},"lastEventSeq":${lastEventSeq}}`
   return { seq, at, type, data, check: computeChecksum(seq, at, type, data) }
 }
 
@@ -26,15 +28,9 @@ export function sealRecord(seq: number, at: number, entry: RecordContent): LogRe
   return sealDraft(draftRecord(seq, at, entry))
 }
 
-/** Adds `lastEventSeq` to the JSON. Entries are objects with at least one key. */
-function addEventSeq(data: string, seq: number): string {
-  return `${data.slice(0, -1)},"lastEventSeq":${seq}}`
-}
-
 /**
- * Verifies a record and parses its content.
  * @throws {StoreError} `corrupt_log`, naming the last intact record, if the record is damaged or does not follow
- * `after`; `newer_log` if a newer version of Statewright wrote it; `machine_session` for a machine's session
+ * `after`; `newer_log`; `machine_session`
  */
 export function openRecord(record: LogRecord, after: number, sessionId: string): RecordContent {
   const content = verifyRecord(record, after, sessionId)
@@ -43,7 +39,6 @@ export function openRecord(record: LogRecord, after: number, sessionId: string):
   return content
 }
 
-/** Verifies a record of any type of session and parses its content. */
 export function verifyRecord(
   record: LogRecord,
   after: number,
@@ -67,23 +62,18 @@ export function verifyRecord(
   throw new StoreError('newer_log', text, sessionId)
 }
 
-/** The error when an agent is asked to continue a machine's session. */
 function machineSessionError(sessionId: string, machine: string): StoreError {
-  return new StoreError(
-    'machine_session',
+  const message =
     `Session '${sessionId}' belongs to the machine '${machine}', not to an agent. Use send, settled, replay and fork of ` +
-      "durable(machine, …), from 'statewright/durable'.",
-    sessionId,
-  )
+    "durable(machine, …), from 'statewright/durable'."
+  return new StoreError('machine_session', message, sessionId)
 }
 
-/** The part of a record's format that this version does not support, as the predicate of a sentence, or null. */
+/** The part of a record's format that this version does not know, as the predicate of a sentence. */
 export function findUnknownFormat(version: number, needs: unknown): string | null {
   if (version > logVersion)
     return `was written with log version ${version}; this version of Statewright supports versions up to ${logVersion}`
-  const unknown = (Array.isArray(needs) ? needs : [needs]).filter(
-    (name) => !Object.hasOwn(logFeatures, String(name)),
-  )
+  const unknown = [needs].flat().filter((name) => !Object.hasOwn(logFeatures, String(name)))
   return unknown.length === 0
     ? null
     : `uses ${unknown.join(', ')}, which this version of Statewright does not support`
@@ -93,7 +83,7 @@ function computeChecksum(seq: number, at: number, type: string, data: string): s
   return sha256(`${seq} ${at} ${type} ${data}`).slice(0, 16)
 }
 
-/** Creates the error that names the unreadable record and the last intact one. */
+/** Names the unreadable record and the last intact one. */
 export function damagedLogError(
   sessionId: string,
   lastGood: number,
@@ -104,9 +94,8 @@ export function damagedLogError(
     lastGood > 0
       ? `Everything up to record ${lastGood} is intact. agent.fork('${sessionId}', ${lastGood}) continues from there.`
       : 'No record before it is intact. Delete the session, or restore it from a backup.'
-  return new StoreError('corrupt_log', `The log of session '${sessionId}': ${what}. ${remedy}`, sessionId, {
-    cause,
-  })
+  const message = `The log of session '${sessionId}': ${what}. ${remedy}`
+  return new StoreError('corrupt_log', message, sessionId, { cause })
 }
 
 /** Version of the record format. Readers reject logs with a higher version. */

@@ -26,7 +26,6 @@ export interface StoredDelay {
   at: number
 }
 
-/** Why an event had no effect on a machine. */
 interface EventRefusal {
   code: string
   message: string
@@ -81,16 +80,13 @@ const machinePrefix = 'machine '
 export const isMachineSession = ({ summary }: Pick<ListedSession, 'summary'>): boolean =>
   summary?.agent?.startsWith(machinePrefix) === true
 
-/** Creates a record. The first record opens the log. For a reader, each later record replaces all records before it. */
+/** The first record opens the log. For a reader, each later record replaces all records before it. */
 export function draftMachineRecord(seq: number, at: number, record: MachineRecord): RecordDraft {
   const type = seq === 1 ? 'opened' : 'snapshot'
   return { seq, at, type, data: JSON.stringify({ version: logVersion, ...record }) }
 }
 
-/**
- * Verifies and parses a machine's record. Returns null for an agent's record.
- * @throws {StoreError} `corrupt_log`, `newer_log`
- */
+/** Null for an agent's record. @throws {StoreError} `corrupt_log`, `newer_log` */
 export function openMachineRecord(record: LogRecord, sessionId: string): MachineRecord | null {
   const { version: _version, ...content }: Record<string, unknown> = verifyRecord(
     record,

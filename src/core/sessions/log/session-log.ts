@@ -2,14 +2,7 @@ import { findDueTime } from '../../../../machines/agent/expiry.js'
 import type { AgentContext, SessionState } from '../../../../machines/agent/context.js'
 import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
 import { isWorkState } from '../../../../machines/agent/run-result.js'
-import {
-  createOpening,
-  createSnapshot,
-  toStartInput,
-  type SessionFacts,
-  toDefinitionField,
-  toTagsField,
-} from './create-records.js'
+import { createOpening, createSnapshot, toStartInput, type SessionFacts } from './create-records.js'
 import { type Journal, type JournalEntry, toLinkField } from '../journal.js'
 import { InboxReader } from '../inbox/inbox-reader.js'
 import { agentInbox } from '../inbox/session-message.js'
@@ -23,9 +16,7 @@ import type { BranchStart, BranchTree } from '../branch-tree.js'
 import { hasTags, mergeTags, type SessionTags } from '../store/session-tags.js'
 
 /**
- * A snapshot is written once the records since the last snapshot reach this many characters and a quarter of that
- * snapshot's size. Reading then folds at most a fifth of a log, and the cost of snapshots stays proportional to new
- * records.
+ * A snapshot needs this many characters since the last one, and a quarter of its size: reading folds a fifth at most.
  */
 const minSnapshotChars = 64_000
 
@@ -39,7 +30,6 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
   readonly inbox: InboxReader<ControlEvent>
   /** The time when the run starts or resumes in this process. */
   readonly resumesAt: number
-  /** The identity of the session. */
   readonly facts: CurrentFacts
   /** The last record when the session was acquired. */
   readonly #foundHead: number
@@ -50,7 +40,7 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
   #initialState: SessionState | undefined
   /** The queued message that starts the run. */
   #queued: number | undefined
-  #isJustResumed = false
+  isJustResumed = false
   /** Whether session lists show the run as running. */
   #isListedAsRunning = false
   #getEventNumber = (): number | undefined => undefined
@@ -82,17 +72,12 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
     return this.hasFailed && this.lastWritten >= this.#runStartedAt
   }
 
-  /** Whether the run has not written a record since it was resumed in this process. */
-  get isJustResumed(): boolean {
-    return this.#isJustResumed
-  }
-
-  /** Adds the initial state of a session that is new to the store. The state is written with the first entry. */
+  /** The state of a session that is new to the store, written with the first entry. */
   addInitialState(state: SessionState): void {
     if (state.messages.length > 0 || state.usage.totalTokens > 0 || state.terms) this.#initialState = state
   }
 
-  /** Sets the queued message that starts the next run. The number of this message is stored in the start record. */
+  /** The queued message that starts the next run. The start record contains its number. */
   setQueued(message: number): void {
     this.#queued = message
     this.inbox.beginWith(message)
@@ -108,7 +93,7 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
 
   append(entry: JournalEntry): void {
     if (entry.type === 'start' || entry.link !== undefined) this.#link = entry.link ?? null
-    this.#isJustResumed = entry.type === 'event' && entry.event.type === 'RESUMED'
+    this.isJustResumed = entry.type === 'event' && entry.event.type === 'RESUMED'
     if (entry.type === 'event') {
       this.write(entry)
       if (entry.event.inbox !== undefined) this.inbox.markApplied(entry.event.inbox, entry.event.key)
@@ -135,16 +120,15 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
     if (record) this.#tailSize += record.data.length
   }
 
-  /**
-   * The time of a record. Uses the run's clock if the entry belongs to a run. Never earlier than the previous record.
-   */
+  /** On the run's clock if the entry belongs to a run. Never earlier than the previous record. */
   #getRecordTime(entry: RecordContent): number {
     if (entry.type === 'snapshot') return this.lastTime
-    if (entry.type === 'start' || entry.type === 'opened') return Math.max(this.lastTime, this.resumesAt)
-    return (entry.type === 'event' ? entry.event.now : undefined) ?? this.clock.now()
+    return entry.type === 'event'
+      ? (entry.event.now ?? this.clock.now())
+      : Math.max(this.lastTime, this.resumesAt)
   }
 
-  /** Writes a snapshot if it saves enough reading. While a run is active, session lists are updated immediately. */
+  /** Writes a snapshot if it saves enough reading. Session lists show an active run immediately. */
   onReached(run: FoldedRun): void {
     if (isWorkState(run.context.state)) this.markRunning(run.context)
     // The start record already contains the whole state.
@@ -156,29 +140,23 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
     this.#tailSize = 0
   }
 
-  /** Marks the run as running in session lists until it settles. */
   markRunning(context: AgentContext): void {
     if (this.#isListedAsRunning) return
     this.#isListedAsRunning = true
     this.setSummary(context)
   }
 
-  /** Sets the session's list entry, from the next write on. */
-  setSummary(context: AgentContext): void {
-    this.setListEntry(createSummary(context, this.facts.current))
+  /** Sets the session's list entry, from the next write on. `isFork`: the run was never resumed in this fork. */
+  setSummary(context: AgentContext, isFork = false): void {
+    const summary = createSummary(context, this.facts.current)
+    this.setListEntry(isFork ? { ...summary, unresumed: true } : summary)
   }
 
-  /** Sets the list entry of a fork that was never resumed. */
-  setForkSummary(context: AgentContext): void {
-    this.setListEntry({ ...createSummary(context, this.facts.current), unresumed: true })
-  }
-
-  /** Sets the list entry of a session without runs. */
   setFirstSummary(state: SessionState): void {
     this.setListEntry(createFirstSummary(state, this.facts.current))
   }
 
-  /** Writes all pending records, then releases the session for the process that resumes it. */
+  /** Writes all pending records, then releases the session. */
   rest(context: AgentContext): Promise<void> | undefined {
     if (this.failure) return Promise.reject(this.failure)
     if (this.isResting && !this.hasPending) return undefined
@@ -203,12 +181,9 @@ interface FirstFacts {
   definition?: (() => AgentDefinition) | undefined
 }
 
-/**
- * The identity of one session at the current end of its log: its name, tags and parent, and the agent of its latest
- * run.
- */
+/** The identity of a session at the current end of its log, and the agent of its latest run. */
 class CurrentFacts {
-  #facts: SessionFacts
+  current: SessionFacts
   /** Tags that are not in the log yet. */
   #newTags: SessionTags = {}
   #branch: { start: BranchStart; add: (seq: number) => BranchTree } | undefined
@@ -221,7 +196,7 @@ class CurrentFacts {
     first: FirstFacts,
   ) {
     this.#features = features
-    this.#facts = {
+    this.current = {
       name: name ?? first.name,
       tags,
       parent: parent ?? first.parent,
@@ -232,35 +207,24 @@ class CurrentFacts {
     this.#createDefinition = first.definition
   }
 
-  get current(): SessionFacts {
-    return this.#facts
-  }
-
-  get tags(): SessionTags {
-    return this.#facts.tags
-  }
-
   /** @throws {UsageError} `invalid_option` if the session would have too many tags */
   addTags(added: SessionTags, sessionId: string): void {
-    const tags = mergeTags(this.#facts.tags, added, sessionId)
+    const tags = mergeTags(this.current.tags, added, sessionId)
     if (hasTags(added)) this.#newTags = tags
-    this.#facts = { ...this.#facts, tags }
+    this.current = { ...this.current, tags }
   }
 
-  /** Called when the record that opens the log has written the tags. */
+  /** The record that opens the log contains the tags. */
   markOpened(): void {
     this.#newTags = {}
   }
 
-  /** Makes the next run start a branch. `add` returns the new branches for the number of the run's start record. */
+  /** The next run starts a branch. `add` returns the branches for the number of its start record. */
   setBranch(start: BranchStart, add: (seq: number) => BranchTree): void {
     this.#branch = { start, add }
   }
 
-  /**
-   * Adds the features that no earlier record lists to this record. A snapshot lists all features, because reading may
-   * start there.
-   */
+  /** Lists the features that no earlier record lists, or all in a snapshot, because reading may start there. */
   nameFeatures(entry: RecordContent): RecordContent {
     const used = listFeatures(entry)
     if (used.length === 0 && entry.type !== 'snapshot') return entry
@@ -271,28 +235,27 @@ class CurrentFacts {
     return { ...entry, needs: [...needs].sort() }
   }
 
-  /** The fields that these facts add to the start record of a run. `seq` is the number of that record. */
+  /** The facts in the start record of a run, which has the number `seq`. */
   beginRun(seq: number): StartFields {
     const definition = this.#createDefinition?.() ?? null
     const tags = this.#newTags
     const branch = this.#branch
-    this.#facts = {
-      ...this.#facts,
-      runs: this.#facts.runs + 1,
+    this.current = {
+      ...this.current,
+      runs: this.current.runs + 1,
       definition,
       ...(branch && { branches: branch.add(seq) }),
     }
     this.#newTags = {}
     this.#branch = undefined
     return {
-      ...toDefinitionField(definition),
-      ...toTagsField(tags),
+      ...(definition && { definition }),
+      ...(hasTags(tags) && { tags }),
       ...(branch && { branch: branch.start }),
     }
   }
 
-  /** Restores the facts that a snapshot record contains. */
   repeat({ definition, branches }: Snapshot): void {
-    this.#facts = { ...this.#facts, definition: definition ?? null, ...(branches && { branches }) }
+    this.current = { ...this.current, definition: definition ?? null, ...(branches && { branches }) }
   }
 }

@@ -14,11 +14,7 @@ import { defaultConfig } from '../../config/defaults.js'
 import { createSessionState } from '../session-state.js'
 import { UsageError } from '../../base/errors.js'
 
-/**
- * Converts a machine state to its stored format. The messages already contain the answer of a run, which can take 100
- * MB. The copies of the answer in the context and in the result of an ended run are omitted, because `restoreState`
- * recreates them.
- */
+/** Omits the copies of a run's answer (up to 100 MB). `restoreState` recreates them from the messages. */
 export function toStoredState(state: MachineState): MachineState {
   const { output: _result, ...rest } = state
   const lean = isEnded(state) ? (rest as MachineState) : state
@@ -26,16 +22,10 @@ export function toStoredState(state: MachineState): MachineState {
   return output !== '' && output === getLastAnswer(context.messages) ? { ...lean, context } : lean
 }
 
-/**
- * Restores a stored state, including the parts that `toStoredState` omitted. The state history is dropped, because a
- * restored run continues from its current state.
- */
+/** Restores a stored state. The state history is dropped, because a restored run continues from its current state. */
 export function restoreState(stored: MachineState): MachineState & { context: AgentContext } {
-  const storedContext = stored.context as AgentContext
-  const isWhole = Object.hasOwn(storedContext, 'output')
-  const context = completeContext(
-    isWhole ? storedContext : { ...storedContext, output: getLastAnswer(storedContext.messages) },
-  )
+  const output = getLastAnswer(stored.context.messages)
+  const context = completeContext({ output, ...stored.context } as AgentContext)
   const state = { ...stored, historyValue: {}, context }
   return isEnded(state) && stored['output'] === undefined ? { ...state, output: toRunResult(context) } : state
 }
@@ -56,17 +46,10 @@ export function completeInput(input: Omit<AgentInput, keyof SessionState>): type
   }
 }
 
-/** Reads a run's context from a snapshot, with the initial values of a run for missing keys. */
 function completeContext(stored: AgentContext): AgentContext {
-  const { runId, sessionId, tools, messages } = stored
-  const beginning = { runId, sessionId, tools, now: 0, input: [] }
-  const fresh = createContext({
-    ...createSessionState(),
-    ...beginning,
-    messages,
-    config: fillDefaults<AgentInput['config']>(defaultConfig, stored.config),
-    features: fillDefaults(noFeatures, stored.features),
-  })
+  const { runId, sessionId, tools, messages, config, features } = stored
+  const input = completeInput({ runId, sessionId, tools, now: 0, input: [], config, features })
+  const fresh = createContext({ ...createSessionState(), ...input, messages })
   const guardrails = restoreGuardrails(stored.guardrails)
   return {
     ...fresh,
@@ -94,11 +77,7 @@ function fillDefaults<Value extends object>(defaults: Value, value: Value): Valu
   return (whole ?? value) as Value
 }
 
-/**
- * Completes a machine snapshot that an app has stored. Keys that did not exist in an earlier version get their
- * defaults.
- * @throws {UsageError} `invalid_snapshot` if the value is not a snapshot
- */
+/** Completes a snapshot that an app has stored. @throws {UsageError} `invalid_snapshot` */
 export function completeSnapshot<Snapshot extends object>(stored: Snapshot): Snapshot {
   const { context } = stored as { context?: unknown }
   const { runId, messages, calls } = isRecord(context) ? context : {}

@@ -1,7 +1,8 @@
 import type { Clock } from '../../base/clock.js'
+import { chain, type MaybePromise } from '../../base/maybe-promise.js'
 import { appendWithAlarm } from '../alarm.js'
 import type { InboxReader } from '../inbox/inbox-reader.js'
-import type { Appended, Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
+import type { Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
 import { type StoreError, takenOverError, toStoreError } from '../store/store-error.js'
 import { type RecordDraft, sealDraft } from './log-record.js'
 import { acquireLeaseAgain, HeldLease } from './lease.js'
@@ -26,11 +27,10 @@ export interface WriteAheadLogParts {
   store: SessionStore
   lease: Lease
   clock: Clock
-  /** A description of the lease owner. */
   holder: string
 }
 
-/** The end of a log: number, checksum and time of its last record. */
+/** Number, checksum and time of the last record. */
 export interface LogEnd {
   head: number
   check: string
@@ -38,9 +38,9 @@ export interface LogEnd {
 }
 
 /**
- * The write-ahead log of one session, for any type of record. Records are collected and become durable with the next
- * `flush()`, or at the end of the current turn of the event loop. The process holds the session while the session is
- * active. When the session is idle, any process may acquire it.
+ * The write-ahead log of one session, for any type of record. Records become durable with the next `flush()`, or at
+ * the end of the current turn of the event loop. The process holds the session while it is active. When it is idle,
+ * any process may acquire it.
  */
 export abstract class WriteAheadLog<Message extends { key?: string }> {
   readonly sessionId: string
@@ -50,31 +50,25 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
   protected readonly clock: Clock
   readonly #holder: string
   readonly #lease: HeldLease
-  /**
-   * Whether the session may be released. True after the session has become idle and until the next record, because an
-   * answer can arrive while the write is in progress.
-   */
+  /** Until the next record. An answer can arrive while the write of a rest is in progress. */
   #mayRelease = false
-  /** Whether a write that releases the session is in progress. The lease may be gone before the response arrives. */
   #isReleasing = false
-  #head: number
-  /** The time of the last record. */
-  #at: number
-  /**
-   * Number and checksum of the last written record. If the log still ends with this record, no other process has
-   * written.
-   */
+  /** The number of the last record, written or pending. */
+  head: number
+  /** The time of the last record, written or pending. */
+  protected lastTime: number
+  /** The last written record. If the log still ends with it, no other process has written. */
   #last: { seq: number; check: string }
   /** The last record that is known to be durable. */
-  #written: number
+  protected lastWritten: number
   #pending: RecordDraft[] = []
   #summary: SessionSummary | undefined
   #isFlushDue = false
-  /** A reacquisition in progress. */
   #acquiring: Promise<void> | undefined
   /** The write in progress. The next write starts after it. */
   #writing: Promise<void> | undefined
-  #failure: StoreError | undefined
+  /** After a failure, nothing is written. */
+  protected failure: StoreError | undefined
   #listener = noLogListener
   #onFailure = (_failure: StoreError): void => undefined
 
@@ -83,12 +77,12 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     this.store = store
     this.clock = clock
     this.#holder = holder
-    this.#head = head
-    this.#at = at
-    this.#written = head
+    this.head = head
+    this.lastTime = at
+    this.lastWritten = head
     this.#last = { seq: head, check }
     this.#lease = new HeldLease(store, clock, lease, {
-      getFailure: () => this.#failure,
+      getFailure: () => this.failure,
       isReleasing: () => this.#isReleasing,
       onLost: (error) => this.#fail(error),
       onHeld: (isNew) => {
@@ -103,67 +97,45 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     })
   }
 
-  /** Whether the session is idle, so that any process may acquire it. */
+  /** When idle, any process may acquire the session. */
   get isResting(): boolean {
     return !this.#lease.isHeld
   }
 
-  /** The latest lease. */
   get lease(): Lease {
     return this.#lease.lease
-  }
-
-  /** The number of the last record, written or pending. */
-  get head(): number {
-    return this.#head
-  }
-
-  /** The time of the last record, written or pending. */
-  protected get lastTime(): number {
-    return this.#at
-  }
-
-  /** The last record that is known to be durable. */
-  protected get lastWritten(): number {
-    return this.#written
   }
 
   protected get hasPending(): boolean {
     return this.#pending.length > 0
   }
 
-  protected get failure(): StoreError | undefined {
-    return this.#failure
-  }
-
-  /** Whether a write has failed. After that, nothing is written. */
   get hasFailed(): boolean {
-    return this.#failure !== undefined
+    return this.failure !== undefined
   }
 
-  /** Sets the listener for later changes to the log. */
   setListener(presence: LogListener): void {
     this.#listener = presence
     if (this.#lease.isHeld) presence.onHeld()
   }
 
-  /** Calls the listener at most once, when a write fails. After that, nothing is written. */
+  /** Called at most once, when a write fails. After that, nothing is written. */
   onFailure(listener: (failure: StoreError) => void): void {
     this.#onFailure = listener
   }
 
-  /** Adds a record. If `draft` throws, the log ends. Returns the record, or null if the log has ended. */
+  /** If `draft` throws, the log ends. Returns null if it has ended. */
   protected addRecord(draft: (seq: number) => RecordDraft): RecordDraft | null {
-    if (this.#failure) return null
+    if (this.failure) return null
     let record: RecordDraft
     try {
-      record = draft(this.#head + 1)
+      record = draft(this.head + 1)
     } catch (error) {
       this.#fail(error)
       return null
     }
-    this.#head = record.seq
-    this.#at = record.at
+    this.head = record.seq
+    this.lastTime = record.at
     this.#pending.push(record)
     this.#mayRelease = false
     if (this.#isFlushDue) return record
@@ -174,19 +146,19 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     return record
   }
 
-  /** Number of the last event that the session emitted. The number is stored in the last record of a write. */
+  /** Number of the last event that the session emitted, for the last record of a write. */
   protected getEventNumber(): number | undefined {
     return undefined
   }
 
-  /** Sets the session's list entry, from the next write on. */
+  /** From the next write on. */
   protected setListEntry(summary: SessionSummary): void {
     this.#summary = summary
   }
 
   flush(): Promise<void> | undefined {
     this.#isFlushDue = false
-    if (this.#failure) return Promise.reject(this.#failure)
+    if (this.failure) return Promise.reject(this.failure)
     if (this.#writing) return this.#writing.then(() => this.flush())
     if (this.#pending.length === 0 && this.#summary === undefined) return undefined
     try {
@@ -199,7 +171,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     }
   }
 
-  /** Ends the log if the work rejects. `over` is called in any case. */
+  /** Ends the log if the work rejects. Calls `over` in any case. */
   async #failOnError(work: Promise<void>, over: () => void): Promise<void> {
     try {
       await work
@@ -226,21 +198,15 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     return this.flush()?.finally(() => this.#lease.release()) ?? this.#lease.release()
   }
 
-  /**
-   * Reacquires the session if no other process has written to it in the meantime. An answer and a write that need the
-   * session at the same time share one acquisition.
-   */
+  /** Reacquires the session if no other process has written. Simultaneous callers share one acquisition. */
   reacquire(): Promise<void> | undefined {
-    if (this.#failure) return Promise.reject(this.#failure)
+    if (this.failure) return Promise.reject(this.failure)
     if (this.#acquiring) return this.#acquiring
     if (this.#lease.isHeld) return undefined
     try {
       const by = { holder: this.#holder, clock: this.clock, head: this.#last.seq }
       const lease = acquireLeaseAgain(this.store, this.sessionId, by)
-      const accepted =
-        lease instanceof Promise
-          ? lease.then((acquired) => this.#acceptLease(acquired))
-          : this.#acceptLease(lease)
+      const accepted = chain(lease, (acquired) => this.#acceptLease(acquired))
       if (accepted) this.#acquiring = this.#failOnError(accepted, () => (this.#acquiring = undefined))
       return this.#acquiring
     } catch (error) {
@@ -248,15 +214,13 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     }
   }
 
-  #acceptLease(lease: Lease): Promise<void> | undefined {
+  #acceptLease(lease: Lease): MaybePromise<void> {
     this.#lease.setLease(lease)
     const end = this.store.read(this.sessionId, { from: Math.max(1, this.#last.seq) })
-    if (end instanceof Promise) return end.then((records) => this.#checkNothingNew(records))
-    this.#checkNothingNew(end)
-    return undefined
+    return chain(end, (records) => this.#checkNothingNew(records))
   }
 
-  /** Compares checksums, because a session that was deleted and created again can have the same number of records. */
+  /** Compares checksums, because a session that was deleted and created again can have as many records. */
   #checkNothingNew(records: readonly LogRecord[]): void {
     const { seq, check } = this.#last
     if (records.length === (seq === 0 ? 0 : 1) && (records[0]?.check ?? '') === check) {
@@ -267,13 +231,13 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     throw takenOverError(this.sessionId)
   }
 
-  /** Reacquires the session if necessary, because an answer may arrive after the session was released. */
-  #writeAsHolder(): Promise<void> | undefined {
+  /** An answer may arrive after the session was released. */
+  #writeAsHolder(): MaybePromise<void> {
     const ours = this.#lease.isHeld ? this.checkHeld() : this.reacquire()
     return ours ? ours.then(() => this.#write()) : this.#write()
   }
 
-  #write(): Promise<void> | undefined {
+  #write(): MaybePromise<void> {
     const lastEventSeq = this.getEventNumber()
     const last = this.#pending.length - 1
     const records = this.#pending.map((draft, i) => sealDraft(draft, i === last ? lastEventSeq : undefined))
@@ -287,25 +251,19 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     this.#isReleasing = this.#mayRelease && end !== undefined && !this.inbox.hasOpenMessages
     const isLast = this.#isReleasing
     const answer = appendWithAlarm(this.store, this.#lease.lease, records, { summary, isLast })
-    const head = end?.seq ?? 0
-    if (answer instanceof Promise)
-      return answer.then((appended) => this.#markWritten(head, settled, appended))
-    this.#markWritten(head, settled, answer)
-    return undefined
+    return chain(answer, (appended) => {
+      this.lastWritten = Math.max(this.lastWritten, end?.seq ?? 0)
+      this.#isReleasing = false
+      this.inbox.remove(settled)
+      if (appended?.released) this.#lease.markReleased()
+      this.inbox.noteAnswer(appended)
+      this.#listener.onWritten()
+    })
   }
 
-  #markWritten(head: number, settled: number[], appended: Appended | void): void {
-    this.#written = Math.max(this.#written, head)
-    this.#isReleasing = false
-    this.inbox.removeDurable(settled)
-    if (appended?.released) this.#lease.markReleased()
-    this.inbox.noteAnswer(appended)
-    this.#listener.onWritten()
-  }
-
-  /** Confirms the lease, renewing it if it may be stale. Returns undefined while it is fresh. */
+  /** Confirms the lease if it may be stale. Returns undefined while it is fresh. */
   checkHeld(): Promise<void> | undefined {
-    return this.#failure ? Promise.reject(this.#failure) : this.#lease.ensureHeld()
+    return this.failure ? Promise.reject(this.failure) : this.#lease.ensureHeld()
   }
 
   /** Resolves when all records are durable and the lease is still held. */
@@ -314,12 +272,12 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
   }
 
   #fail(error: unknown): StoreError {
-    if (this.#failure) return this.#failure
-    this.#failure = toStoreError(this.sessionId, error)
+    if (this.failure) return this.failure
+    this.failure = toStoreError(this.sessionId, error)
     this.#pending = []
     this.inbox.close()
     void this.#lease.release()
-    this.#onFailure(this.#failure)
-    return this.#failure
+    this.#onFailure(this.failure)
+    return this.failure
   }
 }

@@ -4,51 +4,30 @@ import { describeError, StatewrightError, configError } from '../../base/errors.
 import { StoreError } from './store-error.js'
 import type { Lease, SessionStore } from './store.js'
 
-const requiredMethods = [
-  'acquire',
-  'renew',
-  'release',
-  'append',
-  'read',
-  'get',
-  'list',
-  'delete',
-  'close',
-] as const
-
-const limitedMethods = [
-  ...requiredMethods.filter((name) => name !== 'close'),
-  'renewAll',
-  'setTitle',
-  'setMark',
-  'purge',
-  'openBudgets',
-] as const
+const methods = ['acquire', 'renew', 'release', 'append', 'read', 'get', 'list', 'delete'] as const
+const optionalMethods = ['renewAll', 'setTitle', 'setMark', 'purge', 'openBudgets'] as const
 
 /** @throws {ConfigError} for a store without a required method, such as a promise for a store */
 export function checkStore(store: unknown): void {
   if (store === undefined) return
   const candidate = store as Partial<SessionStore> | null
-  const missing = requiredMethods.find((method) => typeof candidate?.[method] !== 'function')
+  const missing = [...methods, 'close' as const].find((method) => typeof candidate?.[method] !== 'function')
   if (missing === undefined) return
   const hint = store instanceof Promise ? ' It is a promise. Await it first.' : ''
-  throw configError(
-    `store must be a SessionStore, such as memoryStore() or fileStore({ dir }); it has no ${missing}().${hint}`,
-    'store',
-  )
+  const message = `store must be a SessionStore, such as memoryStore() or fileStore({ dir }); it has no ${missing}().${hint}`
+  throw configError(message, 'store')
 }
 
 const innerStores = new WeakMap<SessionStore, SessionStore>()
 
-/** The store without its time limit. Registries of stores use it as the key. */
 export function getInnerStore(store: SessionStore): SessionStore {
   return innerStores.get(store) ?? store
 }
 
 /**
- * Wraps a store so that it throws typed errors only, and calls without a response within `timeoutMs` fail as
- * `store_unavailable`. A promise that never settles would otherwise block even a cancelled run forever. 0 means no
- * limit. `remedy` is the last part of the error message.
+ * Wraps a store so that it throws only typed errors, and calls without a response within `timeoutMs` (0: no limit)
+ * fail as `store_unavailable`. A promise that never settles would block even a cancelled run. `remedy` ends the error
+ * message.
  */
 export function limitStoreTime(
   store: SessionStore,
@@ -56,7 +35,7 @@ export function limitStoreTime(
   clock: Clock,
   remedy = ' (storeTimeoutMs). Check that it is reachable. agent.resume(id) continues from the stored records.',
 ): SessionStore {
-  /** Releases a lease that arrives after the time limit, because the caller no longer waits for it. */
+  /** Releases a lease that arrives too late, because the caller no longer waits for it. */
   const giveBack = async (lease: Lease): Promise<void> => {
     try {
       await store.release(lease)
@@ -64,7 +43,6 @@ export function limitStoreTime(
       // The lease expires by itself.
     }
   }
-  /** Adds the time limit to the methods of a part of the store. */
   const limitAll = <Part extends object>(
     part: Part,
     names: readonly (keyof Part & string)[],
@@ -101,7 +79,9 @@ export function limitStoreTime(
     ) as Part
   const { inbox, timers } = store
   const limitedStore: SessionStore = {
-    ...limitAll(store, limitedMethods, '', { acquire: (lease: Lease) => void giveBack(lease) }),
+    ...limitAll(store, [...methods, ...optionalMethods], '', {
+      acquire: (lease: Lease) => void giveBack(lease),
+    }),
     close: () => store.close(),
     ...(inbox && {
       inbox: limitAll(inbox, ['put', 'read', 'remove', 'findUnread', 'listUnread'], 'inbox.'),

@@ -1,9 +1,6 @@
-type MaybePromise<Value> = Value | Promise<Value>
+import type { MaybePromise, Synchronous } from '../../base/maybe-promise.js'
 
-/**
- * A message in the inbox of a session. The message stays in the inbox until the process that holds the session removes
- * it.
- */
+/** A message in a session's inbox, until the process that holds the session removes it. */
 export interface InboxMessage {
   /** 1, 2, 3, … within a session. Numbers are never reused. */
   message: number
@@ -28,10 +25,7 @@ export interface UnreadInbox {
   inbox: number
 }
 
-/**
- * The inbox position that a store returns to the lease holder with its other responses: the number of the last message
- * in the session's inbox, or 0 if the inbox is empty. Custom stores without an inbox omit it.
- */
+/** Number of the last message in the inbox, or 0 if it is empty. Omitted by custom stores without an inbox. */
 export interface InboxPosition {
   inbox: number
 }
@@ -78,10 +72,4 @@ export interface SessionInbox {
 }
 
 /** A synchronous inbox. */
-export interface SyncSessionInbox extends SessionInbox {
-  put(sessionId: string, text: string): Delivery
-  read(sessionId: string, after?: number): InboxMessage[]
-  remove(sessionId: string, messages: readonly number[]): void
-  findUnread?(sessionIds: readonly string[]): UnreadInbox[]
-  listUnread?(): UnreadInbox[]
-}
+export type SyncSessionInbox = Synchronous<SessionInbox>

@@ -1,12 +1,11 @@
 import { type AgentState, agentStates } from '../../../../machines/agent/run-result.js'
 import { optionError, type UsageError } from '../../base/errors.js'
+import { isObject } from '../../base/values.js'
 import { expectKnownOptions } from '../../config/other-names.js'
 import { isSessionId } from './session-id.js'
 import { findTagsFault, hasTags, type SessionTags } from './session-tags.js'
 
-/**
- * A range of a log. `snapshot` starts at the last snapshot at or before `to`, or at the first record if there is none.
- */
+/** `snapshot` starts at the last snapshot up to `to`, or at the first record if there is none. */
 export interface ReadRange {
   /** Number of the first record. Defaults to 1. */
   from?: number | 'snapshot'
@@ -14,7 +13,6 @@ export interface ReadRange {
   to?: number
 }
 
-/** The position of a session in a list. */
 interface ListPosition {
   updatedAt: number
   id: string
@@ -28,10 +26,7 @@ interface ListPosition {
  * const next = await memoryStore().list({ ...options, after: page.at(-1) })
  */
 export interface ListOptions {
-  /**
-   * Sessions whose ids start with this text and a colon, such as the `prefix` that `authorize` returns. Defaults to
-   * all.
-   */
+  /** Sessions whose ids start with this text and a colon, as `authorize` returns it. Defaults to all. */
   prefix?: string
   /** Sessions that have all of these tags. Defaults to all. */
   tags?: SessionTags
@@ -53,7 +48,6 @@ export interface ListOptions {
   after?: ListPosition | undefined
 }
 
-/** Validated list options with all keys. Null means any. */
 export interface Listing {
   prefix: string | null
   tags: readonly (readonly [name: string, value: string])[]
@@ -70,7 +64,7 @@ export interface Listing {
 type OptionName = keyof ListOptions
 
 const isTime = (value: unknown): boolean => Number.isSafeInteger(value)
-const timePhrase = 'must be a time in whole milliseconds since the epoch'
+const timeRule = [isTime, 'must be a time in whole milliseconds since the epoch'] as const
 
 const rules: Readonly<Record<OptionName, readonly [is: (value: never) => boolean, phrase: string]>> = {
   prefix: [
@@ -91,8 +85,8 @@ const rules: Readonly<Record<OptionName, readonly [is: (value: never) => boolean
   ],
   parent: [isSessionId, "must be a session's id"],
   children: [(value: unknown) => typeof value === 'boolean', 'must be true or false'],
-  since: [isTime, timePhrase],
-  before: [isTime, timePhrase],
+  since: timeRule,
+  before: timeRule,
   limit: [(value: number) => isTime(value) && value >= 1, 'must be a positive integer'],
   after: [
     (value: ListPosition | null) => isTime(value?.updatedAt) && isSessionId(value?.id),
@@ -102,18 +96,15 @@ const rules: Readonly<Record<OptionName, readonly [is: (value: never) => boolean
 
 const optionNames = Object.keys(rules) as OptionName[]
 
-/**
- * The options that select one owner's sessions. An undefined value must not turn such a list into a list of all
- * sessions.
- */
+/** The options that select one owner's sessions. If undefined, they must not select all sessions. */
 const ownerNames: readonly string[] = ['prefix', 'tags', 'parent'] satisfies OptionName[]
 
 /** @throws {UsageError} `invalid_option`, naming the key */
 export function checkListOptions(options: ListOptions = {}): Listing {
-  if (typeof options !== 'object' || options === null || Array.isArray(options))
+  if (!isObject(options))
     throw optionError(`list takes an options object: ${optionNames.join(', ')}.`, 'list')
   expectKnownOptions('list', options, optionNames)
-  // Reads each option only once, so that the validated value is also the value used.
+  // Reads each option once, so that the validated value is the value used.
   const values: ListOptions = Object.fromEntries(
     optionNames.flatMap((name) => (name in options ? [[name, options[name]]] : [])),
   )
@@ -133,7 +124,7 @@ export function checkListOptions(options: ListOptions = {}): Listing {
   return { prefix, tags: Object.entries(tags), states, agent, parent, children, since, before, limit, after }
 }
 
-/** The range of ids that start with a prefix and a colon, in byte order. The end is exclusive. */
+/** The ids that start with a prefix and a colon, in byte order. The end is exclusive. */
 export const toIdRange = (prefix: string): [from: string, to: string] => [`${prefix}:`, `${prefix};`]
 
 /** Compares sessions in list order. The session with the latest record comes first. */
@@ -145,7 +136,7 @@ interface Listable extends ListPosition {
   summary: { state: AgentState | null; agent?: string; tags?: SessionTags; parent?: string } | null
 }
 
-/** Whether a session has records and matches the list options. */
+/** A session without records is not listed. */
 export function isListed(listing: Listing, { id, updatedAt, head, summary }: Listable): boolean {
   const { prefix, tags, states, agent, parent, children, since, before, after } = listing
   if (head === 0) return false
@@ -165,11 +156,7 @@ function listOptionError(key: string, what: string): UsageError {
   return optionError(`list({ ${key} }): it ${what}.`, key)
 }
 
-/** A range with integer bounds, or from the last snapshot. Null if the range is empty. */
-export interface ResolvedRange {
-  from: number | 'snapshot'
-  to: number
-}
+export type ResolvedRange = Required<ReadRange>
 
 export function resolveRange({
   from = 1,

@@ -1,19 +1,16 @@
+import type { MaybePromise } from '../../base/maybe-promise.js'
 import type { SessionStore } from './store.js'
-
-type MaybePromise<Value> = Value | Promise<Value>
 
 /** Data extracted from a log for lists and searches, so that the log does not have to be read again. */
 export interface LogDigest {
   sessionId: string
-  /** Number of the last record that was read. */
   head: number
   /** The time when the session was created. Distinguishes a session that was deleted and created again. */
   createdAt: number
-  /** JSON text. */
   data: string
 }
 
-/** The digests of a store, kept in addition to its logs and deleted with their sessions. */
+/** The digests of a store, deleted with their sessions. */
 export interface DigestTable {
   /** Reads the stored digests of these sessions. A log may have grown since its digest was created. */
   read(sessionIds: readonly string[]): MaybePromise<LogDigest[]>
@@ -24,8 +21,8 @@ export interface DigestTable {
 const openers = new WeakMap<object, () => MaybePromise<DigestTable>>()
 
 /**
- * Registers digests for exactly this store object. The digests are not a method of the store, because a wrapper that
- * spreads the store in order to encrypt its data would expose them in plain text.
+ * Registers digests for exactly this store object. They are not a method, because a wrapper that spreads the store in
+ * order to encrypt its data would expose them in plain text.
  */
 export function offerDigests<Store extends object>(
   store: Store,

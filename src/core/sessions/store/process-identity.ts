@@ -1,26 +1,22 @@
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 
-/** Identifies a process that holds a lease. Plain text from `getProcessIdentity`, stored with the lease. */
+/** Plain text from `getProcessIdentity`, stored with a lease. */
 export type ProcessIdentity = string
 
 /**
- * Identifies this process, so that another process on the same machine can check whether it is still running. Has the
- * form `pid@host`, followed by the boot id and the process namespace (each container has its own) if available.
+ * Lets another process on the same machine check whether this one still runs: `pid@host`, followed by the boot id and
+ * the process namespace (each container has its own) if available.
  */
 export function getProcessIdentity(): ProcessIdentity {
   return (processIdentity ??= `${process.pid}@${getMachinePlace()}`)
 }
 
-/** A human-readable description of a lease holder. */
 export function describeHolder(holder: string): string {
   return `${holder} in process ${process.pid} on ${hostname()}`
 }
 
-/**
- * Whether a holder is known to have exited: it ran on this machine, during the same boot and in the same namespace,
- * and is no longer running. Returns false if any of these facts is unknown.
- */
+/** Only for a process that ran on this machine, during the same boot and in the same namespace. */
 export function isProcessGone(identity: ProcessIdentity | null): boolean {
   const [, pid, place] = /^(\d{1,10})@(.+)$/s.exec(identity ?? '') ?? []
   if (pid === undefined || place !== getMachinePlace() || place.endsWith(unknownPlace)) return false
@@ -42,10 +38,7 @@ function getMachinePlace(): string {
   return (machinePlace ??= [hostname(), ...(process.platform === 'linux' ? readLinuxParts() : [])].join('/'))
 }
 
-/**
- * Returns the boot id and the process namespace. Process ids are meaningful only within one boot and one namespace, and
- * machines can have the same name.
- */
+/** Process ids are unique only within one boot and one namespace, and machines can have the same name. */
 function readLinuxParts(): string[] {
   try {
     return [readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(), readlinkSync('/proc/self/ns/pid')]

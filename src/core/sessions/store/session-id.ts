@@ -12,12 +12,10 @@ const idPattern = /^[A-Za-z0-9_:@][A-Za-z0-9._:@-]{0,199}$/
  */
 export function checkSessionId(id: unknown): string {
   if (isSessionId(id)) return id
-  throw new UsageError(
-    'invalid_session',
+  const message =
     `${describeId(id)} is not a valid session id. Use 1 to 200 letters (A-Z, a-z), digits and . _ : @ -. It must not start with a ` +
-      'dot or a dash.',
-    'session',
-  )
+    'dot or a dash.'
+  throw new UsageError('invalid_session', message, 'session')
 }
 
 export const isSessionId = (id: unknown): id is string => typeof id === 'string' && idPattern.test(id)

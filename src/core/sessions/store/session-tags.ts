@@ -1,5 +1,6 @@
 import { isPlain } from '../../../../guards/lib/stored.js'
 import { optionError } from '../../base/errors.js'
+import { invalidTextPattern } from './store-error.js'
 
 /**
  * Labels for finding sessions. A session has at most 20 tags, with names of 1 to 64 characters and values of 1 to 200
@@ -11,9 +12,6 @@ export type SessionTags = Readonly<Record<string, string>>
 const maxTags = 20
 const maxNameLength = 64
 export const maxValueLength = 200
-
-/** Matches NUL and unpaired surrogates. Databases truncate or reject text that contains them. */
-const invalidTextPattern = /[\0\p{Cs}]/u
 
 /** Why these tags are invalid, phrased to complete a sentence, or null. */
 export function findTagsFault(tags: unknown): string | null {
@@ -30,15 +28,12 @@ export function findTagsFault(tags: unknown): string | null {
   return null
 }
 
-/**
- * Merges new tags into a session's tags. New tags replace existing ones with the same name.
- * @throws {UsageError} `invalid_option` if the value is not a tags object, or the session would have too many tags
- */
+/** @throws {UsageError} `invalid_option` for invalid tags, or too many */
 export function mergeTags(current: SessionTags, added: SessionTags, sessionId: string): SessionTags {
-  const merged = { ...current, ...added }
   const fault = findTagsFault(added)
-  const faultOfAll = fault === null ? findTagsFault(merged) : null
   if (fault !== null) throw optionError(`tags ${fault}.`, 'tags')
+  const merged = { ...current, ...added }
+  const faultOfAll = findTagsFault(merged)
   if (faultOfAll !== null) throw optionError(`With these tags, session '${sessionId}' ${faultOfAll}.`, 'tags')
   return merged
 }
@@ -47,9 +42,7 @@ export const hasTags = (tags: SessionTags): boolean => Object.keys(tags).length 
 
 /** Whether a stored value has the type of tags. */
 export const isTags = (value: unknown): value is SessionTags =>
-  typeof value === 'object' &&
-  value !== null &&
-  Object.values(value).every((each) => typeof each === 'string')
+  typeof value === 'object' && value !== null && Object.values(value).every((one) => typeof one === 'string')
 
 const isText = (value: unknown, maxLength: number): boolean =>
   typeof value === 'string' &&

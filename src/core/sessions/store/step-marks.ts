@@ -1,3 +1,4 @@
+import { parseJsonOr } from '../../base/json.js'
 import { isObject } from '../../base/values.js'
 
 /** A person's rating of a step, keyed by the record that ended the step. */
@@ -10,25 +11,16 @@ export interface StepMark {
   at: number
 }
 
-/**
- * Parses the marks of a session from JSON, in record order. Invalid marks are dropped, so that they do not hide the
- * session.
- */
+/** Parses the marks of a session, in record order. Drops invalid marks, so that they do not hide the session. */
 export function parseMarks(text: string | null): { marks?: StepMark[] } {
-  if (text === null) return {}
-  let byRecord: unknown
-  try {
-    byRecord = JSON.parse(text)
-  } catch {
-    return {}
-  }
+  const byRecord = text === null ? null : parseJsonOr(text, null)
   const marks = isObject(byRecord) ? Object.values(byRecord).filter(isMark) : []
   return marks.length === 0 ? {} : { marks: marks.sort((a, b) => a.seq - b.seq) }
 }
 
 function isMark(value: unknown): value is StepMark {
   if (!isObject(value)) return false
-  const { seq, mark, note, at } = value as Record<string, unknown>
+  const { seq, mark, note, at } = value
   return (
     Number.isSafeInteger(seq) &&
     (mark === 'good' || mark === 'bad' || mark === 'note') &&
@@ -37,7 +29,6 @@ function isMark(value: unknown): value is StepMark {
   )
 }
 
-/** Changes the mark of one record. Null removes it. */
 export function changeMarks(text: string | null, seq: number, mark: StepMark | null): string {
   const { [seq]: _former, ...others } = Object.fromEntries(
     (parseMarks(text).marks ?? []).map((one) => [one.seq, one]),

@@ -44,8 +44,6 @@ export class StoreError extends StatewrightError {
   }
 }
 
-/** Errors and checks that all stores share. */
-
 export function isSessionBusy(error: unknown): boolean {
   return error instanceof StoreError && error.code === 'session_busy'
 }
@@ -57,30 +55,22 @@ export function nullIfBusy(error: unknown): null {
 }
 
 export function sessionBusyError(sessionId: string, holder: string | null): StoreError {
-  return new StoreError(
-    'session_busy',
-    `The session ${sessionId} is in use by ${holder ?? 'another process'}. Wait until it is released, or use another session.`,
-    sessionId,
-  )
+  const message = `The session ${sessionId} is in use by ${holder ?? 'another process'}. Wait until it is released, or use another session.`
+  return new StoreError('session_busy', message, sessionId)
 }
 
 export function leaseLostError({ sessionId, holder }: Lease): StoreError {
-  return new StoreError(
-    'lease_lost',
+  const message =
     `${holder} can no longer write to the session ${sessionId}: its lease expired, or another process has taken the ` +
-      'session over. Acquire it again, and continue from the current log.',
-    sessionId,
-  )
+    'session over. Acquire it again, and continue from the current log.'
+  return new StoreError('lease_lost', message, sessionId)
 }
 
-/** The error if the log has records that were not written by the run to be continued. */
 export function takenOverError(sessionId: string): StoreError {
-  return new StoreError(
-    'out_of_order',
+  const message =
     `Session '${sessionId}' was taken over or deleted: its log does not end with the last record of this run. Read its state with ` +
-      `agent.resume('${sessionId}').`,
-    sessionId,
-  )
+    `agent.resume('${sessionId}').`
+  return new StoreError('out_of_order', message, sessionId)
 }
 
 /** Converts any value that a custom store throws to a StoreError. */
@@ -92,60 +82,40 @@ export function toStoreError(sessionId: string, error: unknown): StoreError {
 }
 
 export function unknownSessionError(sessionId: string): StoreError {
-  return new StoreError(
-    'unknown_session',
-    `There is no session '${sessionId}' in this store. List them with store.list(), or 'statewright sessions list'.`,
-    sessionId,
-  )
+  const message = `There is no session '${sessionId}' in this store. List them with store.list(), or 'statewright sessions list'.`
+  return new StoreError('unknown_session', message, sessionId)
 }
 
-/** The time when a lease that starts now expires. */
 export function getExpiry(now: number, ttlMs: number): number {
-  if (!(Number.isFinite(ttlMs) && ttlMs >= 0)) {
-    throw new UsageError(
-      'invalid_lease',
-      `ttlMs must be a non-negative number of milliseconds (got ${ttlMs}).`,
-      'ttlMs',
-    )
-  }
-  return Math.min(Math.ceil(now + ttlMs), Number.MAX_SAFE_INTEGER)
+  if (Number.isFinite(ttlMs) && ttlMs >= 0) return Math.min(Math.ceil(now + ttlMs), Number.MAX_SAFE_INTEGER)
+  const message = `ttlMs must be a non-negative number of milliseconds (got ${ttlMs}).`
+  throw new UsageError('invalid_lease', message, 'ttlMs')
 }
 
-/**
- * Matches NUL and unpaired surrogates. Valid JSON text escapes such characters, and databases silently truncate or
- * change text that contains them.
- */
-const invalidTextPattern = /[\0\p{Cs}]/u
+/** NUL and unpaired surrogates, with which databases silently truncate or change text. Valid JSON escapes them. */
+export const invalidTextPattern = /[\0\p{Cs}]/u
 
 /** Rejects records that a store could not keep unchanged. */
 export function checkRecords(sessionId: string, records: readonly LogRecord[]): void {
+  const isSound = (text: unknown): boolean => typeof text === 'string' && !invalidTextPattern.test(text)
   records.forEach(({ seq, at, type, data, check }, index) => {
-    const fault = !Number.isSafeInteger(at)
-      ? '`at` is not an integer'
-      : [type, data, check].every(
-            (text: unknown) => typeof text === 'string' && !invalidTextPattern.test(text),
-          )
-        ? null
-        : '`type`, `data` or `check` is not valid JSON text'
-    if (fault !== null) {
-      throw new UsageError('invalid_record', `Record ${seq} cannot be stored: ${fault}.`, sessionId)
-    }
+    const invalid = (fault: string): UsageError =>
+      new UsageError('invalid_record', `Record ${seq} cannot be stored: ${fault}.`, sessionId)
+    if (!Number.isSafeInteger(at)) throw invalid('`at` is not an integer')
+    if (![type, data, check].every(isSound)) throw invalid('`type`, `data` or `check` is not valid JSON text')
     const first = records[0]?.seq ?? 1
     if (seq !== first + index) throw outOfOrderError(sessionId, first + index - 1, seq)
   })
 }
 
-/** Rejects records that do not directly follow the head. */
 export function checkFollows(sessionId: string, records: readonly LogRecord[], head: number): void {
   const first = records[0]?.seq
   if (first !== undefined && first !== head + 1) throw outOfOrderError(sessionId, head, first)
 }
 
 function outOfOrderError(sessionId: string, head: number, seq: number): StoreError {
-  return new StoreError(
-    'out_of_order',
+  const message =
     `Record ${seq} cannot follow record ${head} of the session ${sessionId}. Read the log again from there, because it ` +
-      'has new records.',
-    sessionId,
-  )
+    'has new records.'
+  return new StoreError('out_of_order', message, sessionId)
 }

@@ -1,3 +1,4 @@
+import type { MaybePromise, Synchronous } from '../../base/maybe-promise.js'
 import type { StepMark } from './step-marks.js'
 import type { AgentState, Reason } from '../../../../machines/agent/run-result.js'
 import type { BudgetStore } from '../../budgets/budget-store.js'
@@ -7,10 +8,7 @@ export type { ReadRange } from './list-options.js'
 import type { SessionTags } from './session-tags.js'
 import type { SessionTimers, SyncSessionTimers } from './timers.js'
 
-/**
- * One record of a session's log. Stores must keep records unchanged. Only the log interprets `data` and verifies
- * `check`.
- */
+/** A record of a session's log. Stores keep it unchanged. Only the log interprets `data` and verifies `check`. */
 export interface LogRecord {
   /** 1, 2, 3, … without gaps within a session. */
   seq: number
@@ -28,9 +26,7 @@ export interface LogRecord {
 export interface Lease {
   /** The session to write to. */
   sessionId: string
-  /**
-   * The token of the lease, unique per lease. A store rejects writers whose token is not the session's latest token.
-   */
+  /** Unique per lease. A store rejects writers whose token is not the session's latest. */
   token: string
   /** A description of the lease owner, such as `run 3f2a… in process 4711 on web-1`. */
   holder: string
@@ -38,19 +34,13 @@ export interface Lease {
   expiresAt: number
   /** Number of the last message in the session's inbox when the lease was acquired. 0 or absent if there is none. */
   inbox?: number
-  /**
-   * Number of the session's last record when the lease was acquired. If it is 0, the reader does not have to query
-   * the log. Absent if unknown.
-   */
+  /** Number of the session's last record when the lease was acquired. Absent if unknown. */
   head?: number
 }
 
 /** Options for appending records. */
 export interface AppendOptions {
-  /**
-   * Whether to release the session in the same write, if the store can do both atomically. The response then has
-   * `released`. Other stores ignore this option, and `release` is called instead.
-   */
+  /** Also releases the session, if the store can do both atomically. The response then has `released`. */
   release?: boolean
 }
 
@@ -119,8 +109,6 @@ export interface AcquireOptions {
   ttlMs: number
 }
 
-type MaybePromise<Value> = Value | Promise<Value>
-
 /**
  * Session storage with an append-only log per session and one writer at a time. Methods may be synchronous or return a
  * promise. They fail with a `StoreError`.
@@ -135,7 +123,7 @@ type MaybePromise<Value> = Value | Promise<Value>
  */
 export interface SessionStore {
   /**
-   * Acquires the right to write to a session. The session does not have to exist.
+   * Acquires the right to write to a session, which does not have to exist.
    * @example
    * const lease = await memoryStore().acquire('ann', { holder: 'me', ttlMs: 30_000 })
    * @throws {StoreError} `session_busy`, naming the holder, while another lease is valid and its holder is not known to
@@ -143,8 +131,7 @@ export interface SessionStore {
    */
   acquire(sessionId: string, options: AcquireOptions): MaybePromise<Lease>
   /**
-   * Extends a lease to `ttlMs` from now. Also extends an expired lease if no other process has acquired the session
-   * since.
+   * Extends a lease to `ttlMs` from now, even if it has expired, unless another process has acquired the session.
    * @example
    * const store = memoryStore()
    * const lease = await store.renew(await store.acquire('ann', { holder: 'me', ttlMs: 30_000 }), 30_000)
@@ -152,8 +139,7 @@ export interface SessionStore {
    */
   renew(lease: Lease, ttlMs: number): MaybePromise<Lease>
   /**
-   * Extends many leases at once. Returns the leases that are still the latest, with their new expiry. The other leases
-   * are lost. Without this method, each lease is renewed separately.
+   * Extends many leases at once, as `renew` does for one. Returns those that are not lost, with their new expiry.
    * @example
    * const store = memoryStore()
    * const kept = (await store.renewAll?.([await store.acquire('ann', { holder: 'me', ttlMs: 30_000 })], 30_000)) ?? []
@@ -167,8 +153,7 @@ export interface SessionStore {
    */
   release(lease: Lease): MaybePromise<InboxPosition | void>
   /**
-   * Appends either all of the records to the log or none. The records are durable when `append` returns or resolves. A
-   * summary replaces the previous one.
+   * Appends all or none of the records. They are durable when `append` returns or resolves. A summary replaces the last.
    * @example
    * const store = memoryStore()
    * const lease = await store.acquire('ann', { holder: 'me', ttlMs: 30_000 })
@@ -209,29 +194,24 @@ export interface SessionStore {
    */
   delete(sessionId: string): MaybePromise<boolean>
   /**
-   * Sets the title of a session. `get` and `list` return it as the `title` of the summary, regardless of later appends.
-   * Null removes it. Requires no lease and does not count as a write. Returns false if the session has no record. A store
-   * without this method cannot rename sessions.
+   * Sets or removes (null) the title of a session. `get` and `list` return it as the summary's `title`, despite later
+   * appends. Requires no lease and does not count as a write. Returns false if the session has no record.
    * @example
    * const wasThere = await memoryStore().setTitle?.('ann', 'The trip to Lisbon') // false
    */
   setTitle?(sessionId: string, title: string | null): MaybePromise<boolean>
   /**
-   * Marks a record in a session, replacing any earlier mark on that record. `get` and `list` return the marks. Null
-   * removes the mark. Requires no lease and does not count as a write. Returns false if the session has no such
-   * record. A store without this method keeps no marks.
+   * Sets or removes (null) the mark of a record. `get` and `list` return the marks. Requires no lease and does not count
+   * as a write. Returns false if the session has no such record.
    * @example
    * const mark = { seq: 3, mark: 'bad', note: 'The wrong invoice.', at: Date.now() } as const
    * const wasThere = await memoryStore().setMark?.('ann', 3, mark) // false
    */
   setMark?(sessionId: string, seq: number, mark: StepMark | null): MaybePromise<boolean>
   /**
-   * Overwrites the remains of deleted sessions in the store's files. Called after agents have deleted sessions. Omit
-   * this method if nothing remains or if a database server takes care of the remains.
+   * Overwrites the remains of deleted sessions in the store's files, if there are any. Called after deletions.
    * @example
-   * const store = memoryStore()
-   * await store.delete('ann')
-   * await store.purge?.()
+   * await memoryStore().purge?.()
    */
   purge?(): MaybePromise<void>
   /**
@@ -254,17 +234,8 @@ export interface SessionStore {
 }
 
 /** A synchronous session store. Records are durable when `append` returns. */
-export type SyncSessionStore = {
-  [Method in Exclude<
-    keyof SessionStore,
-    'inbox' | 'timers' | 'renewAll' | 'setTitle' | 'setMark' | 'purge' | 'openBudgets'
-  >]: (...args: Parameters<SessionStore[Method]>) => Awaited<ReturnType<SessionStore[Method]>>
-} & {
-  readonly inbox: SyncSessionInbox
-  readonly timers: SyncSessionTimers
-  renewAll?(leases: readonly Lease[], ttlMs: number): Lease[]
-  setTitle?(sessionId: string, title: string | null): boolean
-  setMark?(sessionId: string, seq: number, mark: StepMark | null): boolean
-  purge?(): void
-  openBudgets?(): MaybePromise<BudgetStore>
-}
+export type SyncSessionStore = Synchronous<Omit<SessionStore, 'inbox' | 'timers' | 'openBudgets'>> &
+  Pick<SessionStore, 'openBudgets'> & {
+    readonly inbox: SyncSessionInbox
+    readonly timers: SyncSessionTimers
+  }

@@ -29,7 +29,6 @@ export interface SessionRow {
   lease: { token: string; holder: string; expiresAt: number; instance: string } | null
 }
 
-/** The rows of a store. A row may be modified before `putSession` stores it. */
 export interface SessionTable {
   session(id: string): SessionRow | undefined
   /** The sessions with records that match the listing, in any order. */
@@ -64,7 +63,7 @@ export interface TableStoreOptions {
 
 const runWork = <Value>(work: () => Value): Value => work()
 
-/** Creates a store on top of a table. Implements leases, record order, lists and inboxes. */
+/** Leases, record order, lists and inboxes on top of a table. */
 export function createTableStore({
   table,
   now,
@@ -76,13 +75,11 @@ export function createTableStore({
   const findHolder = (row: SessionRow | undefined): string | null =>
     row?.lease && row.lease.expiresAt > now() && isLive(row.lease.instance) ? row.lease.holder : null
 
-  /** The session whose latest lease is this lease, whether expired or not. */
   const findOwned = ({ sessionId, token }: Lease): SessionRow | undefined => {
     const row = table.session(sessionId)
     return row?.lease?.token === token ? row : undefined
   }
 
-  /** A session with records. */
   const findWritten = (sessionId: string): SessionRow | undefined => {
     const row = table.session(sessionId)
     return row && row.head > 0 ? row : undefined

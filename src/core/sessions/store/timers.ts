@@ -1,6 +1,5 @@
-import { OrderedList } from '../../base/ordered-list.js'
-
-type MaybePromise<Value> = Value | Promise<Value>
+import { compareText, OrderedList } from '../../base/ordered-list.js'
+import type { MaybePromise, Synchronous } from '../../base/maybe-promise.js'
 
 /** A scheduled action, such as waking a sleeping session. */
 export interface StoredTimer {
@@ -20,10 +19,7 @@ export interface DueTimers {
   timers: StoredTimer[]
 }
 
-/**
- * The timers of a store. Before a process acts on a timer, it moves the timer, so that only one of several processes
- * acts on it.
- */
+/** The timers of a store. A process moves a timer before it acts on it, so that no other process does. */
 export interface SessionTimers {
   /**
    * Returns a timer, or null.
@@ -60,10 +56,21 @@ export interface SessionTimers {
 }
 
 /** Synchronous timers. */
-export type SyncSessionTimers = {
-  [Method in keyof SessionTimers]: (
-    ...args: Parameters<SessionTimers[Method]>
-  ) => Awaited<ReturnType<SessionTimers[Method]>>
+export type SyncSessionTimers = Synchronous<SessionTimers>
+
+const pageSize = 200
+
+/** Lists all due timers, a page at a time. `now` is the store's time. */
+export async function* listAllDue(
+  timers: SessionTimers,
+): AsyncGenerator<{ timer: StoredTimer; now: number }> {
+  let after: StoredTimer | undefined
+  do {
+    // oxlint-disable-next-line no-await-in-loop -- pages are read in order
+    const { now, timers: page } = await timers.listDue({ limit: pageSize, after })
+    for (const timer of page) yield { timer, now }
+    after = page.length === pageSize ? page.at(-1) : undefined
+  } while (after)
 }
 
 /** Removes a timer. Returns false if it does not exist. */
@@ -72,12 +79,11 @@ export async function removeTimer(timers: SessionTimers, id: string): Promise<bo
     // oxlint-disable-next-line no-await-in-loop -- another process may move the timer between attempts
     const timer = await timers.get(id)
     if (timer === null) return false
-    // oxlint-disable-next-line no-await-in-loop -- another process may move the timer between attempts
+    // oxlint-disable-next-line no-await-in-loop -- as above
     if (await timers.move({ id, from: timer.at, to: null })) return true
   }
 }
 
-/** Timer storage, indexed by id and by time. */
 export interface TimerTable {
   get(id: string): StoredTimer | undefined
   /** Iterates in time order from this timer. May end after `limit` timers, or at a timer later than `until`. */
@@ -88,10 +94,7 @@ export interface TimerTable {
   delete(timer: StoredTimer): void
 }
 
-/**
- * Implements timers on top of a table, using the store's clock. Each method is one step, to be wrapped in a transaction
- * if the store has transactions.
- */
+/** Timers on top of a table and the store's clock. A store with transactions wraps each method in one. */
 export function createTableTimers(now: () => number, table: TimerTable): SyncSessionTimers {
   const put = (timer: StoredTimer): void => {
     const before = table.get(timer.id)
@@ -134,7 +137,7 @@ export function createTableTimers(now: () => number, table: TimerTable): SyncSes
 export function createTimerTable(): TimerTable {
   const timers = new Map<string, StoredTimer>()
   const byTime = new OrderedList<StoredTimer>(compareTimes)
-  const byId = new OrderedList<StoredTimer>((a, b) => compareIds(a.id, b.id))
+  const byId = new OrderedList<StoredTimer>((a, b) => compareText(a.id, b.id))
   return {
     get: (id) => timers.get(id),
     byTime: (from) => byTime.from(from),
@@ -154,7 +157,4 @@ export function createTimerTable(): TimerTable {
 
 const firstTimer: StoredTimer = { id: '', at: Number.MIN_SAFE_INTEGER, data: '' }
 
-const compareIds = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
-
-export const compareTimes = (a: StoredTimer, b: StoredTimer): number =>
-  a.at === b.at ? compareIds(a.id, b.id) : a.at < b.at ? -1 : 1
+export const compareTimes = (a: StoredTimer, b: StoredTimer): number => a.at - b.at || compareText(a.id, b.id)

@@ -1,0 +1,17 @@
+/** A store may be synchronous. */
+export type MaybePromise<Value> = Value | Promise<Value>
+
+/** The same methods without promises. */
+export type Synchronous<Part> = { [Key in keyof Part]: SynchronousMethod<Part[Key]> }
+
+type SynchronousMethod<Method> = Method extends (...args: infer Args) => infer Result
+  ? (...args: Args) => Awaited<Result>
+  : Method
+
+/** Continues with a value, at once unless it is a promise. */
+export function chain<Value, Next>(
+  value: MaybePromise<Value>,
+  work: (value: Value) => MaybePromise<Next>,
+): MaybePromise<Next> {
+  return value instanceof Promise ? value.then(work) : work(value)
+}
