@@ -1,6 +1,8 @@
 import { isPlain } from '../../../../guards/lib/stored.js'
 import { optionError } from '../../base/errors.js'
-import { invalidTextPattern } from './store-error.js'
+
+/** NUL and unpaired surrogates, with which databases silently truncate or change text. Valid JSON escapes them. */
+export const invalidTextPattern = /[\0\p{Cs}]/u
 
 /**
  * Labels for finding sessions. A session has at most 20 tags, with names of 1 to 64 characters and values of 1 to 200

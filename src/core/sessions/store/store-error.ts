@@ -1,4 +1,5 @@
 import { StatewrightError, UsageError } from '../../base/errors.js'
+import { invalidTextPattern } from './session-tags.js'
 import type { Lease, LogRecord } from './store.js'
 
 /**
@@ -91,9 +92,6 @@ export function getExpiry(now: number, ttlMs: number): number {
   const message = `ttlMs must be a non-negative number of milliseconds (got ${ttlMs}).`
   throw new UsageError('invalid_lease', message, 'ttlMs')
 }
-
-/** NUL and unpaired surrogates, with which databases silently truncate or change text. Valid JSON escapes them. */
-export const invalidTextPattern = /[\0\p{Cs}]/u
 
 /** Rejects records that a store could not keep unchanged. */
 export function checkRecords(sessionId: string, records: readonly LogRecord[]): void {
