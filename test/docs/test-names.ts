@@ -23,8 +23,6 @@ export function testsOf(file: string): NamedTest[] {
 function within(node: unknown, path: string[], isSkipped: boolean): NamedTest[] {
   if (Array.isArray(node)) return node.flatMap((child) => within(child, path, isSkipped))
   if (typeof node !== 'object' || node === null) return []
-  const check = nameOfCheck(node as Node)
-  if (check !== null) return [{ name: check, isSkipped: false }]
   const call = node as Node
   const block = call.type === 'CallExpression' ? blockOf(call) : null
   if (block === null) return Object.values(call).flatMap((child) => within(child, path, isSkipped))
@@ -32,15 +30,6 @@ function within(node: unknown, path: string[], isSkipped: boolean): NamedTest[] 
   const skipped = isSkipped || block.isSkipped
   if (block.kind === 'test') return [{ name: here.join(' › '), isSkipped: skipped }]
   return within(block.body, here, skipped)
-}
-
-/** `{ name: '…', async run(…) {…} }`, as in the checks of src/testing, which the project's tests run too. */
-function nameOfCheck({ type, properties }: Node): string | null {
-  if (type !== 'ObjectExpression') return null
-  const all = properties as Node[]
-  const keyed = (key: string) => all.find((one) => (one.key as Node | undefined)?.value === key)
-  const name = keyed('name')?.value as Node | undefined
-  return keyed('run')?.type === 'MethodProperty' && name ? textOf(name) : null
 }
 
 /** `describe('…', …)`, `it.each(…)('…', …)`, `test.skip('…', …)` and similar calls. */
