@@ -1,7 +1,6 @@
 import { listAncestors, listStates } from './client/timeline-layout.js'
 import { accent } from './session-card.js'
 import type { ChartTransition, RecordRow } from './protocol.js'
-import type { Scene } from './session-film.js'
 import {
   type Arrow,
   type Box,
@@ -12,6 +11,16 @@ import {
 } from './visited-chart.js'
 
 export type Point = readonly [x: number, y: number]
+
+export interface Scene {
+  row: RecordRow
+  /** The number of records. Of repeated records, the last is shown. */
+  count: number
+  /** The number of records that the film skips before the scene, and their states. */
+  skipped: number
+  passed: Pick<RecordRow, 'to' | 'transitionIds'>
+  seconds: number
+}
 
 /** Maximum duration of a walk, and duration of the end, in seconds. */
 const [longestWalk, rest] = [0.8, 3]

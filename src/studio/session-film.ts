@@ -3,7 +3,7 @@ import { formatCount, formatDuration, formatMoney } from '../core/format/format-
 import { themeStyle } from '../diagram/theme-style.js'
 import { cutToWidth } from '../diagram/svg-parts.js'
 import { formatShort, formatStatePath } from './client/format.js'
-import { FilmReel, lightChart } from './film-reel.js'
+import { FilmReel, lightChart, type Scene } from './film-reel.js'
 import { unpackMoment } from './pack-moments.js'
 import {
   accent,
@@ -155,16 +155,6 @@ function listLines({ role, text, calls }: ShownMessage, room: number): Line[] {
 }
 
 const indent = 16
-
-export interface Scene {
-  row: RecordRow
-  /** The number of records. Of repeated records, the last is shown. */
-  count: number
-  /** The number of records that the film skips before the scene, and their states. */
-  skipped: number
-  passed: Pick<RecordRow, 'to' | 'transitionIds'>
-  seconds: number
-}
 
 const nowhere = { to: [], transitionIds: [] }
 

@@ -1,7 +1,6 @@
 import { agentStates } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
 import { findNearestName } from '../core/base/text.js'
-import type { SessionRow } from './protocol.js'
 
 /** The statuses in list order. Sessions that wait for a person come first. */
 export const sessionStatuses = ['waiting', 'running', 'interrupted', 'sleeping', 'ended', 'damaged'] as const
@@ -58,7 +57,15 @@ export interface Findable {
   texts: readonly string[]
   /** Values by key, in lower case. */
   terms: Partial<Record<QueryKey, readonly string[]>>
-  row: Pick<SessionRow, 'cost' | 'tokens' | 'steps' | 'duration' | 'updatedAt'>
+  row: {
+    /** In USD. Null if unknown. */
+    cost: number | null
+    tokens: number
+    steps: number | null
+    /** Milliseconds from the first record to the last. */
+    duration: number
+    updatedAt: number
+  }
 }
 
 export interface SessionQuery {

@@ -11,9 +11,9 @@ import { formatWakeTime, systemClock } from '../core/base/clock.js'
 import { formatCount, shorten } from '../core/format/format-words.js'
 import type { RecordContent } from '../core/sessions/log/log-record.js'
 import { joinNames } from './client/format.js'
+import type { CostSum } from './costs.js'
 import type { RecordRow, VerdictView } from './protocol.js'
-import type { SessionFold } from './session-fold.js'
-import { getOwnUsage } from './session-step.js'
+import { getOwnUsage, type Moment } from './session-step.js'
 import { toShownText } from './shown-values.js'
 
 export function findUsage(entry: RecordContent): Usage | null {
@@ -41,7 +41,12 @@ export function createVerdict({
   rows,
   steps,
   cost,
-}: Pick<SessionFold, 'now' | 'rows' | 'steps' | 'cost'>): VerdictView {
+}: {
+  now: Moment
+  rows: readonly RecordRow[]
+  steps: number
+  cost: CostSum
+}): VerdictView {
   const context = now.session.run && maskContext(now.session.run.context)
   const usage = getOwnUsage(now)
   return {
