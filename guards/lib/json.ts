@@ -4,7 +4,7 @@ export type Json = string | number | boolean | null | Json[] | { [key: string]: 
 export type JsonObject = { [key: string]: Json }
 
 /** Omits undefined values, because readers of stored objects test for the key. */
-export function defined<Value extends object>(
+export function omitUndefined<Value extends object>(
   value: Value,
 ): { [Key in keyof Value]?: Exclude<Value[Key], undefined> } {
   return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as Value

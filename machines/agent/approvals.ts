@@ -1,4 +1,4 @@
-import { defined } from '../../guards/lib/json.js'
+import { omitUndefined } from '../../guards/lib/json.js'
 import type { Principal } from './principal.js'
 
 const strictness = { allow: 0, ask: 1, deny: 2 } as const
@@ -122,7 +122,9 @@ export function getExpiry(call: Decided, ofAgent: Expiry = {}): Expiry {
   const asks = listEnforced(call, 'ask')
   return asks.length === 0
     ? ofAgent
-    : joinExpiry(asks.map(({ expiresMs, onExpiry }) => ({ ...ofAgent, ...defined({ expiresMs, onExpiry }) })))
+    : joinExpiry(
+        asks.map(({ expiresMs, onExpiry }) => ({ ...ofAgent, ...omitUndefined({ expiresMs, onExpiry }) })),
+      )
 }
 
 export function createExpired({ expiresMs = 0 }: Expiry, isApproved: boolean) {

@@ -1,4 +1,4 @@
-import { defined } from '../../guards/lib/json.js'
+import { omitUndefined } from '../../guards/lib/json.js'
 import type { CallCounts } from '../../guards/call-caps.js'
 import type { GuardrailsState } from '../../guards/state.js'
 import type { ResponseKind } from '../../guards/completion.js'
@@ -195,7 +195,7 @@ export function createContext(input: AgentInput): AgentContext {
     lastMessageNumber: Math.max(input.lastMessageNumber ?? 0, countNumbered(input.messages)),
     fit: input.fit ?? null,
     loaded: input.loaded ?? [],
-    ...defined({ terms, turnEnds, refusals, grants, requesters, approvers, expiry }),
+    ...omitUndefined({ terms, turnEnds, refusals, grants, requesters, approvers, expiry }),
     inbox: input.input,
     retrieved: null,
     steering: [],

@@ -1,7 +1,7 @@
 import { formatBudgetMessage } from '../../guards/budget.js'
 import { formatInvalidOutputMessage } from '../../guards/unusable-answer.js'
 import { formatCallCapEnd, formatStepCapMessage } from '../../guards/call-caps.js'
-import { defined } from '../../guards/lib/json.js'
+import { omitUndefined } from '../../guards/lib/json.js'
 import type { AgentContext } from './context.js'
 import type { Reason, RunFailure } from './run-result.js'
 import { findOutputProblem } from './to-result.js'
@@ -21,7 +21,7 @@ export function explainEnd(context: AgentContext, reason: Reason): RunFailure {
     code: reason,
     message: message + note,
     recoverable: isLimit(reason),
-    ...defined({ budget: wasRefused ? error.budget : undefined }),
+    ...omitUndefined({ budget: wasRefused ? error.budget : undefined }),
   }
 }
 

@@ -1,4 +1,4 @@
-import { defined } from '../../guards/lib/json.js'
+import { omitUndefined } from '../../guards/lib/json.js'
 import { type Approval, isApproved, isLate, listApprovers } from './approvals.js'
 import type { BatchCall } from './batch-calls.js'
 import type { AgentContext } from './context.js'
@@ -85,7 +85,7 @@ export function readNewGrant(
   approved?: { call: BatchCall; approvals: readonly Approval[] },
 ): Grant | undefined {
   if (event.type === 'GRANT') {
-    const giver = { ...defined({ by: event.by }), at: getEventTime(event) }
+    const giver = { ...omitUndefined({ by: event.by }), at: getEventTime(event) }
     return toGrant(context, event.grant, { tool: event.tool, givers: [giver] })
   }
   if (event.type !== 'APPROVE' || event.grant === undefined || approved === undefined) return undefined
@@ -94,7 +94,7 @@ export function readNewGrant(
   const isUnseen = call.unscreenedArguments && event.grant.when === undefined
   if (call.hosted || call.needs === 'client' || isUnseen) return undefined
   const exact = event.grant.when ? undefined : call.arguments
-  return toGrant(context, event.grant, { tool: call.name, ...defined({ arguments: exact }), givers })
+  return toGrant(context, event.grant, { tool: call.name, ...omitUndefined({ arguments: exact }), givers })
 }
 
 function toGrant(

@@ -1,4 +1,4 @@
-import { defined } from '../../guards/lib/json.js'
+import { omitUndefined } from '../../guards/lib/json.js'
 import {
   addApproval,
   type Approval,
@@ -60,7 +60,7 @@ function listQuestionsOfCall(context: AgentContext, call: BatchCall): PendingCal
   const fingerprint = getCallFingerprint(call)
   const reason = needs === 'approval' ? { ...getAskReason(call), ...getApprovalTerms(context, call) } : {}
   const messageId = getAskingMessageId(context)
-  const marks = { ...defined({ interrupted, hosted }), ...reason }
+  const marks = { ...omitUndefined({ interrupted, hosted }), ...reason }
   return [{ callId, name, arguments: text, needs, fingerprint, messageId, ...marks }]
 }
 
@@ -73,7 +73,7 @@ export function getApprovalTerms(
   const { onExpiry } = expiresAt === undefined ? {} : getExpiry(call, expiry)
   return {
     ...(approvers.length > 0 && { approvers }),
-    ...defined({ approvals, expiresAt, onExpiry: onExpiry === 'reject' ? undefined : onExpiry }),
+    ...omitUndefined({ approvals, expiresAt, onExpiry: onExpiry === 'reject' ? undefined : onExpiry }),
   }
 }
 
@@ -126,7 +126,7 @@ export function findVoteFault(
 
 export function withApproval(terms: Question, event: Approve): Question & { approvals: readonly Approval[] } {
   const { by, why } = event
-  const approval = { ...defined({ by }), at: getEventTime(event), ...defined({ why }) }
+  const approval = { ...omitUndefined({ by }), at: getEventTime(event), ...omitUndefined({ why }) }
   return { ...terms, approvals: addApproval(terms, approval, event.arguments !== undefined) }
 }
 

@@ -12,7 +12,7 @@ import {
 } from '../../machines/agent/run-result.js'
 import { unclearedInput } from '../../machines/agent/screening.js'
 import { toJson } from '../core/base/json.js'
-import { omitUndefined } from '../core/base/values.js'
+import { omitUndefined } from '../../guards/lib/json.js'
 import { createCallInterrupt, toInterruptId, toPauseId, createPauseInterrupt } from './approval-interrupts.js'
 import { isOfCall } from '../web/approval-id.js'
 import type { Turn } from '../web/chat-turn.js'

@@ -1,5 +1,5 @@
 import { formatWakeTime } from '../core/base/clock.js'
-import { omitUndefined } from '../core/base/values.js'
+import { omitUndefined } from '../../guards/lib/json.js'
 import type { PendingCall } from '../../machines/agent/run-result.js'
 import type { Json } from '../../machines/agent/json.js'
 import { getCallTitle, toApprovalId } from '../web/approval-id.js'

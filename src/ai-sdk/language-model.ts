@@ -1,6 +1,7 @@
 import type { ModelResponse } from '../../machines/agent/model-response.js'
 import { runAbortable } from '../core/base/abort.js'
-import { asList, asObject, asText, getOrCreate, omitUndefined } from '../core/base/values.js'
+import { asList, asObject, asText, getOrCreate } from '../core/base/values.js'
+import { omitUndefined } from '../../guards/lib/json.js'
 import { findSchemaFamily, fitTools } from '../core/models/fit-tools.js'
 import { closeTimeoutMs } from '../core/models/openai/answer-reader.js'
 import { SentSecrets } from '../core/models/openai/sent-secrets.js'

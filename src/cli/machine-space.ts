@@ -1,7 +1,7 @@
 import { relative, resolve } from 'node:path'
 import type { AnyStateMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
-import { omitUndefined } from '../core/base/values.js'
+import { omitUndefined } from '../../guards/lib/json.js'
 import { formatCount } from '../core/format/format-words.js'
 import type { DiffMachinesOptions } from '../testing/diff/diff-machines.js'
 import type { ExploreOptions, NamedValues } from '../testing/explore-options.js'

@@ -1,4 +1,4 @@
-import { defined } from '../../guards/lib/json.js'
+import { omitUndefined } from '../../guards/lib/json.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AssistantMessage, MediaPart, Message, UserMessage } from '../../machines/agent/messages.js'
 import {
@@ -159,7 +159,7 @@ class ChildFold {
       case 'stream_chunk': {
         const { text, reset } = event
         if (text === '' && !reset) return
-        const data = { callId, path, text, ...defined({ reset }) }
+        const data = { callId, path, text, ...omitUndefined({ reset }) }
         return this.#write({ type: 'data-child-text', data, transient: true })
       }
       case 'assistant_message':
@@ -299,7 +299,7 @@ export class AnswerFold implements AnswerEncoder<UIMessageChunk> {
     const isExpected = state === 'WAITING_FOR_INPUT' || reason === 'end_turn'
     if (isWorkState(state) || reason === null || (isExpected && !this.#wasPaused)) return
     const error = this.#error === null ? undefined : { code: reason, message: this.#error }
-    this.#write(toEndPart({ state, reason, ...defined({ error, wakeAt: this.#wakeAt ?? undefined }) }))
+    this.#write(toEndPart({ state, reason, ...omitUndefined({ error, wakeAt: this.#wakeAt ?? undefined }) }))
   }
 
   #start(): void {

@@ -1,4 +1,4 @@
-import { defined } from '../../guards/lib/json.js'
+import { omitUndefined } from '../../guards/lib/json.js'
 import { joinTextParts } from '../core/base/text.js'
 import { expectArgument, objectRule } from '../core/base/values.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
@@ -76,7 +76,7 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
       const { to: state, reason, wakeAt } = event
       const { wakeAt: _before, ...rest } = before
       const questions = state === 'WAITING_FOR_INPUT' ? before.questions : []
-      return { ...withdrawCalls(rest, () => true), state, reason, questions, ...defined({ wakeAt }) }
+      return { ...withdrawCalls(rest, () => true), state, reason, questions, ...omitUndefined({ wakeAt }) }
     }
     case 'user_message': {
       const { id, content } = event.message
@@ -93,7 +93,7 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
     }
     case 'assistant_message': {
       const { content, refusal = '', reasoning = '', media } = event.message
-      const answer = { text: content || refusal, reasoning, isOpen: false, ...defined({ media }) }
+      const answer = { text: content || refusal, reasoning, isOpen: false, ...omitUndefined({ media }) }
       const ids = (event.message.tool_calls ?? []).map(({ id }) => id)
       const current = withdrawCalls(before, ({ id }) => !ids.includes(id))
       const after = updateAnswer(current, event.stepId, () => answer)
@@ -138,7 +138,7 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
     case 'run_ended': {
       const { runId: id, state, reason } = event
       if (reason === 'end_turn') return before
-      const end = { type: 'end' as const, id, state, reason, ...defined({ text: before.error }) }
+      const end = { type: 'end' as const, id, state, reason, ...omitUndefined({ text: before.error }) }
       return { ...before, items: [...before.items, end] }
     }
     default:

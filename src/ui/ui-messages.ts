@@ -1,4 +1,4 @@
-import { defined } from '../../guards/lib/json.js'
+import { omitUndefined } from '../../guards/lib/json.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import type { Json } from '../../machines/agent/json.js'
 import type {
@@ -167,7 +167,7 @@ function addRequest(parts: UIMessagePart[], call: PendingCall): void {
 export function toTermsParts(call: UnansweredCall): { type: 'data-approval'; id: string; data: unknown }[] {
   const { callId: toolCallId, reason, expiresAt } = call
   if (reason === undefined && expiresAt === undefined) return []
-  const data = { toolCallId, ...defined({ reason, expiresAt }) }
+  const data = { toolCallId, ...omitUndefined({ reason, expiresAt }) }
   return [{ type: 'data-approval', id: toApprovalId(call), data }]
 }
 
@@ -251,7 +251,7 @@ function toFilePart(part: MediaPart): FilePart | null {
   const { file_data: url, filename } = part.file
   if (url === undefined) return null
   const mediaType = parseMediaType(url) ?? 'application/octet-stream'
-  return { type: 'file', url, mediaType, ...defined({ filename }) }
+  return { type: 'file', url, mediaType, ...omitUndefined({ filename }) }
 }
 
 function parseMediaType(url: string): string | undefined {
@@ -280,7 +280,7 @@ export function toSourceParts(messageId: string, annotations: readonly Annotatio
     if (source.type === 'url_citation') {
       const { url, title } = source.url_citation
       if (!isWebAddress(url)) return []
-      return [{ type: 'source-url', sourceId, url, ...defined({ title }) }]
+      return [{ type: 'source-url', sourceId, url, ...omitUndefined({ title }) }]
     }
     const { filename, title = filename } = source.file_citation
     return [{ type: 'source-document', sourceId, mediaType: 'application/octet-stream', title, filename }]
@@ -309,6 +309,6 @@ export function toFinishReason(state: AgentState, reason: Reason | null, protoco
 export function toEndPart({ state, reason, error, wakeAt }: Omit<TurnEnd, 'messageId'>) {
   const isExpected = state === 'WAITING_FOR_INPUT' || reason === 'end_turn'
   const message = isExpected ? undefined : (error?.message ?? getSentence(reason))
-  const data = { type: 'run_ended', state, reason, ...defined({ message, wakeAt }) }
+  const data = { type: 'run_ended', state, reason, ...omitUndefined({ message, wakeAt }) }
   return { type: 'data-statewright' as const, id: 'run_ended', data }
 }

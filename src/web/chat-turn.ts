@@ -4,7 +4,7 @@ import type { MediaPart, Message, ToolMessage, UserMessage } from '../../machine
 import type { AgentState, PendingCall, Reason, RunFailure, TurnEnd } from '../../machines/agent/run-result.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import { maskMessages } from '../../machines/agent/mask-uncleared.js'
-import { omitUndefined } from '../core/base/values.js'
+import { omitUndefined } from '../../guards/lib/json.js'
 import { findClientId, isTurnOpening, listTurnEnds, toAnswerId } from '../core/sessions/find-turn.js'
 import { messageChangedError } from '../core/sessions/session-errors.js'
 import { hasSameWords, type UserInputMessage } from '../core/sessions/user-input.js'

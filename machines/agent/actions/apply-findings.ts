@@ -1,4 +1,4 @@
-import { defined } from '../../../guards/lib/json.js'
+import { omitUndefined } from '../../../guards/lib/json.js'
 import type { Emit } from '../announcements.js'
 import type { AgentContext, GuardrailVerdict } from '../context.js'
 import { type BatchCall, toResult } from '../batch-calls.js'
@@ -24,7 +24,7 @@ export function applyFindings(
   for (const { action, refuses, ...finding } of findings) {
     const { guard, rule, evidence, message } = finding
     if (action === 'halt') verdict ??= finding
-    else emit({ type: 'guardrail', guard, action, ...defined({ rule }), evidence, message })
+    else emit({ type: 'guardrail', guard, action, ...omitUndefined({ rule }), evidence, message })
     if (action === 'nudge') nudges.push(message)
     if (action === 'block') calls = blockCalls(calls, refuses, finding, now, emit)
   }
@@ -49,7 +49,7 @@ export const announceHalt = toAction((context, event, emit) => {
   const { verdict } = context
   if (verdict === null) return undefined
   const { guard, rule, evidence, message, lastWords } = verdict
-  emit({ type: 'guardrail', guard, action: 'halt', ...defined({ rule }), evidence, message })
+  emit({ type: 'guardrail', guard, action: 'halt', ...omitUndefined({ rule }), evidence, message })
   return {
     reason: guard,
     ...(lastWords !== undefined && { nudges: [lastWords] }),

@@ -1,4 +1,4 @@
-import { defined } from '../../../guards/lib/json.js'
+import { omitUndefined } from '../../../guards/lib/json.js'
 import { toAction } from '../update-action.js'
 import type { Emit } from '../announcements.js'
 import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
@@ -187,7 +187,7 @@ function blockHostedRedaction({ hosted }: BatchCall, screening: CallScreening): 
 }
 
 function toScreenedCall(call: BatchCall, { action, content, name }: Partial<CallScreening>): BatchCall {
-  const named = { ...call, ...defined({ name }) }
+  const named = { ...call, ...omitUndefined({ name }) }
   if (action === 'redact') return { ...named, arguments: content ?? withheldArguments }
   if (action !== 'block') return named
   const { edited: _edited, ...refused } = named

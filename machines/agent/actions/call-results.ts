@@ -1,4 +1,4 @@
-import { defined, extendObject } from '../../../guards/lib/json.js'
+import { omitUndefined, extendObject } from '../../../guards/lib/json.js'
 import type { AgentContext } from '../context.js'
 import { toAction } from '../update-action.js'
 import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
@@ -194,7 +194,7 @@ export const approve = toAction((context, event, emit) => {
   if (!isApproved({ ...terms, approvals }, context.requesters))
     return { calls: withVote(context.calls.with(at, target.call), target, approvals) }
   const others = approvals.length > 1 ? approvals.slice(0, -1) : undefined
-  const answer = { type: 'approve' as const, ...defined({ arguments: edited, why, by, others }) }
+  const answer = { type: 'approve' as const, ...omitUndefined({ arguments: edited, why, by, others }) }
   const answered = withAnswer(context.calls, event.callId, answer)
   if (answered) return { calls: answered }
   const { call } = target
@@ -245,7 +245,7 @@ function announceOutcome(
     callId,
     name,
     outcome,
-    ...defined({ by, why: isReviewed ? why : undefined, grant }),
+    ...omitUndefined({ by, why: isReviewed ? why : undefined, grant }),
     waitedMs: Math.max(0, now - (messages[batchAt]?.createdAt ?? now)),
   })
 }
@@ -253,7 +253,7 @@ function announceOutcome(
 export const reject = toAction((context, event, emit) => {
   if (event.type !== 'REJECT') return undefined
   const { by, why } = event
-  const answered = withAnswer(context.calls, event.callId, { type: 'reject', why, ...defined({ by }) })
+  const answered = withAnswer(context.calls, event.callId, { type: 'reject', why, ...omitUndefined({ by }) })
   if (answered) return { calls: answered }
   const call = context.calls.find(({ id }) => id === event.callId)
   if (call) announceOutcome(context, call, 'rejected', event, emit)
@@ -271,13 +271,13 @@ export const acceptOutput = toAction((context, event, emit) => {
   const answer = {
     type: 'output' as const,
     content,
-    ...defined({ media, isError: isError || undefined, by }),
+    ...omitUndefined({ media, isError: isError || undefined, by }),
   }
   const answered = withAnswer(context.calls, callId, answer)
   if (answered) return { calls: answered }
   const result: ToolResult = isError
     ? { ...toResult('error', content), errorKind: 'failed' }
-    : { ...toResult('ok', content), ...defined({ media }) }
+    : { ...toResult('ok', content), ...omitUndefined({ media }) }
   return { calls: receiveResult(context, callId, result, getEventTime(event), emit) }
 })
 

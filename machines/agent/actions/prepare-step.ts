@@ -1,4 +1,4 @@
-import { defined } from '../../../guards/lib/json.js'
+import { omitUndefined } from '../../../guards/lib/json.js'
 import { toAction } from '../update-action.js'
 import { getLastUserText, getStepId } from '../messages.js'
 import type { StepSetting } from '../step-plan.js'
@@ -12,7 +12,7 @@ export const notePlan = toAction((context, event, emit) => {
   const changes = Object.keys(decided) as StepSetting[]
   const { model, tools } = decided
   if (changes.length > 0)
-    emit({ type: 'step_prepared', stepId: getStepId(context), changes, ...defined({ model, tools }) })
+    emit({ type: 'step_prepared', stepId: getStepId(context), changes, ...omitUndefined({ model, tools }) })
   return { plan: event.output }
 })
 

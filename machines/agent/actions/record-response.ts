@@ -1,4 +1,4 @@
-import { defined } from '../../../guards/lib/json.js'
+import { omitUndefined } from '../../../guards/lib/json.js'
 import { observeAll } from '../../../guards/state.js'
 import { toAction } from '../update-action.js'
 import type { EmittedEvent } from '../announcements.js'
@@ -82,7 +82,7 @@ export const recordResponse = toAction((context, event, emit) => {
 })
 
 function pickMarks({ decisions, client, approvalTimedOut }: Partial<ModelOutput['calls'][number]> = {}) {
-  return defined({ decisions, client, approvalTimedOut })
+  return omitUndefined({ decisions, client, approvalTimedOut })
 }
 
 function toAssistantMessage(
@@ -99,13 +99,13 @@ function toAssistantMessage(
     ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
     ...(refusal !== null && { refusal }),
     ...pickReasoning(response),
-    ...defined({ by: response.by }),
+    ...omitUndefined({ by: response.by }),
   }
 }
 
 function pickReasoning(response: ModelOutput['response']): NonNullable<UnclearedAnswer['reasoning']> {
   const { reasoning, reasoningDetails, providerItems, media, annotations } = response
-  return defined({
+  return omitUndefined({
     reasoning: reasoning || undefined,
     reasoning_details: reasoningDetails,
     provider_items: providerItems,

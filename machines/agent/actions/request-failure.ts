@@ -1,4 +1,4 @@
-import { defined } from '../../../guards/lib/json.js'
+import { omitUndefined } from '../../../guards/lib/json.js'
 import { getRetryDelayMs } from '../../../guards/retry.js'
 import { toAction } from '../update-action.js'
 import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
@@ -15,7 +15,7 @@ export const noteFailure = toAction((context, event, emit) => {
   const { kind, code, message, budget, usage } = readActorError(event)
   const recoverable = findBudgetWait(event) !== null || (kind !== 'fatal' && kind !== 'context_overflow')
   return {
-    error: { code, message, recoverable, ...defined({ budget }) },
+    error: { code, message, recoverable, ...omitUndefined({ budget }) },
     ...rememberRefusal(context, event),
     ...spendUsage(context, usage, emit),
   }
@@ -119,6 +119,6 @@ function readActorError(event: AgentMachineEvent): ModelActorError {
     partialText: error?.partialText ?? '',
     usage: error?.usage ?? null,
     jitter: error?.jitter ?? 1,
-    ...defined({ budget: error?.budget }),
+    ...omitUndefined({ budget: error?.budget }),
   }
 }

@@ -1,4 +1,4 @@
-import { defined } from '../../../guards/lib/json.js'
+import { omitUndefined } from '../../../guards/lib/json.js'
 import { getRemaining } from '../../../guards/budget.js'
 import type { Emit } from '../announcements.js'
 import type { AgentContext } from '../context.js'
@@ -30,7 +30,7 @@ export function spendUsage(
   const { usage } = addToTotals(context, step)
   const { run, session } = usage
   const stepId = summary ? `${getStepId(context)}.summary` : getStepId(context)
-  emit({ type: 'usage', stepId, ...defined({ callId }), step, run, session })
+  emit({ type: 'usage', stepId, ...omitUndefined({ callId }), step, run, session })
   const spent = { config: context.config, usage }
   if (context.warnedOfBudget || !isNearBudget(spent)) return { usage }
   const { tokens, cost } = getRemaining(getBudgetTotals(spent), toBudgetLimits(spent.config))
@@ -87,7 +87,7 @@ export const noteChildRest = toAction((context, event) => {
       const { started: _started, expiresAt: _time, wakeAt: _before, memo: _last, ...resting } = call
       const { wakeAt, memo } = event
       const questions = event.questions.map((one) => withFormerVotes(one, call.questions))
-      return { ...resting, needs: 'child' as const, questions, ...defined({ wakeAt, memo }) }
+      return { ...resting, needs: 'child' as const, questions, ...omitUndefined({ wakeAt, memo }) }
     }),
   }
 })

@@ -1,4 +1,4 @@
-import { defined, extendObject } from '../../../guards/lib/json.js'
+import { omitUndefined, extendObject } from '../../../guards/lib/json.js'
 import { truncatedCall } from '../../../guards/unusable-answer.js'
 import type { Emit } from '../announcements.js'
 import type { AgentContext, NewMessage } from '../context.js'
@@ -157,10 +157,10 @@ export function emitResult({ id: callId, name }: BatchCall, result: ToolResult, 
     callId,
     name,
     status,
-    ...defined({ errorKind }),
+    ...omitUndefined({ errorKind }),
     content,
     durationMs,
-    ...defined({ truncated, publicMessage, media, appData }),
+    ...omitUndefined({ truncated, publicMessage, media, appData }),
   })
 }
 
@@ -184,7 +184,7 @@ export function withResults(context: AgentContext, calls: readonly BatchCall[]):
         createdAt: call.settledAt ?? 0,
         tool_call_id: call.id,
         content: note + content,
-        ...defined({ media }),
+        ...omitUndefined({ media }),
         ...createMessageNotes(call, status, note),
       },
     ]

@@ -28,7 +28,7 @@ import {
   refuseStray,
   storeOption,
 } from '../options.js'
-import { omitUndefined } from '../../core/base/values.js'
+import { omitUndefined } from '../../../guards/lib/json.js'
 import { ProgressLine, wantsColor, writeOutput } from '../output.js'
 import { describeStore, type OpenedStore, openStoreForRun, openStoreToShow } from '../session-store.js'
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { omitUndefined } from '../../core/base/values.js'
+import { omitUndefined } from '../../../guards/lib/json.js'
 import { editorUrl, isWebAddress } from '../../studio/studio-page.js'
 import { badUsageError, type CliIO, defineCommand } from '../command.js'
 import { loadAgent, loadMachine } from '../load.js'

@@ -51,13 +51,6 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-export function omitUndefined<Value extends object>(
-  value: Value,
-): { [Key in keyof Value]?: Exclude<Value[Key], undefined> }
-export function omitUndefined(value: object): object {
-  return Object.fromEntries(Object.entries(value).filter(([, inner]) => inner !== undefined))
-}
-
 export function getOrCreate<Key, Value>(
   memory: { get(key: Key): Value | undefined; set(key: Key, value: Value): unknown },
   key: Key,

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { Sampling, ToolChoice } from '../models/provider.js'
-import { omitUndefined } from '../base/values.js'
+import { omitUndefined } from '../../../guards/lib/json.js'
 import { checkInput } from './check-input.js'
 import * as is from './kind.js'
 

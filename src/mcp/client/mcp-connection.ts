@@ -12,7 +12,7 @@ import { describeError, listCauses } from '../../core/base/errors.js'
 import { maxTimerMs } from '../../core/base/clock.js'
 import { limitTime } from '../../core/base/abort.js'
 import { readProperty } from '../../core/base/json.js'
-import { omitUndefined } from '../../core/base/values.js'
+import { omitUndefined } from '../../../guards/lib/json.js'
 import {
   toCallError,
   findHttpStatus,
