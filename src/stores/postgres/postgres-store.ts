@@ -128,7 +128,8 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
     for (const one of group) one.settle(appended.get(one.lease.sessionId) ?? null)
   }
 
-  const alone = (append: PendingAppend): Promise<void> => write([append]).catch(append.fail)
+  const alone = (append: PendingAppend): Promise<void> =>
+    write([append]).catch((error: unknown) => append.fail(error))
 
   const groups = new AppendGroups(async (group) => {
     try {
