@@ -22,7 +22,10 @@ export function toAGUIMessages(messages: readonly Message[]): AGUIMessage[] {
   return messages.flatMap((message) => toPageMessages(message, names))
 }
 
-/** Gives each call a unique id, because some providers restart call numbers in each answer. */
+/**
+ * Gives each call a unique id, because some providers restart call numbers in each answer. A call keeps its id unless
+ * an earlier message used it.
+ */
 export class CallNames {
   readonly #messagesByCall = new Map<string, Set<string>>()
   readonly #latestNames = new Map<string, string>()

@@ -98,7 +98,10 @@ export type AGUIPage = Pick<AgentInput, 'threadId' | 'runId' | 'state'> & {
   shown: AgentInput['shown'] | null
 }
 
-/** Streams an answer as one AG-UI run. `read` returns the session once the session rests. */
+/**
+ * Streams an answer as one AG-UI run. A page whose messages differ from the log receives a snapshot. `read` returns
+ * the session once the session rests.
+ */
 export function createAGUIProtocol(
   { threadId, runId, shown, state }: AGUIPage,
   read: () => Promise<SessionView | null>,

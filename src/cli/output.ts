@@ -5,6 +5,7 @@ import { type Clock, readElapsed, unrefTimer } from '../core/base/clock.js'
 import { createPaint, type Paint } from '../core/format/format-words.js'
 import { CliError, type CliIO } from './command.js'
 import { fileError, getErrorCode } from './load.js'
+
 export function formatJsonLine(value: unknown): string {
   return `${escapeJson(JSON.stringify(value))}\n`
 }

@@ -48,8 +48,8 @@ export interface Turn {
   reason: Reason | null
   error: RunFailure | null
   /** When a sleeping run continues. */
-  /** When a sleeping run continues. */
   wakeAt: number | null
+  /** The ends of runs that did not answer in full, up to this turn. */
   ends: readonly TurnEnd[]
 }
 

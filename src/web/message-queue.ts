@@ -51,7 +51,7 @@ interface AwaitedSession {
 /** The result of a poll: the answer (null while waiting for a person), or a promise to wait for. */
 type Poll = { answer: Subscription | null } | { until: Promise<unknown> }
 
-/** Messages for busy sessions. Each starts a turn with the context of the request that sent it. */
+/** Messages for busy sessions. Each starts a turn with its request's context, in the process that received it. */
 export class MessageQueue {
   readonly #sessions: ChatSessions
   readonly #runs: LiveRuns

@@ -213,8 +213,6 @@ function parseArguments(call: PendingCall, json: string, refuse: Refuse): unknow
 }
 
 /** Without the fingerprint, an answer could apply to arguments that the user has not seen. */
-
-/** Without the fingerprint, an answer could apply to arguments that the user has not seen. */
 function describeOtherCall(kind: AnswerKind, { call, kind: match }: CallMatch): string {
   const id = formatCallId(call.callId)
   const problem =

@@ -149,7 +149,10 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
 /** Refreshes in progress, across all connections and stores. */
 const refreshes = new Map<string, Promise<Response>>()
 
-/** Uses each refresh token once. A request with an old token finds the refresh or its result. */
+/**
+ * Uses each refresh token once. Stores the new tokens before the refresh ends, so that a request with the old token
+ * finds either the refresh or its result.
+ */
 function shareRefreshes(load: SignInFetch, records: Records, refused: Set<string>): SignInFetch {
   const refresh = async (token: string, ...[to, init]: Parameters<SignInFetch>): Promise<Response> => {
     const { tokens } = await records.read()
