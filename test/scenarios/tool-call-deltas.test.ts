@@ -1,3 +1,4 @@
+import type { Observable } from 'rxjs'
 import { z } from 'zod'
 import {
   type AgentEvent,
@@ -131,10 +132,14 @@ function scripted(
 it('a provider is asked for deltas only if someone subscribes to them', async () => {
   const { agent, subscriptions } = scripted(() => undefined)
   await agent.run('Go.').result
-  const run = agent.run('Go.')
-  run.events$.subscribe(() => undefined)
-  await run.result
-  expect(subscriptions).toEqual([false, true])
+  for (const name of ['text$', 'state$', 'events$'] as const) {
+    const run = agent.run('Go.')
+    const values: Observable<unknown> = run[name]
+    values.subscribe(() => undefined)
+    // oxlint-disable-next-line no-await-in-loop -- one run after the other
+    await run.result
+  }
+  expect(subscriptions).toEqual([false, false, false, true])
 })
 
 it('a call without an id or a name waits for it, and a call whose id may change arrives whole', async () => {

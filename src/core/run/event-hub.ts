@@ -1,5 +1,5 @@
 import type { Observable, Subscriber } from 'rxjs'
-import type { Actor } from 'xstate'
+import type { Actor, Subscription } from 'xstate'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentState } from '../../../machines/agent/run-result.js'
 import type { AgentMachine } from '../live/journaled-machine.js'
@@ -10,7 +10,11 @@ import type { AnswerPiece, PartialObjects } from '../structured/partial-objects.
 import { SafeObservable } from './safe-listeners.js'
 import type { RestPromise } from './run-parts.js'
 
+type EventFilter = AgentEvent['type'] | '*'
+
 interface Listener {
+  /** The events that it needs. */
+  of: EventFilter
   next(event: AgentEvent): void
   complete(): void
   /** Called when the run is refused. `warning` is for listeners without an error callback. */
@@ -20,14 +24,14 @@ interface Listener {
 const noListeners: readonly Listener[] = []
 
 /**
- * Passes events from the actor on to observables and iterators. The hub subscribes to the actor only when there is a
+ * Passes events from the actor on to observables and iterators. The hub subscribes only to types of events that have a
  * listener, because events without listeners cost almost nothing.
  */
 export class EventHub {
   #actor: Actor<AgentMachine> | undefined
   readonly #rest: Pick<RestPromise<unknown>, 'isReached' | 'onReach'>
   #listeners: readonly Listener[] = noListeners
-  #isSubscribed = false
+  #subscriptions: Map<EventFilter, Subscription> | undefined
   #events: Observable<AgentEvent> | undefined
   #text: Observable<string> | undefined
   #state: Observable<AgentState> | undefined
@@ -45,17 +49,20 @@ export class EventHub {
   /** Subscribes to the actor. Subscribers that were added before this point receive all events. */
   attachActor(actor: Actor<AgentMachine>): void {
     this.#actor = actor
-    if (this.#listeners.length > 0) this.#subscribe()
+    for (const { of } of this.#listeners) this.#subscribe(of)
   }
 
-  #subscribe(): void {
-    if (this.#isSubscribed || !this.#actor) return
-    this.#isSubscribed = true
-    this.#actor.on('*', (event) => {
+  #subscribe(of: EventFilter): void {
+    const subscriptions = (this.#subscriptions ??= new Map())
+    if (!this.#actor || subscriptions.has('*') || subscriptions.has(of)) return
+    if (of === '*') for (const each of subscriptions.values()) each.unsubscribe()
+    else if (of !== 'run_ended') this.#subscribe('run_ended')
+    const subscription = this.#actor.on(of, (event) => {
       const agentEvent = event as AgentEvent
       if (agentEvent.type === 'run_ended') this.#hasEnded = true
       this.#notify((listener) => listener.next(agentEvent))
     })
+    subscriptions.set(of, subscription)
   }
 
   /**
@@ -80,17 +87,17 @@ export class EventHub {
   // Observables are created on first use, because most runs are only awaited.
 
   get events$(): Observable<AgentEvent> {
-    return (this.#events ??= this.#observe((event, subscriber) => subscriber.next(event)))
+    return (this.#events ??= this.#observe('*', (event, subscriber) => subscriber.next(event)))
   }
 
   get text$(): Observable<string> {
-    return (this.#text ??= this.#observe((event, subscriber) => {
+    return (this.#text ??= this.#observe('stream_chunk', (event, subscriber) => {
       if (event.type === 'stream_chunk' && event.text !== '') subscriber.next(event.text)
     }))
   }
 
   get state$(): Observable<AgentState> {
-    return (this.#state ??= this.#observe((event, subscriber) => {
+    return (this.#state ??= this.#observe('state_changed', (event, subscriber) => {
       if (event.type === 'state_changed') subscriber.next(event.to)
     }))
   }
@@ -101,6 +108,7 @@ export class EventHub {
       const answer = this.#actor && findRuntime(this.#actor)?.answer
       if (answer) objects.read({ ...answer, finished: false })
       return this.#listen(
+        'stream_chunk',
         subscriber,
         (event) => {
           if (event.type === 'stream_chunk') objects.read(event)
@@ -114,13 +122,14 @@ export class EventHub {
     }))
   }
 
-  #observe<T>(read: (event: AgentEvent, subscriber: Subscriber<T>) => void): Observable<T> {
+  #observe<T>(of: EventFilter, read: (event: AgentEvent, subscriber: Subscriber<T>) => void): Observable<T> {
     return new SafeObservable<T>(this.#createReporter(), (subscriber) =>
-      this.#listen(subscriber, (event) => read(event, subscriber)),
+      this.#listen(of, subscriber, (event) => read(event, subscriber)),
     )
   }
 
   #listen(
+    of: EventFilter,
     subscriber: Subscriber<never>,
     next: (event: AgentEvent) => void,
     complete = () => subscriber.complete(),
@@ -129,7 +138,7 @@ export class EventHub {
       next(warning)
       subscriber.error(error)
     }
-    return this.#addListener({ next, complete, refused })
+    return this.#addListener({ of, next, complete, refused })
   }
 
   complete(): void {
@@ -156,6 +165,7 @@ export class EventHub {
     })
     undo.push(
       this.#addListener({
+        of: '*',
         next: (event) => queue.push(event),
         // Does not end here, because the result may not be durable yet.
         complete: () => undefined,
@@ -176,7 +186,7 @@ export class EventHub {
     if (this.#end === 'completed') listener.complete()
     else if (this.#end === 'open') {
       this.#listeners = this.#listeners.concat(listener)
-      this.#subscribe()
+      this.#subscribe(listener.of)
     } else listener.refused(this.#end.error, this.#end.warning)
     return () => this.#remove(listener)
   }
