@@ -69,7 +69,7 @@ const runIdChars = 12
 
 /**
  * `PARENT:RUN.BATCH.PLACE`, or without the parent if that would be too long. Uses the place, because call ids are
- * unique only within a batch and can contain any character.
+ * unique only within a batch and can contain any character. Chat ids contain no colon, so none can equal such an id.
  */
 export function getChildSessionId(
   { sessionId, runId, batchNumber, calls }: CallContext,

@@ -30,7 +30,7 @@ export interface Journal {
   append(entry: JournalEntry): void
   /**
    * Resolves when all entries are durable; undefined if they are. Only then do effects start. A rejection ends the
-   * run.
+   * run (`store_error`).
    */
   flush(): Promise<void> | undefined
   /**
