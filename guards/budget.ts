@@ -7,10 +7,12 @@ export interface BudgetTotals {
   cost: number | null
 }
 
+/** For every limit, 0 means off. */
 export interface BudgetLimits {
   /** Limit on input plus output tokens. */
   tokenBudget: number
   outputTokens: number
+  /** In USD. */
   costLimit: number
   countCached: boolean
 }

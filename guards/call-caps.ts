@@ -5,6 +5,7 @@ export interface CallCounts {
   byTool: Readonly<Record<string, number>>
 }
 
+/** null means no cap. */
 export interface CallCaps {
   run: number | null
   response: number | null

@@ -20,6 +20,7 @@ interface ToolStreak {
   error: string
   errors: number
   key: string
+  /** Transcript index of the last failure. */
   at?: number
 }
 

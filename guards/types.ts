@@ -35,7 +35,9 @@ export interface ResultFact extends CallFact {
   /** Like `outcome`, but also without digits. */
   shape: string
   says?: AnswerMeaning
+  /** In characters. */
   size: number
+  /** 0 if unknown. */
   durationMs: number
   child?: ChildOutcome
 }
@@ -50,6 +52,7 @@ export type Fact =
       batch: string
       outcome: string
       results: ResultFact[]
+      /** Transcript index of the message with the calls. */
       at: number
     }
   | { type: 'text' }

@@ -38,7 +38,14 @@ function stir(hash: Int32Array, w: Int32Array): void {
     const t1 = (h + s1 + ((e & f) ^ (~e & g)) + of(constants, t) + of(w, t)) | 0
     const s0 = rotated(a, 2) ^ rotated(a, 13) ^ rotated(a, 22)
     const t2 = (s0 + ((a & b) ^ (a & c) ^ (b & c))) | 0
-    ;[h, g, f, e, d, c, b, a] = [g, f, e, (d + t1) | 0, c, b, a, (t1 + t2) | 0]
+    h = g
+    g = f
+    f = e
+    e = (d + t1) | 0
+    d = c
+    c = b
+    b = a
+    a = (t1 + t2) | 0
   }
   for (const [i, word] of [a, b, c, d, e, f, g, h].entries()) hash[i] = of(hash, i) + word
 }

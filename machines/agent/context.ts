@@ -46,6 +46,7 @@ export interface ForkTerms {
 /** Session state passed from one run to the next, as plain JSON. */
 export interface SessionState {
   messages: Message[]
+  /** Totals of all runs in the session. */
   usage: Usage
   guardrails: GuardrailsState
   /** Whether the session's budget warning has been emitted. */

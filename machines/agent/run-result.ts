@@ -244,6 +244,7 @@ interface CommonResult {
   output: string
   /** The session's transcript. Each call has its result unless the call is still waiting. */
   messages: readonly Message[]
+  /** Usage of this run. */
   usage: Usage
   /** Accepted model responses of this run. */
   steps: number

@@ -175,6 +175,7 @@ class ChildFold {
         this.#updateChild(callId, path, ({ calls }) => {
           const call = calls.find(({ callId }) => callId === event.callId)
           if (call) call.status = event.status
+          // The call started before this page subscribed.
           else calls.push({ callId: event.callId, name: event.name, status: event.status })
         })
         const toolCallId = `${callId}/${event.callId}`

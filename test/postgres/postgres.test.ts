@@ -153,6 +153,25 @@ describe('the store in Postgres', () => {
     await pool.end()
   })
 
+  test('reads numbers with a pool that ignores the type parsers of a query, like a native one', async () => {
+    const pool = new pg.Pool({ connectionString: url })
+    const ask = pool.query.bind(pool)
+    const plain = async (asked: string | pg.QueryConfig, values?: unknown[]) =>
+      typeof asked === 'string' ? ask(asked, values) : ask(asked.text, asked.values)
+    const store = postgresStore({ pool: Object.assign(pool, { query: plain }), schema: place.schema })
+    const lease = await store.acquire('s', leaseRequest)
+    expect(lease).toMatchObject({ expiresAt: expect.any(Number), inbox: 0 })
+    await store.append(lease, createRecords(1, 3))
+    expect(await store.read('s')).toEqual(createRecords(1, 3))
+    expect(await store.get('s')).toMatchObject({ head: 3, updatedAt: expect.any(Number) })
+    expect(await store.inbox?.put('s', 'now')).toMatchObject({ message: 1 })
+    expect(await store.inbox?.findUnread?.(['s'])).toEqual([{ sessionId: 's', inbox: 1 }])
+    await store.timers?.set([{ id: 't', at: 5, data: '{}' }])
+    expect(await store.timers?.get('t')).toEqual({ id: 't', at: 5, data: '{}' })
+    await store.close()
+    await pool.end()
+  })
+
   test('serves a user who may only use the tables, and reports one who may not write', async () => {
     await place.open().list()
     const { schema } = place

@@ -10,6 +10,7 @@ import type {
 export interface KeptReservation extends BudgetAmount {
   reservation: string
   windowAt: number
+  /** Milliseconds since the epoch. */
   expiresAt: number
   /** How the amount counts after the reservation's expiry. Null while the amount is reserved. */
   lost: 'counted' | 'free' | null

@@ -13,18 +13,20 @@ import { parseSummary, stringifySummary, withTitle } from '../../core/sessions/s
 /** Runs a query on the store's database. */
 export type Query = <Row extends object>(text: string, values: unknown[]) => Promise<Row[]>
 
-/** The parsers of column types. Stored integers are safe, but `pg` returns a bigint as a string. */
-const parsers: Record<number, (text: string) => unknown> = {
-  // bool, int8, int4
-  16: (text) => text === 't',
-  20: Number,
-  23: Number,
-}
-const keepText = (text: string): string => text
+type Answer<Row> = Pick<pg.QueryResult<Row & pg.QueryResultRow>, 'rows'> & { fields?: pg.FieldDef[] }
 
-export const types = {
-  getTypeParser: (type: number) => parsers[type] ?? keepText,
-} as pg.CustomTypesConfig
+/**
+ * Converts the bigints of an answer, which `pg` returns as strings. Stored integers are safe. Parsers could not be passed
+ * with the query, because native pools ignore them. The answer to several statements has no fields.
+ */
+export function readRows<Row extends object>({ rows, fields = [] }: Answer<Row>): Row[] {
+  const numbers = fields.filter(({ dataTypeID }) => dataTypeID === bigintType)
+  for (const { name } of numbers)
+    for (const row of rows as Record<string, unknown>[]) if (row[name] !== null) row[name] = Number(row[name])
+  return rows
+}
+
+const bigintType = 20
 
 /** One array per column, for `unnest`. */
 export function toColumns<Row extends object>(

@@ -29,11 +29,11 @@ import {
   findHolder,
   type PendingAppend,
   type Query,
+  readRows,
   type SessionRow,
   toAppendValues,
   toColumns,
   toListedSession,
-  types,
 } from './postgres-rows.js'
 import {
   describePlace,
@@ -104,7 +104,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
         opened = null
         throw error
       })
-      return (await pool.query<Row & pg.QueryResultRow>({ text, values, types })).rows
+      return readRows(await pool.query<Row & pg.QueryResultRow>(text, values))
     } catch (error) {
       throw toPostgresError(error, place)
     }
