@@ -6,6 +6,7 @@ import {
   type AnyTransitionDefinition,
   createActor,
 } from 'xstate'
+import { extendObject } from '../../../guards/lib/json.js'
 import type { Branch, ChartTables, Entry, Exit, Invoke, Leaf, Plan, TableAction } from './chart-tables.js'
 import { isLightLogic, LightActor } from './light-actor.js'
 import { type ActionArguments, type BuiltinAction, type TransitionScope, toStop } from './xstate-internals.js'
@@ -218,7 +219,7 @@ export class Macrostep {
           { id, src, parent: self, syncSnapshot: false, systemId: undefined, input } as never,
         )
     const info = this.#arguments()
-    this.#children = { ...this.#children, [id]: actorRef }
+    this.#children = extendObject(this.#children, { [id]: actorRef })
     this.#isChanged = true
     this.#execute(spawn, info, { id, systemId: undefined, actorRef, src, input })
   }

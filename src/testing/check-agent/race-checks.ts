@@ -118,13 +118,12 @@ function refusalOf(answer: () => void): string | null {
   }
 }
 
-async function answerAgain(
-  scene: AgentScene,
-  answer: (run: Run) => void,
-  store?: SessionStore,
-): Promise<RunResult> {
-  const process = scene.open(turns(), {}, store)
-  const run = await process.resume()
+async function answerAgain(scene: AgentScene, answer: (run: Run) => void): Promise<RunResult> {
+  const process = scene.open(turns())
+  return answerAtRest(process, await process.resume(), answer)
+}
+
+async function answerAtRest(process: AgentProcess, run: Run, answer: (run: Run) => void): Promise<RunResult> {
   await process.rest(run)
   answer(run)
   return process.rest(run)
@@ -223,11 +222,14 @@ export const approvalChecks: AgentChecks = {
     'A call with altered arguments in the stored state is not executed',
     async (scene, { process, call }) => {
       process.die()
-      const altered = withOtherArguments(scene.store, call)
-      const end = await answerAgain(scene, (run) => void refusalOf(() => run.approve(call)), altered).then(
-        describeEnd,
-        (error: unknown) => (error instanceof StatewrightError ? error.code : String(error)),
-      )
+      const next = scene.open(turns(), {}, withOtherArguments(scene.store, call))
+      const approve = (run: Run): void => void refusalOf(() => run.approve(call))
+      // Only the resume may be refused. A later error breaks the check.
+      const resumed = await next
+        .resume()
+        .catch((error: unknown) => (error instanceof StatewrightError ? error.code : String(error)))
+      const end =
+        typeof resumed === 'string' ? resumed : describeEnd(await answerAtRest(next, resumed, approve))
       const approved = JSON.stringify(askingToolOf(scene).input(0))
       const wrong = scene.executions.find(({ input }) => JSON.stringify(input) !== approved)
       expectTrue(wrong === undefined, `executed with ${JSON.stringify(wrong?.input)} (${end})`)
