@@ -151,6 +151,29 @@ describe('a custom guard', () => {
     ])
   })
 
+  it('refuses the calls it named, even if its list changes later', async () => {
+    const ids: string[] = []
+    const naming = defineGuard({
+      name: 'naming',
+      verdict: (_, { fact }) => {
+        if (fact.type !== 'calls') return undefined
+        ids.push(...fact.calls.map(({ id }) => id))
+        return { action: 'block', callIds: ids, message: 'Not these.' }
+      },
+    })
+    const changing = defineGuard({
+      name: 'changing',
+      verdict: async () => {
+        await new Promise((resolve) => setTimeout(resolve, 1))
+        ids.length = 0
+      },
+    })
+    const look = tool('look')
+    const { of } = await played([call('look'), done], { tools: [look], guards: [naming, changing] })
+    expect(look.inputs).toEqual([])
+    expect(of('tool_result').map(({ status }) => status)).toEqual(['blocked'])
+  })
+
   it('refuses nothing when the list of calls to refuse is empty', async () => {
     const guard = defineGuard({
       name: 'none',
@@ -451,6 +474,18 @@ describe('while a guard is evaluated', () => {
       expect(look.inputs).toHaveLength(on === 'calls' ? 0 : 1)
     },
   )
+
+  it('its signal is aborted if an earlier guard cancels the run', async () => {
+    let cancel = (): void => undefined
+    const first = defineGuard({ name: 'first', verdict: () => void cancel() })
+    const signals: AbortSignal[] = []
+    const second = defineGuard({ name: 'second', verdict: (_, { signal }) => void signals.push(signal) })
+    const theatre = await stage([call('look'), done], { tools: [tool('look')], guards: [first, second] })
+    const play = theatre.run()
+    cancel = () => play.run.cancel()
+    expect((await play.end(1)).state).toBe('CANCELLED')
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true])
+  })
 
   it('the deadline takes precedence, too', async () => {
     const { play, theatre, isAborted } = await waiting('calls', { limits: { timeoutMs: 5_000 } })

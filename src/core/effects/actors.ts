@@ -6,7 +6,6 @@ import {
   type NonReducibleUnknown,
   type PromiseActorLogic,
 } from 'xstate'
-import type { UserGuardsOutput } from '../../../guards/user-state.js'
 import type { CompactionOutput } from '../../../machines/agent/fit.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { ModelOutput } from '../../../machines/agent/model-response.js'
@@ -52,15 +51,20 @@ export function createActors(parts: AgentParts) {
         return () => batch.stop()
       }),
     ),
-    consultGuards: fromDurable<UserGuardsOutput, { on: 'calls' | 'results' }>(async (effect) =>
-      (await loadGuards()).consultGuards(parts, effect.input.on, effect),
+    consultGuards: fromDurable(
+      loadGuards,
+      (code, effect: { input: { on: 'calls' | 'results' } } & EffectScope) =>
+        code.consultGuards(parts, effect.input.on, effect),
     ),
-    screenInput: fromDurable(async (effect) => (await loadScreening()).screenInput(parts, effect)),
-    screenCalls: fromDurable(async (effect) => (await loadScreening()).screenCalls(speaking(effect), effect)),
-    screenResults: fromDurable(async (effect) => (await loadScreening()).screenResults(parts, effect)),
-    screenOutput: fromDurable(async (effect) => (await loadScreening()).screenOutput(parts, effect)),
-    prepareStep: fromDurable(async (effect) => (await loadStep()).prepareStep(speaking(effect), effect)),
-    retrieve: fromDurable(async (effect) => retrieveSnippets(parts, effect)),
+    screenInput: fromDurable(loadScreening, (code, effect) => code.screenInput(parts, effect)),
+    screenCalls: fromDurable(loadScreening, (code, effect) => code.screenCalls(speaking(effect), effect)),
+    screenResults: fromDurable(loadScreening, (code, effect) => code.screenResults(parts, effect)),
+    screenOutput: fromDurable(loadScreening, (code, effect) => code.screenOutput(parts, effect)),
+    prepareStep: fromDurable(loadStep, (code, effect) => code.prepareStep(speaking(effect), effect)),
+    retrieve: fromDurable(
+      async () => retrieveSnippets,
+      (retrieve, effect) => retrieve(parts, effect),
+    ),
     /** Rejects with `context_overflow` if nothing fits, and with `missing_package` without a tokenizer. */
     fitContext: fromAgent<CompactionOutput>(async (effect) => {
       const { fitTranscript, loadCounter, toActorError } = await loadFitting()
@@ -88,14 +92,16 @@ const fromAgent = <Output, Input = NonReducibleUnknown>(
     return work({ ...started, runtime, context })
   })
 
-/** Creates such an actor that starts when the log is durable. */
-const fromDurable = <Output, Input = NonReducibleUnknown>(
-  work: (effect: { input: Input } & EffectScope) => Promise<Output>,
+/** Creates such an actor that starts when the log is durable. Loads its code before, because a run may stop meanwhile. */
+const fromDurable = <Code, Output, Input = NonReducibleUnknown>(
+  load: () => Promise<Code>,
+  work: (code: Code, effect: { input: Input } & EffectScope) => Promise<Output>,
 ) =>
   fromAgent<Output, Input>(async (effect) => {
+    const code = await load()
     await effect.runtime.waitUntilDurable()
     effect.abort.throwIfAborted()
-    return work(effect)
+    return work(code, effect)
   })
 
 const resolvedType = 'xstate.promise.resolve'

@@ -272,7 +272,6 @@ function emitFallback(
 
 type NamedModel = Pick<ModelProvider, 'provider' | 'model' | 'endpoint'>
 
-/** Starts measuring a request. Returns undefined if the run has no telemetry. */
 /** Measures a request. Undefined if the run has no telemetry. */
 function measureRequest(
   { telemetry, clock }: AgentRuntime,

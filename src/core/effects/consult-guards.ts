@@ -114,8 +114,9 @@ function readGuardVerdict(
   if (action === 'halt') {
     return { verdict: { action, ...words, evidence: typeof evidence === 'string' ? evidence : null } }
   }
-  // A value that is not a list counts as a list with one invalid id.
-  const callIds: unknown[] | null = ids === undefined ? null : Array.isArray(ids) ? ids : [undefined]
+  // A copy, because the guard may change its list. Another value counts as a list with one invalid id.
+  const list: unknown[] = Array.isArray(ids) ? [...(ids as unknown[])] : [undefined]
+  const callIds = ids === undefined ? null : list
   // An empty list refuses nothing, so guards do not have to check whether calls remain.
   if (callIds?.length === 0) return { verdict: null }
   const problem = findBlockProblem(callIds, fact)
@@ -159,6 +160,8 @@ async function askGuard(
   const before = deepFreeze(getUserState(states, guard.name, guard.initial))
   const abort = new CallAbort()
   const stopFollowing = outer.follow(() => abort.abort(outer.reason))
+  // An earlier guard may have stopped the run.
+  if (outer.aborted) abort.abort(outer.reason)
   const question: GuardContext = attachSignal({ fact, context: app }, abort)
   let state = before
   const failed = (failure: string): GuardAnswer => ({ guard, state, verdict: null, failure })
