@@ -77,6 +77,19 @@ describe('usage with only a total', () => {
   )
 })
 
+test('empty options of a provider in JavaScript count as absent', async () => {
+  const options = {
+    fallbacks: false,
+    media: null,
+    endpoint: null,
+    structuredOutput: '',
+    echoesReasoning: false,
+  }
+  const model = { ...provider([{}]), ...options } as unknown as ModelProvider
+  const run = createAgent({ model, models: { model } }).run([{ type: 'image', image: 'iVBORw0KGgo=' }])
+  expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+})
+
 describe('names and messages of a provider', () => {
   const escape = '\u001b]0;owned\u0007\u001b[2J\u009b31m\u202e'
   const failure = new ModelError({ kind: 'fatal', code: `bad${escape}\ncode`, message: `No.${escape}` })

@@ -248,6 +248,7 @@ function describeOddKeys(schema: JsonObject): JsonObject {
 /** A wider subschema would make `not`, `if` and `oneOf` narrower, so they are dropped or become `anyOf`. */
 function widen(schema: JsonObject, changed: ReadonlySet<string>): JsonObject {
   const dropped = ['not', 'if', 'oneOf'].filter((key) => changed.has(key))
+  // `then` and `else` have no effect without `if`.
   const rest = omitKeys(schema, dropped)
   return dropped.includes('oneOf') ? { anyOf: schema.oneOf as Json, ...rest } : rest
 }

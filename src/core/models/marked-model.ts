@@ -31,9 +31,7 @@ export function getMarkedModel(model: ModelProvider): ModelProvider {
 
 const markedModels = new WeakMap<ModelProvider, ModelProvider>()
 
-const copied = [
-  'provider',
-  'model',
+const optional = [
   'fallbacks',
   'structuredOutput',
   'canForbidCalls',
@@ -45,9 +43,12 @@ const copied = [
 
 /** Copies the fields by name, because a class may define them as getters. */
 export function replaceRequest(whole: ModelProvider, request: ModelProvider['request']): ModelProvider {
-  const fields = copied.flatMap((key) => (whole[key] === undefined ? [] : [[key, whole[key]]]))
+  const { provider, model } = whole
+  const fields = optional.map((key) => [key, whole[key]] as const).filter(([, value]) => value)
   return {
-    ...(Object.fromEntries(fields) as Pick<ModelProvider, (typeof copied)[number]>),
+    provider,
+    model,
+    ...(Object.fromEntries(fields) as Pick<ModelProvider, (typeof optional)[number]>),
     ...(whole.check && { check: () => whole.check?.() }),
     request,
   }

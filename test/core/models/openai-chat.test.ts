@@ -332,6 +332,14 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
       })
     })
 
+    test('because the body broke without a reason is transient', async () => {
+      const body = new ReadableStream({
+        start: (controller) => controller.error(),
+      })
+      const model = local('http://x.example/v1', { fetch: () => Promise.resolve(new Response(body)) })
+      expect(await failureOf(ask(model))).toMatchObject({ kind: 'transient', code: 'connection' })
+    })
+
     test('because a line never ends is fatal', async () => {
       const megabyte = 'x'.repeat(1024 * 1024)
       let left = 80

@@ -127,11 +127,16 @@ test.each([
   expect(server.requests).toEqual([])
 })
 
-test.each(['OPENAI_LOG', 'OPENAI_ADMIN_KEY'])('%s is read only by the openai client', async (name) => {
+test.each([
+  [{ OPENAI_LOG: 'info' }, true],
+  [{ OPENAI_LOG: 'warn' }, false],
+  [{ OPENAI_ADMIN_KEY: 'admin' }, true],
+  [{ OPENAI_ADMIN_KEY: 'admin', OPENAI_API_KEY: 'k' }, false],
+])('with %j, the openai client is needed: %s', async (set, isNeeded) => {
   const { isPlainClientEnough } = await import('../../../src/core/models/openai/request-client.js')
   expect(isPlainClientEnough({ model: 'm' })).toBe(true)
-  process.env[name] = 'warn'
-  expect(isPlainClientEnough({ model: 'm' })).toBe(false)
+  Object.assign(process.env, set)
+  expect(isPlainClientEnough({ model: 'm' })).toBe(!isNeeded)
 })
 
 test('the error of a status has the same fields as that of the openai client', async () => {

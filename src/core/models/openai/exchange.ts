@@ -36,6 +36,7 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
   const noted =
     typeof apiKey === 'function' ? { ...options, apiKey: () => secrets.noteWhenReady(apiKey()) } : options
   const plain = createPlainClient(noted, path)
+  /** A failed load is retried, because the key may be set before the next request. */
   const load = loadOnce(() => loadClient(noted))
 
   function findNode(): NodeHttp | null {
@@ -207,7 +208,11 @@ function readReader(reader: ReadableStreamDefaultReader<Uint8Array>, signal: Abo
       signal.addEventListener('abort', destroy, { once: true })
       void readAll(take)
         .finally(() => signal.removeEventListener('abort', destroy))
-        .then(() => end(), end)
+        .then(
+          () => end(),
+          // A stream may fail without an error.
+          (error: unknown) => end(error ?? new Error('terminated')),
+        )
     },
     destroy,
   }

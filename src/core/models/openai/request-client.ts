@@ -28,10 +28,11 @@ const defaultTimeoutMs = 600_000
 
 /**
  * Whether the `openai` client, whose import takes a third of the first run's time, is not needed. It is needed for
- * values that only its own options accept (headers as a list or as `Headers`, non-string values, `null`), and to log.
+ * values that only its own options accept (headers as a list or as `Headers`, non-string values, `null`), to log
+ * requests, and with only an admin key.
  */
 export function isPlainClientEnough(options: OpenAIOptions): boolean {
-  const { client, fetch, organization, project, headers, query } = options
+  const { client, fetch, apiKey, organization, project, headers, query } = options
   return (
     client === undefined &&
     fetch === undefined &&
@@ -39,7 +40,8 @@ export function isPlainClientEnough(options: OpenAIOptions): boolean {
     project !== null &&
     isPlainRecord(headers, (value) => value === null || typeof value === 'string') &&
     isPlainRecord(query, (value) => typeof value === 'string') &&
-    ['OPENAI_LOG', 'OPENAI_ADMIN_KEY'].every((name) => getEnvironmentVariable(name) === undefined)
+    !['info', 'debug'].includes(getEnvironmentVariable('OPENAI_LOG') ?? '') &&
+    Boolean(apiKey || getEnvironmentVariable('OPENAI_API_KEY') || !getEnvironmentVariable('OPENAI_ADMIN_KEY'))
   )
 }
 
