@@ -477,7 +477,13 @@ describe('while a guard is evaluated', () => {
 
   it('its signal is aborted if an earlier guard cancels the run', async () => {
     let cancel = (): void => undefined
-    const first = defineGuard({ name: 'first', verdict: () => void cancel() })
+    const first = defineGuard({
+      name: 'first',
+      verdict: () => {
+        cancel()
+        return true
+      },
+    })
     const signals: AbortSignal[] = []
     const second = defineGuard({ name: 'second', verdict: (_, { signal }) => void signals.push(signal) })
     const theatre = await stage([call('look'), done], { tools: [tool('look')], guards: [first, second] })
