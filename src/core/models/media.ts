@@ -135,7 +135,8 @@ const imageStarts: Readonly<Record<string, string>> = {
 export function toBase64(data: Uint8Array): string {
   let text = ''
   for (let at = 0; at < data.length; at += base64Chunk)
-    text += btoa(String.fromCharCode(...data.subarray(at, at + base64Chunk)))
+    // A spread of bytes takes six times as long.
+    text += btoa(String.fromCharCode.apply(null, data.subarray(at, at + base64Chunk) as unknown as number[]))
   return text
 }
 
