@@ -44,8 +44,10 @@ export interface Plan {
   changesStates: boolean
   /** The stored values of history states by id, or null if there are none. */
   remembered: HistoryValue | null
+  /** Innermost first. */
   exits: readonly Exit[]
   actions: readonly TableAction[]
+  /** Outermost first. */
   entries: readonly Entry[]
 }
 

@@ -111,6 +111,7 @@ function* findSpans(finder: Finder, { text, begins }: View): Generator<Span, voi
   }
 }
 
+/** `matchAll` copies the pattern, so the pattern's `lastIndex` does not change. */
 function* matchSpans({ pattern, accepts }: Finder, text: string): Generator<Span, void> {
   // Copying the pattern costs more than testing it.
   if (text.search(pattern) < 0) return
