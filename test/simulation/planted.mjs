@@ -134,13 +134,13 @@ export const planted = [
     patches: [
       {
         file: 'src/core/run/answer-events.ts',
-        find: 'if (fingerprint !== undefined && fingerprint !== call.fingerprint) {',
-        put: 'if (call === null) {',
+        find: 'if (fingerprint !== undefined && fingerprint !== call.fingerprint)',
+        put: 'if (call === null)',
       },
       {
         file: 'src/core/run/answer-events.ts',
-        find: 'if (messageId !== undefined && messageId !== call.messageId) {',
-        put: 'if (call === null) {',
+        find: 'if (messageId !== undefined && messageId !== call.messageId)',
+        put: 'if (call === null)',
       },
     ],
   },

@@ -264,7 +264,10 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * after `after`, and ends when the session settles unless `until` is set. A reader that joins during an answer gets
    * one chunk with the text so far (`reset`). A slow reader gets all logged events and up to a thousand live ones.
    *
-   * @example for await (const event of agent.watch('ann', { after: '12.3' })) console.log(event.id, event.type)
+   * @example
+   * const show = async (id: string, lastEventId?: string) => {
+   *   for await (const event of agent.watch(id, { after: lastEventId ?? 0 })) console.log(event.id, event.type)
+   * }
    * @throws {UsageError} `no_store`, `invalid_option`
    * @throws {StoreError} `unknown_session`, `corrupt_log`, …, with the first event that is asked for
    */

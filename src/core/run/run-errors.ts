@@ -51,7 +51,7 @@ export class TimedOutError extends RunError {
 }
 /**
  * CANCELLED: `cancel()` was called, or the signal aborted.
- * @example if (!(error instanceof CancelledError)) throw error // cancelling is not a failure
+ * @example if (error instanceof CancelledError) console.log(error.result.reason) // cancelling is not a failure
  */
 export class CancelledError extends RunError {
   override readonly name = 'CancelledError'
