@@ -246,8 +246,8 @@ export const planted = [
     patches: [
       {
         file: 'machines/agent/actions/update-transcript.ts',
-        find: 'call.result === undefined ? closeCall(call, createClosingResult(call, notExecuted), now, emit) : call',
-        put: 'call',
+        find: 'if (call.result !== undefined || !isMeant(call)) return call',
+        put: 'if (call !== null) return call',
       },
     ],
   },
