@@ -1,5 +1,12 @@
 import fc from 'fast-check'
-import { createAgent, defineAgents, memoryStore, runSession, sleepUntil } from '../../src/index.js'
+import {
+  createAgent,
+  defineAgents,
+  memoryStore,
+  runSession,
+  sleepUntil,
+  systemClock,
+} from '../../src/index.js'
 import { createWaker } from '../../src/fleet/index.js'
 import { checkSessionLog } from '../../src/testing/index.js'
 import type { ModelProvider } from '../../src/core/models/provider.js'
@@ -297,4 +304,31 @@ test('random forks, resumes and deletions: a fork works only after a resume, and
     }),
     { numRuns: sampled(30) },
   )
+})
+
+test('a run is not woken before its time by a slow process, whose clocks start one after the other', async () => {
+  const store = memoryStore()
+  const rest = tool('rest', () => sleepUntil(start + hour))
+  const play = (session: string, now: number, slowReadings: number) => {
+    let [readings, passed] = [0, 0]
+    // Time passes at the first readings, so a clock that starts later is behind an earlier one.
+    const elapsed = (): number => (passed += readings++ < slowReadings ? 10 : 0)
+    const clock = { ...systemClock, now: () => now, elapsed }
+    const agent = createAgent({ model, store, tools: [rest], clock })
+    return runSession(agent, { session, input: 'Go.' })
+  }
+  const woken: number[] = []
+  for (const slowReadings of [2, 3, 4, 5, 6, 7, 8]) {
+    const id = `${slowReadings}`
+    // oxlint-disable-next-line no-await-in-loop -- one session after the other
+    expect(await play(id, start, 0)).toMatchObject({ state: 'PAUSED' })
+    // oxlint-disable-next-line no-await-in-loop
+    await play(id, start + hour - 10, slowReadings)
+    for (const { data } of store.read(id)) {
+      const { event } = JSON.parse(data) as { event?: { type: string; now: number } }
+      if (event?.type === 'RESUME') woken.push(event.now)
+    }
+  }
+  expect(woken.length).toBeGreaterThan(0)
+  expect(woken.filter((at) => at < start + hour)).toEqual([])
 })

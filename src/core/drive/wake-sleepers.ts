@@ -4,7 +4,7 @@ import { getListedDefinition } from '../sessions/agent-definition.js'
 import { listAllDue } from '../sessions/store/timers.js'
 import type { Agents } from './define-agents.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { expireRun } from '../live/release-run.js'
+import { advanceRun, expireRun } from '../live/release-run.js'
 import { findDueTime } from '../../../machines/agent/expiry.js'
 import type { Run } from '../run/run.js'
 
@@ -62,8 +62,11 @@ export function findSleepLeft(
   return { wakeAt, wakeMs: Math.max(0, wakeAt - now) }
 }
 
+/** Continues a run that is due. Its own clock starts later than the caller's, and may not have reached that time. */
 export function wakeRun(run: Run): void {
   const { context } = run.snapshot() as { context: AgentContext }
-  if (context.state === 'PAUSED') run.resume()
-  else expireRun(run, findDueTime(context) ?? 0)
+  const at = findDueTime(context) ?? 0
+  if (context.state !== 'PAUSED') return expireRun(run, at)
+  advanceRun(run, at)
+  run.resume()
 }

@@ -124,6 +124,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       expire: (run, at) => {
         if (#release in run && run.#isExpired(at)) run.#send({ type: 'APPROVAL_EXPIRED' })
       },
+      advance: (run, at) => {
+        if (#release in run) run.#runtime?.time.advanceTo(at)
+      },
     })
   }
 
