@@ -164,7 +164,7 @@ describe('a custom guard', () => {
     const changing = defineGuard({
       name: 'changing',
       verdict: async () => {
-        await new Promise((resolve) => setTimeout(resolve, 1))
+        await new Promise((resolve) => setImmediate(resolve))
         ids.length = 0
       },
     })
