@@ -146,8 +146,8 @@ function addResult(parts: UIMessagePart[], message: ToolMessage): void {
 type CallPart = Extract<UIMessagePart, { toolCallId: string }>
 
 function findCall(parts: readonly UIMessagePart[], id: string): [at: number, call: CallPart | undefined] {
-  const isCall = (part: UIMessagePart): part is CallPart => 'toolCallId' in part && part.toolCallId === id
-  return [parts.findLastIndex(isCall), parts.findLast(isCall)]
+  const at = parts.findLastIndex((part) => 'toolCallId' in part && part.toolCallId === id)
+  return [at, parts[at] as CallPart | undefined]
 }
 
 function addRequest(parts: UIMessagePart[], call: PendingCall): void {
