@@ -159,7 +159,7 @@ class ChildFold {
       case 'stream_chunk': {
         const { text, reset } = event
         if (text === '' && !reset) return
-        const data = { callId, path, text, ...omitUndefined({ reset }) }
+        const data = { callId, path, text, ...(reset && { reset }) }
         return this.#write({ type: 'data-child-text', data, transient: true })
       }
       case 'assistant_message':
