@@ -98,8 +98,8 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
       }),
 
     append(lease, records, summary) {
-      checkRecords(lease.sessionId, records)
       if (summary || records.length === 0) return sessions.append(lease, records, summary)
+      checkRecords(lease.sessionId, records)
       // Without a summary, only the records change. If this fails, the general case determines why.
       const run = records.length === 1 ? use : write
       const inbox = run(() => {
