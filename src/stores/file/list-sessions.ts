@@ -122,7 +122,7 @@ const createWrittenAtSql = (seq: string) =>
   `coalesce((SELECT written_at FROM records WHERE session_id = id AND seq = ${seq}), 0)`
 export const headSql = 'coalesce((SELECT max(seq) FROM records WHERE session_id = id), 0)'
 export const createdAtSql = createWrittenAtSql('1')
-export const updatedAtSql = `max(sessions.listed_at, ${createWrittenAtSql(headSql)})`
+const updatedAtSql = `max(sessions.listed_at, ${createWrittenAtSql(headSql)})`
 
 export const sessionColumns = [
   ...[headSql, createdAtSql, updatedAtSql, 'last_message', 'expires_at'].map(selectInteger),
