@@ -6,6 +6,7 @@ import {
   createActor,
 } from 'xstate'
 import { canonicalForms } from '../../guards/lib/canonical-json.js'
+import { omitUndefined } from '../../guards/lib/json.js'
 import { isRecord } from '../../guards/lib/stored.js'
 import { maxTimerMs, readElapsed, systemClock, toWholeClock, wait } from '../core/base/clock.js'
 import { limitTime } from '../core/base/abort.js'
@@ -733,8 +734,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
 }
 
 function toPublicState({ status, value, context, output, error }: StoredMachineState): object {
-  const ends = { ...(output !== undefined && { output }), ...(error !== undefined && { error }) }
-  return { status, value, context, ...ends }
+  return { status, value, context, ...omitUndefined({ output, error }) }
 }
 
 const createTimeRule = (least: number, most: number): ArgumentRule => ({
