@@ -16,8 +16,12 @@ import {
 import { toModelError } from './ai-sdk-failure.js'
 import type { SupportedUrls } from './file-parts.js'
 import { createPartFold, type PartFold } from './part-fold.js'
-import { checkLanguageModelOptions, checkModel } from './model-options.js'
-import type { AiSdkModel, LanguageModelOptions } from './model-options.js'
+import {
+  type AiSdkModel,
+  checkLanguageModelOptions,
+  checkModel,
+  type LanguageModelOptions,
+} from './model-options.js'
 import type { CallOptions, CallTool, PromptMessage, ProviderData } from './spec.js'
 import type { JsonObject } from '../../machines/agent/json.js'
 import type { Message } from '../../machines/agent/messages.js'

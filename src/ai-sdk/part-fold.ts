@@ -10,8 +10,13 @@ import { describeMediaList, toBase64, toContentPart } from '../core/models/media
 import { toPlainJson } from '../core/models/plain-json.js'
 import { unsupportedApprovalError, unsupportedPauseError } from './ai-sdk-failure.js'
 import { readRawFinish, toFinish, toUsage } from './ai-sdk-usage.js'
-import { createHostedCallTracker, type EchoPart, fingerprintCall } from './provider-echo.js'
-import { isCompaction, toProviderItems } from './provider-echo.js'
+import {
+  createHostedCallTracker,
+  type EchoPart,
+  fingerprintCall,
+  isCompaction,
+  toProviderItems,
+} from './provider-echo.js'
 
 interface TextBlock {
   type: 'text' | 'reasoning'

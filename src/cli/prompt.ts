@@ -1,6 +1,11 @@
 import { createInterface } from 'node:readline'
-import type { Elicitation, ElicitationField, ElicitationValue } from '../../machines/agent/run-result.js'
-import type { PendingCall, RunResult } from '../../machines/agent/run-result.js'
+import type {
+  Elicitation,
+  ElicitationField,
+  ElicitationValue,
+  PendingCall,
+  RunResult,
+} from '../../machines/agent/run-result.js'
 import { formatWakeTime } from '../core/base/clock.js'
 import { escapeInvisible, formatArgumentsJson, formatCallPath } from '../core/format/format-call.js'
 import { shorten } from '../core/format/format-words.js'

@@ -9,8 +9,13 @@ import { hasSameWords } from '../core/sessions/user-input.js'
 import { type ChatSessions, isSessionTaken, type StoredContext } from './chat-sessions.js'
 import { type IncomingMessage, isText, toInputMessage, toTurn } from './chat-turn.js'
 import { alreadySentError, answersPendingError, hasCode, runInProgressError } from './error-response.js'
-import { createFinishedSubscription, subscribeFromStart, toCallerOptions } from './subscription.js'
-import type { Caller, Subscription } from './subscription.js'
+import {
+  type Caller,
+  createFinishedSubscription,
+  subscribeFromStart,
+  type Subscription,
+  toCallerOptions,
+} from './subscription.js'
 import type { LiveRuns } from './live-runs.js'
 
 /** A page's request for another answer to an earlier message. */

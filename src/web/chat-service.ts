@@ -25,19 +25,30 @@ import {
   nullIfUnknown,
   type StoredContext,
 } from './chat-sessions.js'
-import { findPastTurn, findSentMessage, isOpenedBy, isText, toInputMessage } from './chat-turn.js'
-import { type IncomingMessage, toTurn } from './chat-turn.js'
+import {
+  findPastTurn,
+  findSentMessage,
+  type IncomingMessage,
+  isOpenedBy,
+  isText,
+  toInputMessage,
+  toTurn,
+} from './chat-turn.js'
 import { findClientId, isTurnOpening } from '../core/sessions/find-turn.js'
 import { alreadySentError, answersPendingError, hasCode, runInProgressError } from './error-response.js'
 import { PageView } from './exposure.js'
-import type { AnyRun, Caller, ChatAgent, LiveRun, Subscription } from './subscription.js'
 import {
+  type AnyRun,
+  type Caller,
+  type ChatAgent,
   createFinishedSubscription,
   findContext,
   findTurn,
+  type LiveRun,
   maskSubscription,
   subscribeFromNow,
   subscribeFromStart,
+  type Subscription,
   toCallerOptions,
 } from './subscription.js'
 import { LiveRuns } from './live-runs.js'

@@ -6,13 +6,16 @@ import { type Turn, toTurn } from './chat-turn.js'
 import { hasCode } from './error-response.js'
 import { EventFailures } from './exposure.js'
 import {
+  type AnyRun,
+  type Caller,
   createFinishedSubscription,
   findTurn,
+  type LiveRun,
   subscribeFromNow,
   subscribeFromStart,
   subscribeToTurn,
+  type Subscription,
 } from './subscription.js'
-import type { AnyRun, Caller, LiveRun, Subscription } from './subscription.js'
 import { ReplayBuffer } from './replay-buffer.js'
 
 /** How often a watching page checks whether a process still holds the session, in milliseconds. */

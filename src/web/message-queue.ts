@@ -10,8 +10,13 @@ import { hasSameWords } from '../core/sessions/user-input.js'
 import type { ChatSessions, StoredContext } from './chat-sessions.js'
 import { findPastTurn, type IncomingMessage, toInputMessage, toTurn } from './chat-turn.js'
 import { findClientId, isTurnOpening } from '../core/sessions/find-turn.js'
-import { createFinishedSubscription, subscribeFromStart } from './subscription.js'
-import type { Caller, LiveRun, Subscription } from './subscription.js'
+import {
+  type Caller,
+  createFinishedSubscription,
+  type LiveRun,
+  subscribeFromStart,
+  type Subscription,
+} from './subscription.js'
 import type { LiveRuns } from './live-runs.js'
 
 const pollMs = 1000

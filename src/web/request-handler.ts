@@ -6,8 +6,13 @@ import { hintFor } from '../core/config/other-names.js'
 import type { ContextCarrier } from '../core/tools/tool.js'
 import { type Authorize, authorizeRequest, toSessionId } from './authorize.js'
 import { type ChatService, getChatService } from './chat-service.js'
-import { type FailedRequest, invalidInputError, reportError, toErrorResponse } from './error-response.js'
-import type { OnError } from './error-response.js'
+import {
+  type FailedRequest,
+  invalidInputError,
+  type OnError,
+  reportError,
+  toErrorResponse,
+} from './error-response.js'
 import { checkExpose, type ExposeOptions, isFailureMasked } from './exposure.js'
 import type { Caller, ChatAgent, WhenBusy } from './subscription.js'
 import { createPageFiles, type PageFileOptions, type PageFiles } from './page-files.js'

@@ -7,8 +7,13 @@ import { limitTime } from '../../core/base/abort.js'
 import { answerServer } from './elicitation/asking-call.js'
 import { OpenCalls } from './elicitation/open-calls.js'
 import { SessionExpiredError } from './server-wire.js'
-import { type CheckedMcpOptions, checkMcpOptions, type McpCommonOptions } from './mcp-options.js'
-import type { McpOptions, McpServer } from './mcp-options.js'
+import {
+  type CheckedMcpOptions,
+  checkMcpOptions,
+  type McpCommonOptions,
+  type McpOptions,
+  type McpServer,
+} from './mcp-options.js'
 import { followTask, type TaskFollowing } from './follow-task.js'
 import { findTask, readHandle, toHandle } from './task-wire.js'
 import { createResourceTool, resourceToolName, registerAsker } from './resources.js'

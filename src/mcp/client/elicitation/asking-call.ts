@@ -13,8 +13,15 @@ import { Ask, findAsked } from '../../../core/tools/tool-outcomes.js'
 import type { ToolExecution } from '../../../core/tools/tool.js'
 import { ToolError } from '../../../core/tools/tool-error.js'
 import { quoteText, stripInvisible } from '../plain-text.js'
-import { askedTooOften, type CallWatch, type KnownAnswer, maxRounds, type OpenCall } from './open-calls.js'
-import type { OpenCalls, Outcome } from './open-calls.js'
+import {
+  askedTooOften,
+  type CallWatch,
+  type KnownAnswer,
+  maxRounds,
+  type OpenCall,
+  type OpenCalls,
+  type Outcome,
+} from './open-calls.js'
 import { hasUserInfo, isHttpUrl } from '../../../core/models/openai/openai-options.js'
 import { isRecord } from '../../../../guards/lib/stored.js'
 import { findFault } from '../../../core/sessions/elicitation-answer.js'
