@@ -51,10 +51,18 @@ export interface AccessGrant {
   mayContinue: boolean
 }
 
+/** The rights without authorization. */
+export const openGrant: AccessGrant = {
+  prefix: '',
+  context: undefined,
+  tags: undefined,
+  by: undefined,
+  mayContinue: true,
+}
+
 /** @throws {StatewrightError} `unauthorized`, `authorize_failed`, or the `Response` that `authorize` threw */
 export async function authorizeRequest(authorize: Authorize, request: Request): Promise<AccessGrant> {
-  if (authorize === 'none')
-    return { prefix: '', context: undefined, tags: undefined, by: undefined, mayContinue: true }
+  if (authorize === 'none') return openGrant
   let grant: Grant
   try {
     grant = await authorize(request)

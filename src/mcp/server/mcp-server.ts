@@ -2,7 +2,7 @@ import type { Readable, Writable } from 'node:stream'
 import { StatewrightError } from '../../core/base/errors.js'
 import { expectArgument, objectRule } from '../../core/base/values.js'
 import { loadOnce } from '../../core/base/platform.js'
-import { type AccessGrant, authorizeRequest } from '../../web/authorize.js'
+import { type AccessGrant, authorizeRequest, openGrant } from '../../web/authorize.js'
 import { toErrorResponse } from '../../web/error-response.js'
 import { expectRequest } from '../../web/request-handler.js'
 import { checkServerOptions, type McpServerOptions } from './options.js'
@@ -125,12 +125,10 @@ export async function serveMcpStdio(options: McpStdioOptions): Promise<McpStdioS
   const checked = checkServerOptions('serveMcpStdio', { ...others, answerCommand, authorize: 'none' })
   const desk = new TaskDesk(checked)
   const [sdk, stdio] = await Promise.all([loadServerSdk(), loadStdioSdk()])
-  const none = { context: undefined, tags: undefined, by: undefined }
-  const grant: AccessGrant = { prefix: '', ...none, mayContinue: true }
   const reserved = stdout === undefined ? reserveStdout() : null
   const transport = new stdio.StdioServerTransport(stdin, reserved?.stdout ?? stdout)
   const connection = stdio.serveStdio(
-    ({ era }) => createProtocolServer({ sdk, desk, options: checked, grant, era }),
+    ({ era }) => createProtocolServer({ sdk, desk, options: checked, grant: openGrant, era }),
     { transport, onerror: checked.onError },
   )
   let end = (): void => undefined
