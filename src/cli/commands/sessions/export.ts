@@ -80,17 +80,16 @@ export const exportCommand = defineCommand({
         return exportTest(store, id, request, io)
       }
       const texts = !has('without-text')
-      const content =
-        form === 'html' || form === 'card' || form === 'film'
-          ? await share(store, id, { form: form === 'html' ? 'page' : form, texts })
-          : await formatSession(store, id, form === 'markdown' ? (summary?.title ?? '') : undefined)
+      const content = isShared(form)
+        ? await share(store, id, { form: form === 'html' ? 'page' : form, texts })
+        : await formatSession(store, id, form === 'markdown' ? (summary?.title ?? '') : undefined)
       // Like the store, a new file is readable only by its owner.
       await writeOutput(content, out, io, { replace: has('force'), mode: 0o600 })
     })
   },
 })
 
-const sharedForms: readonly string[] = ['html', 'card', 'film']
+const isShared = (form: Form): form is 'html' | 'card' | 'film' => ['html', 'card', 'film'].includes(form)
 const testOnlyOptions = ['runner', 'update', 'agent', 'tools', 'config', 'instructions'] as const
 
 /** @throws {CliError} for contradictory formats and options */
@@ -103,7 +102,7 @@ function readForm(parsed: ExportOptions): Form {
   const [form = 'json', other] = new Set(named)
   if (other !== undefined)
     throw badUsageError(`--${form} and --${other} cannot be combined. Choose one form.`)
-  if (has('without-text') && !sharedForms.includes(form))
+  if (has('without-text') && !isShared(form))
     throw badUsageError('--without-text needs --html, --card or --film.', '--without-text')
   if (form !== 'test') refuseStray(parsed, testOnlyOptions, '--as test')
   return form
