@@ -24,14 +24,17 @@ export async function showMachine(
   const { id } = entry
   const records = await store.read(id, at === undefined ? {} : { to: at })
   const open = (record: LogRecord): MachineRecord => openMachineRecord(record, id) as MachineRecord
+  if (form === 'state') {
+    const last = records.at(-1)
+    if (last) await showState(store, entry, { seq: last.seq, ...open(last) }, io)
+    return
+  }
   const width = io.stdout.columns ?? 160
-  for (const record of form === 'state' ? [] : records) {
+  for (const record of records) {
     const { seq, at: time } = record
     if (form === 'json') io.stdout.write(formatJsonLine({ seq, at: time, ...open(record) }))
     else io.stdout.write(`${formatLine(record, open(record), width)}\n`)
   }
-  const last = records.at(-1)
-  if (form === 'state' && last) await showState(store, entry, { seq: last.seq, ...open(last) }, io)
 }
 
 /** The number, time and event of a record, the state after it, and the data of the event. */
