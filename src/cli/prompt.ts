@@ -222,6 +222,7 @@ async function askField(
 function parseField({ type }: ElicitationField, text: string): unknown {
   if (type === 'number' || type === 'integer') return text.trim() === '' ? text : Number(text)
   if (type === 'array') return text === '' ? [] : text.split(',').map((one) => one.trim())
-  if (type !== 'boolean' || !/^(y|yes|true|n|no|false)$/i.test(text)) return text
-  return /^[yt]/i.test(text)
+  if (type !== 'boolean') return text
+  if (/^(y|yes|true)$/i.test(text)) return true
+  return /^(n|no|false)$/i.test(text) ? false : text
 }
