@@ -137,9 +137,9 @@ async function readTexts(path: string): Promise<Record<string, string>> {
   }
   try {
     const texts: unknown = JSON.parse(text)
-    if (typeof texts === 'object' && texts !== null)
-      if (Object.values(texts).every((value) => typeof value === 'string'))
-        return texts as Record<string, string>
+    const isMap = typeof texts === 'object' && texts !== null
+    if (isMap && Object.values(texts).every((value) => typeof value === 'string'))
+      return texts as Record<string, string>
   } catch {
     // The parser's message would reveal a part of a secret.
   }
