@@ -261,9 +261,17 @@ function createCallBuilder(model: AiSdkModel, options: LanguageModelOptions) {
       ...(responseFormat && {
         responseFormat: { type: 'json', schema: responseFormat.schema, name: responseFormat.name },
       }),
-      ...omitUndefined({ maxOutputTokens: maxTokens, temperature, topP, presencePenalty, frequencyPenalty }),
-      ...omitUndefined({ seed, stopSequences: typeof stop === 'string' ? [stop] : stop }),
-      ...omitUndefined({ reasoning, headers: options.headers }),
+      ...omitUndefined({
+        maxOutputTokens: maxTokens,
+        temperature,
+        topP,
+        presencePenalty,
+        frequencyPenalty,
+        seed,
+        stopSequences: typeof stop === 'string' ? [stop] : stop,
+        reasoning,
+        headers: options.headers,
+      }),
       ...(Object.keys(providerOptions).length > 0 && { providerOptions }),
     }
     return origin.includes('anthropic') ? disableThinkingWithoutThoughts(call) : call
