@@ -382,7 +382,7 @@ export const callRules = createRules({
     if (!answers || !event.callId.includes('/') || !isTaken) return null
     const [id, inside] = event.callId.split('/')
     const findAnswer = (calls: readonly BatchCall[] = []): unknown =>
-      findCall(calls, id ?? '')?.questions?.find(({ callId }) => callId === inside)?.answer
+      calls.find((call) => call.id === id)?.questions?.find(({ callId }) => callId === inside)?.answer
     if (findAnswer(before?.calls) !== undefined) return 'the question was already answered'
     if (listAnnounced('tool_result').length > 0) return 'the answer is announced as a result'
     return findAnswer(after.calls) === undefined && 'the answer is lost'
@@ -417,10 +417,6 @@ const isUrgent = ({ answer, expiresAt }: ChildQuestion): boolean =>
 
 function hasTakenBranch(transitions: readonly string[], guard: string): boolean {
   return transitions.some((id) => id.startsWith(`WAITING_FOR_TOOL.dispatching: always [${guard}]`))
-}
-
-function findCall(calls: readonly BatchCall[] | undefined, callId: string): BatchCall | undefined {
-  return calls?.find(({ id }) => id === callId)
 }
 
 function listRunnable({ calls }: AgentContext): string[] {

@@ -3,7 +3,7 @@ import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { Reason } from '../../../../machines/agent/run-result.js'
 import { findBudgetReason } from '../../../../machines/agent/budget-totals.js'
 import { toRunResult } from '../../../../machines/agent/to-result.js'
-import { createRules } from './invariant-rule.js'
+import { createRules, isAnswer } from './invariant-rule.js'
 
 const budget: readonly Reason[] = ['token_budget', 'output_tokens', 'cost_limit', 'shared_budget']
 const halts: readonly Reason[] = [...guardNames, 'user_guard']
@@ -121,8 +121,7 @@ export const endingRules = createRules({
     const { event, after, state } = change
     const result = findLastResult(after)
     // A model response is the answer itself, even if it is empty and adds nothing to the transcript.
-    const isOfModel = /^xstate\.done\.actor\.(model|conclusion)$/.test(event.type)
-    if (state !== 'COMPLETED' || result === undefined || isOfModel) return null
+    if (state !== 'COMPLETED' || result === undefined || isAnswer(event)) return null
     const isScreened = after.features.outputShields
     if (isScreened && event.type !== 'xstate.done.actor.outputShields')
       return `the run completed on ${event.type}`
