@@ -67,7 +67,9 @@ export const guardrailRules = createRules({
   'input refused by a shield is not kept': ({ event, before, after, state }) => {
     if (state !== 'BLOCKED' || event.type !== 'xstate.done.actor.inputShields' || !before) return null
     const refused = listUnclearedInput(before).map(({ id }) => id)
-    const { length } = after.messages.filter(({ id, data }) => refused.includes(id) && !data?.['withheld'])
+    const { length } = after.messages.filter(
+      ({ id, data }) => refused.includes(id) && data?.['withheld'] !== true,
+    )
     return length > 0 && `${formatCount(length, 'message is', 'messages are')} kept`
   },
   'shield findings about an answer are announced': ({ event, before, listAnnounced }) => {
