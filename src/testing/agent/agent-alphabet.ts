@@ -39,6 +39,7 @@ import {
   done,
   failed,
   modelOutcomes,
+  stampEvent,
   type Events,
   early,
   late,
@@ -77,15 +78,15 @@ function completeEvents(events: Events, { messages, lastMessageNumber, steps }: 
       message.role === 'assistant' ? (message.tool_calls ?? []).map(({ id }) => id) : [],
     ),
   )
+  const isFirst = steps === 0 && used.size === 0
   const rename = <Call extends { id: string }>(call: Call): Call => ({
     ...call,
     id: nameCall(steps === 0 ? call.id : `${call.id}${steps + 1}`, lastMessageNumber + 1, used),
   })
   return Object.fromEntries(
     Object.entries(events).map(([name, event]) => {
-      const isFirst = steps === 0 && used.size === 0
       if (isFirst || !/^xstate\.done\.actor\.(model|conclusion)$/.test(event.type))
-        return [name, 'now' in event ? event : { ...event, now: early }]
+        return [name, 'now' in event ? event : stampEvent(event)]
       const output = event['output'] as ModelOutput
       const response = { ...output.response, toolCalls: output.response.toolCalls.map(rename) }
       return [name, { ...event, output: { ...output, response, calls: output.calls.map(rename) } }]
