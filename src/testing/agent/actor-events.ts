@@ -29,8 +29,6 @@ import type { Elicitation, PendingCall } from '../../../machines/agent/run-resul
 import type { Screening, ShieldAction } from '../../../machines/agent/screening.js'
 import { listUnclearedCalls, listUnclearedInput } from '../../../machines/agent/mask-uncleared.js'
 
-type Calls = AgentContext['calls']
-
 export const featureModels = Object.fromEntries(
   Object.entries(featureOutcomes).map(([name, outcomes]) => [name, createAnswerEvents('model', outcomes)]),
 ) as Record<keyof typeof featureOutcomes, Events>
@@ -224,7 +222,7 @@ export function listLeftEvents({ calls }: AgentContext): Events {
   return callId === undefined ? {} : { 'released before a call': { type: 'RELEASED', notStarted: [callId] } }
 }
 
-const findRunning = (calls: Calls, name: string): string | undefined =>
+const findRunning = (calls: AgentContext['calls'], name: string): string | undefined =>
   calls.find((call) => call.name === name && isUnderWay(call))?.id
 
 const notLoaded = { status: 'not_loaded', content: 'Its schema.', durationMs: 0 } as const
@@ -242,10 +240,11 @@ export function listToolEvents({ calls, deadline }: AgentContext, outcomes: read
   const open = started.filter((call) => call.result === undefined)
   const [call] = open
   const events: Events = {}
-  for (const name of call ? outcomes : []) {
-    const result = call?.unloaded ? notLoaded : toolOutcomes[name]
-    events[`tool: ${name}`] = { type: 'TOOL_RESULT', callId: call?.id, result }
-  }
+  if (call)
+    for (const name of outcomes) {
+      const result = call.unloaded ? notLoaded : toolOutcomes[name]
+      events[`tool: ${name}`] = { type: 'TOOL_RESULT', callId: call.id, result }
+    }
   if (deadline !== null && events['tool: ok'])
     events['tool: ok after the deadline'] = { ...events['tool: ok'], now: late }
   if (open.length === started.length) events['tool runner gave up'] = { type: 'BATCH_DONE' }

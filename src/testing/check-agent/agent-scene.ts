@@ -202,7 +202,9 @@ export class AgentProcess {
 
   async #until(work: Promise<unknown>, isInVain = (): boolean => false): Promise<void> {
     let isOver = false
-    const end = (): void => void (isOver = true)
+    const end = (): void => {
+      isOver = true
+    }
     work.then(end, end)
     const isSo = (): boolean => isOver || isInVain()
     while (!isSo()) {

@@ -331,8 +331,10 @@ function explorePairs(
     const seen = getOrCreate(known, input, () => new Set<string>())
     const key = `${space.toKey(pair.before.snapshot)}\n${space.toKey(pair.after.snapshot)}`
     if (seen.has(key)) return
-    const seconds = pairs.length < space.limit ? null : pairs.map((one) => one.after)
-    if (seconds) throw stateLimitError(space.limit, seconds)
+    if (pairs.length >= space.limit) {
+      const vertices = pairs.map((one) => one.after)
+      throw stateLimitError(space.limit, vertices)
+    }
     seen.add(key)
     pairs.push(pair)
   }

@@ -273,11 +273,11 @@ function createStory(
   path: MachinePath,
   loop: PathStep[] | null,
 ): PropertyStory {
-  const way = (): string => `${property}: ${reason}\nStarting with ${path.input}:\n${formatPath(path)}`
-  const round = (): string =>
-    loop?.length === 0
-      ? '\nand stays there forever.'
-      : `\nand then repeats:\n${formatPath({ steps: loop ?? [] })}`
-  const toString = (): string => (loop === null ? way() : way() + round())
+  const toString = (): string => {
+    const way = `${property}: ${reason}\nStarting with ${path.input}:\n${formatPath(path)}`
+    if (loop === null) return way
+    if (loop.length === 0) return `${way}\nand stays there forever.`
+    return `${way}\nand then repeats:\n${formatPath({ steps: loop })}`
+  }
   return { property, reason, path, loop, toString }
 }
