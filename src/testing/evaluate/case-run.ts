@@ -90,8 +90,10 @@ class SessionCalls {
   }
 
   #readCalls(tool: Tool): Promise<Map<string, RecordedResult[]>> {
-    const calls = this.#calls.filter(({ name }) => name === tool.name)
-    return getOrCreate(this.#tools, tool.name, () => readCalls(tool, calls))
+    return getOrCreate(this.#tools, tool.name, () => {
+      const calls = this.#calls.filter(({ name }) => name === tool.name)
+      return readCalls(tool, calls)
+    })
   }
 }
 
