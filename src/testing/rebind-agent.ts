@@ -26,14 +26,14 @@ export function rebindAgent(
 
 interface ToolChanges {
   wrap: (tool: Tool) => Tool
-  trim?: (traits: ToolTraits) => ToolTraits
+  trim: (traits: ToolTraits) => ToolTraits
   /** Whether handoffs stay. Then the tools of their targets are changed too. Defaults to true. */
   hasTeam?: boolean
 }
 
 /** Changes each tool of an agent. Sub-agents do not run, because their tools become ordinary tools. */
 export function wrapTools(tools: ToolSet, changes: ToolChanges): ToolSet {
-  const { wrap, trim = (traits: ToolTraits) => traits, hasTeam = true } = changes
+  const { wrap, trim, hasTeam = true } = changes
   const wrapped = new WeakMap<Tool, Tool>()
   const teams = new WeakMap<Team, Team>()
   const wrapTool = (tool: Tool): Tool =>

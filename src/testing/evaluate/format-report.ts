@@ -201,12 +201,12 @@ export interface IntervalRow {
 export function listDifferences({ score, passRate, scorers }: ReportComparison): IntervalRow[] {
   const several = Object.entries(scorers).length > 1 ? Object.entries(scorers) : []
   return [
-    { name: 'score', range: score, words: orDash(score, (range) => formatSignedRange(range)) },
+    { name: 'score', range: score, words: orDash(score, formatSignedRange) },
     { name: 'passed', range: passRate, words: orDash(passRate, formatPointRange) },
     ...several.map(([name, range]) => ({
       name,
       range,
-      words: orDash(range, (one) => formatSignedRange(one)),
+      words: orDash(range, formatSignedRange),
     })),
   ]
 }
@@ -233,7 +233,7 @@ export const formatSignedRange = (
 ): string =>
   `${formatSigned(value, format)} (${formatSigned(low, format)} … ${formatSigned(high, format)})${unit}`
 
-export const formatPointRange = (range: Interval): string =>
+const formatPointRange = (range: Interval): string =>
   formatSignedRange(range, (size) => String(Math.round(size * 100)), ' points')
 
 export const formatCostRange = (range: Interval): string => {
