@@ -3,6 +3,7 @@ import type { ModelActorError } from '../../../machines/agent/model-response.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import type { Json } from '../../../machines/agent/json.js'
 import type { StepPlan } from '../../../machines/agent/step-plan.js'
+import { omitUndefined } from '../../../guards/lib/json.js'
 import { createActorError, describeError, rememberThrown } from '../base/errors.js'
 import { freezeOnce } from '../base/values.js'
 import { findNearestName } from '../base/text.js'
@@ -86,9 +87,8 @@ function readTools(tools: unknown, { tools: set }: AgentParts): string[] {
 }
 
 function readOptions(options: object, tools: readonly string[]) {
-  const defined = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
   try {
-    const { toolChoice, instructions, sampling } = resolveRequestOptions(defined)
+    const { toolChoice, instructions, sampling } = resolveRequestOptions(omitUndefined(options))
     if (typeof toolChoice === 'object' && !tools.includes(toolChoice.name))
       refuse(`returned the toolChoice '${toolChoice.name}', which is not one of this step's tools.`)
     if (toolChoice === 'required' && tools.length === 0)
@@ -149,12 +149,10 @@ function listLastResults({ messages, steps }: AgentContext): StepResult[] {
     if (message.role !== 'tool') return []
     const call = asking.tool_calls?.find(({ id }) => id === message.tool_call_id)
     if (call === undefined) return []
-    const {
-      id,
-      function: { name, arguments: text },
-    } = call
+    const { id, function: called } = call
     const status = (message.data?.['status'] ?? 'ok') as StepResult['status']
-    return [{ id, name, arguments: parseJsonOr(text, null) as Json, status, content: message.content }]
+    const input = parseJsonOr(called.arguments, null) as Json
+    return [{ id, name: called.name, arguments: input, status, content: message.content }]
   })
 }
 

@@ -3,7 +3,7 @@ import type { MediaKind } from '../../../machines/agent/refusals.js'
 import type { MediaPart, ToolCall } from '../../../machines/agent/messages.js'
 import type { FailureKind, ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
-import { getOrCreate, readTokens, readUsd, readWaitMs, asText } from '../base/values.js'
+import { getOrCreate, readTokens, readUsd, readWaitMs, asList, asText } from '../base/values.js'
 import { createId } from '../base/platform.js'
 import { stripControls } from '../base/text.js'
 import { readCitations } from './citations.js'
@@ -19,7 +19,7 @@ import { toPlainJson, readHostedBy, readProviderItems } from './plain-json.js'
 export function normalizeResponse(response: ModelResponse, toCallId = (id: string) => id): ModelResponse {
   const source: Partial<Record<keyof ModelResponse, unknown>> = response ?? {}
   const details = normalizeDetails(source.reasoningDetails)
-  const media = toList(source.media).flatMap(readMedia)
+  const media = asList(source.media).flatMap(readMedia)
   const annotations = readCitations(normalizeDetails(source.annotations))
   // All items or none, because items may depend on each other.
   const providerItems = readProviderItems(source.providerItems)
@@ -27,7 +27,7 @@ export function normalizeResponse(response: ModelResponse, toCallId = (id: strin
     text: asText(source.text),
     reasoning: asText(source.reasoning),
     refusal: typeof source.refusal === 'string' ? source.refusal : null,
-    toolCalls: normalizeCalls(toList(source.toolCalls) as Partial<ToolCall>[], toCallId),
+    toolCalls: normalizeCalls(asList(source.toolCalls) as readonly Partial<ToolCall>[], toCallId),
     finishReason: toWord(source.finishReason),
     complete: source.complete !== false,
     usage: normalizeUsage(source.usage),
@@ -40,8 +40,6 @@ export function normalizeResponse(response: ModelResponse, toCallId = (id: strin
   }
 }
 
-const toList = (source: unknown): unknown[] => (Array.isArray(source) ? source : [])
-
 function readMedia(source: unknown): MediaPart[] {
   try {
     const part = toContentPart(source, 'media')
@@ -52,7 +50,7 @@ function readMedia(source: unknown): MediaPart[] {
 }
 
 function normalizeDetails(source: unknown): Json[] {
-  return toList(source)
+  return asList(source)
     .map(toPlainJson)
     .filter((detail) => detail !== undefined)
 }

@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
+import { omitUndefined } from '../../../guards/lib/json.js'
 import { isObject } from '../base/values.js'
 
 /**
@@ -146,8 +147,7 @@ function toNewKeywords(input: JsonObject): JsonObject {
 }
 
 function pickAnnotations({ $ref, title, description, $defs, definitions }: JsonObject): JsonObject {
-  const stored = { $ref, title, description, $defs, definitions }
-  return Object.fromEntries(Object.entries(stored).filter(([, value]) => value !== undefined)) as JsonObject
+  return omitUndefined({ $ref, title, description, $defs, definitions }) as JsonObject
 }
 
 /** Reads the types of a schema. An unknown type name means any type. */

@@ -21,6 +21,7 @@ import {
   type WireStyle,
 } from './wire-messages.js'
 import { createBodyEncoder, type RequestBody, mergeExtraBody } from './encode-body.js'
+import { omitUndefined } from '../../../../guards/lib/json.js'
 import type { Json, JsonObject } from '../../../../machines/agent/json.js'
 import type { ModelResponse } from '../../../../machines/agent/model-response.js'
 import type { TokenUsage } from '../../../../machines/agent/usage.js'
@@ -118,7 +119,7 @@ function toWireChoice(choice: ToolChoice): unknown {
 
 function toWireSampling(sampling: Sampling, maxTokensField: string): Record<string, unknown> {
   const { temperature, topP, maxTokens, frequencyPenalty, presencePenalty, seed, stop } = sampling
-  const fields = {
+  return omitUndefined({
     temperature,
     top_p: topP,
     [maxTokensField]: maxTokens,
@@ -127,8 +128,7 @@ function toWireSampling(sampling: Sampling, maxTokensField: string): Record<stri
     seed,
     stop,
     reasoning_effort: sampling.reasoningEffort,
-  }
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+  })
 }
 
 export const chatFormat: AnswerFormat = {
