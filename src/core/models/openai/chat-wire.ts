@@ -27,7 +27,7 @@ import type { ModelResponse } from '../../../../machines/agent/model-response.js
 import type { TokenUsage } from '../../../../machines/agent/usage.js'
 import { hasError } from '../error-body.js'
 import { toBodyFailure } from '../to-model-failure.js'
-import { getOrCreate, asList, asObject, asText } from '../../base/values.js'
+import { getOrCreate, asList, asObject, asText, isObject } from '../../base/values.js'
 import { listTopLevelCitations, readCitations } from '../citations.js'
 import { type AnswerFormat, type ResponseFold, type Delta, noDelta, refuseTooLarge } from './answer-reader.js'
 import { isThought } from './response-items.js'
@@ -290,11 +290,7 @@ function toWholeDelta(message: unknown): JsonObject | null {
 }
 
 function findFirstChoice(choices: unknown): JsonObject | null {
-  return (
-    asList(choices)
-      .map(asObject)
-      .find((choice) => choice && (choice.index ?? 0) === 0) ?? null
-  )
+  return asObject(asList(choices).find((choice) => isObject(choice) && (choice.index ?? 0) === 0))
 }
 
 function isErrorBody(body: JsonObject): boolean {
@@ -318,13 +314,11 @@ function readDeltaContent(content: unknown): Delta {
 
 /** Reads the reasoning from the first non-empty field, because the same reasoning may occur in several fields. */
 function readDeltaReasoning(delta: JsonObject): string {
-  return (
-    asText(delta.reasoning_content) ||
-    asText(delta.reasoning) ||
-    asList(delta.reasoning_details)
-      .map((detail) => asText(asObject(detail)?.text) || asText(asObject(detail)?.summary))
-      .join('')
-  )
+  const reasoning = asText(delta.reasoning_content) || asText(delta.reasoning)
+  if (reasoning !== '' || delta.reasoning_details == null) return reasoning
+  return asList(delta.reasoning_details)
+    .map((detail) => asText(asObject(detail)?.text) || asText(asObject(detail)?.summary))
+    .join('')
 }
 
 function readThoughts(value: unknown): string {
