@@ -64,6 +64,15 @@ export function getOrCreate<Key, Value>(
 }
 
 /** A check for an argument, with a description for the error. */
+/** Returns the same list if no item changes. */
+export function mapKept<Item>(
+  items: readonly Item[],
+  change: (item: Item, at: number) => Item,
+): readonly Item[] {
+  const changed = items.map(change)
+  return changed.every((item, at) => item === items[at]) ? items : changed
+}
+
 export interface ArgumentRule {
   is: (value: unknown) => boolean
   phrase: string

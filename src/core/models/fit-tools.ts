@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { decodePercent } from '../base/text.js'
-import { asList, asText, getOrCreate, isObject, asObject } from '../base/values.js'
+import { asList, asText, getOrCreate, isObject, asObject, mapKept } from '../base/values.js'
 import { mapObject } from './normalize-schema.js'
 import type { ModelRequest, ModelRequestOptions, ToolSpec } from './provider.js'
 
@@ -258,9 +258,7 @@ const fitValue = (value: Json): Json => (isObject(value) ? describeOddKeys(value
 function fitKeyword(key: string, value: Json): Json {
   if (valueKeywords.includes(key)) return value
   if (mapKeywords.has(key) && isObject(value)) return mapObject(value, fitValue)
-  if (!Array.isArray(value)) return fitValue(value)
-  const list = value.map(fitValue)
-  return list.every((item, i) => item === value[i]) ? value : list
+  return Array.isArray(value) ? (mapKept(value, fitValue) as Json[]) : fitValue(value)
 }
 
 const geminiKeywords: Readonly<Record<string, readonly string[]>> = {

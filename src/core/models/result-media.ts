@@ -1,4 +1,4 @@
-import { getOrCreate } from '../base/values.js'
+import { getOrCreate, mapKept } from '../base/values.js'
 import type { ContentPart, Message, ToolMessage, UserMessage } from '../../../machines/agent/messages.js'
 import type { MediaKind, Refusal } from '../../../machines/agent/refusals.js'
 import { describeParts, leaveOutContent, listMedia } from './leave-out.js'
@@ -56,15 +56,6 @@ function describeEarlierMedia(
       ? toDescribed(message, media)
       : message,
   )
-}
-
-/** Returns the same list if nothing changes. */
-function mapKept(
-  messages: readonly Message[],
-  change: (message: Message, at: number) => Message,
-): readonly Message[] {
-  const changed = messages.map(change)
-  return changed.every((message, at) => message === messages[at]) ? messages : changed
 }
 
 const described = new WeakMap<Message, Map<string, Message>>()
