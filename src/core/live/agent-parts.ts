@@ -18,7 +18,7 @@ import type { Telemetry } from '../telemetry/telemetry.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import type { HistoryMessage } from '../sessions/input-history.js'
-import { createModelFailure } from '../../../machines/agent/model-response.js'
+import { createActorError } from '../base/errors.js'
 import { describeLostSpeaker } from '../sessions/session-errors.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import type { Binding, AgentRuntime } from './runtime.js'
@@ -109,8 +109,7 @@ export function toSpeaker(parts: AgentParts, speaker: string | null | undefined)
   if (speaker == null) return parts
   const mixed = parts.tools.team?.mix(speaker, parts) as AgentParts | undefined
   if (mixed !== undefined) return mixed
-  const message = describeLostSpeaker(speaker)
-  throw { ...createModelFailure({ kind: 'fatal', code: 'unknown_agent', message }), usage: null, jitter: 1 }
+  throw createActorError('unknown_agent', describeLostSpeaker(speaker))
 }
 
 /** Whether the current agent is no longer reachable by handoffs. */
