@@ -9,6 +9,7 @@ import {
 } from '../../machines/agent/run-result.js'
 import { escapeInvisible, formatArguments, formatCallId, formatCallPath } from '../core/format/format-call.js'
 import { shorten } from '../core/format/format-words.js'
+import { formatUntil } from '../core/format/run-summary.js'
 import { formatShellOption } from '../core/format/shell-words.js'
 
 /** Large enough that no other arguments have the same digits. */
@@ -59,11 +60,10 @@ export function isWorking(result: RunResult | RunInProgress): result is RunInPro
 
 export function describeNeed(pending: PendingCall): string {
   const { needs, interrupted, expiresAt } = pending
-  const until = expiresAt === undefined ? '' : ` until ${formatWakeTime(expiresAt)}`
   const call = `${describeCall(pending)} [${formatCallId(formatCallWord(pending))}]`
   if (needs === 'elicitation') return `${call}: ${formatElicitation(pending.elicitation)}`
   if (needs === 'client') return `${call} must be run by the client`
-  return `${call} needs approval${until}${interrupted ? '. It was interrupted and may already have taken effect' : ''}`
+  return `${call} needs approval${formatUntil(expiresAt)}${interrupted ? '. It was interrupted and may already have taken effect' : ''}`
 }
 
 /** Shows all arguments in full, because people approve only content that they have read. */
