@@ -68,10 +68,8 @@ export function listCalls(message: Message): readonly ToolCall[] {
 
 function formatToolCounts(dropped: readonly Message[]): string {
   const times = new Map<string, number>()
-  for (const {
-    function: { name },
-  } of dropped.flatMap(listCalls))
-    times.set(name, (times.get(name) ?? 0) + 1)
+  for (const { function: called } of dropped.flatMap(listCalls))
+    times.set(called.name, (times.get(called.name) ?? 0) + 1)
   const named = [...times].slice(0, maxNames).map(([name, n]) => `${truncate(name, maxNameLength)} ×${n}`)
   const others = times.size - maxNames
   return [...named, ...(others > 0 ? [formatCount(others, 'other tool')] : [])].join(', ')

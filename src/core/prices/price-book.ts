@@ -80,8 +80,8 @@ function buildBook(own: PriceFunction, find: (model: string) => ModelPrice | und
     price: (provider, model, usage, at = systemClock.now()) => {
       const cost = own(provider, model, usage)
       if (cost !== undefined) return cost
-      const find = () => findCatalogPrice(provider, model, usage, at)
-      return loadCatalog(provider)?.then(find) ?? find()
+      const findListed = () => findCatalogPrice(provider, model, usage, at)
+      return loadCatalog(provider)?.then(findListed) ?? findListed()
     },
     knownPrice: (provider, model, usage, at = systemClock.now()) => {
       const cost = own(provider, model, usage)
