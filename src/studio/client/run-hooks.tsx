@@ -104,8 +104,7 @@ export function useLive(
 
 /** Handles the keys of a screen, except in input fields. */
 export function useKeys(press: (event: KeyboardEvent) => boolean): void {
-  const latest = useRef(press)
-  latest.current = press
+  const latest = useLatest(press)
   useEffect(() => {
     const listen = (event: KeyboardEvent): void => {
       const { target } = event
@@ -114,7 +113,7 @@ export function useKeys(press: (event: KeyboardEvent) => boolean): void {
       const writes = target.matches('textarea, select, input:not([type=range]), [role=treeitem]')
       const clicks = event.key === ' ' && target.matches('button, a, summary')
       const scrolls = /^Arrow(Left|Right)$/.test(event.key) && target.scrollWidth > target.clientWidth
-      if (!writes && !clicks && !scrolls && latest.current(event)) event.preventDefault()
+      if (!writes && !clicks && !scrolls && latest(event)) event.preventDefault()
     }
     addEventListener('keydown', listen)
     return () => removeEventListener('keydown', listen)
@@ -158,7 +157,7 @@ export function Announcer({ text }: { text: string }) {
 }
 
 /** A function with a stable identity that calls the latest version. */
-export function useLatest<Input extends unknown[]>(call: (...input: Input) => void): typeof call {
+export function useLatest<Input extends unknown[], Output>(call: (...input: Input) => Output): typeof call {
   const latest = useRef(call)
   latest.current = call
   return useCallback((...input: Input) => latest.current(...input), [])
