@@ -133,6 +133,10 @@ export function readProperty(value: unknown, key: PropertyKey): unknown {
   }
 }
 
+export function readPath(value: unknown, keys: readonly PropertyKey[]): unknown {
+  return keys.reduce<unknown>((inner, key) => readProperty(inner, key), value)
+}
+
 export function readText(value: unknown, key: string): string {
   const text = readProperty(value, key)
   return typeof text === 'string' ? text : ''

@@ -1,4 +1,4 @@
-import { readProperty } from '../base/json.js'
+import { readPath } from '../base/json.js'
 import { ConfigError } from '../base/errors.js'
 import { findNearestName, normalizeName } from '../base/text.js'
 import { anyKey, type Kind, type Path } from './kind.js'
@@ -26,7 +26,7 @@ export function checkInput<Value, Taken>(
     read = kind.read(input, [], (at, phrase) => {
       const path = formatPath(at)
       if (problems.has(path)) return
-      const shown = isSecret?.(path) ? '' : ` (got ${showValue(getValueAt(input, at))})`
+      const shown = isSecret?.(path) ? '' : ` (got ${showValue(readPath(input, at))})`
       const sentence =
         phrase === null
           ? describeUnknownKey(at, kind, beside)
@@ -87,10 +87,6 @@ function formatPath(keys: Path): string {
     if (!/^[A-Za-z_$][\w$]{0,59}$/.test(name)) return `${path}[${JSON.stringify(shortenText(name))}]`
     return path === '' ? name : `${path}.${name}`
   }, '')
-}
-
-function getValueAt(input: unknown, path: Path): unknown {
-  return path.reduce<unknown>((value, key) => readProperty(value, key), input)
 }
 
 /** Formats a value for an error message. Never throws. */

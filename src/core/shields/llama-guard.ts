@@ -1,6 +1,6 @@
 import type { ModelProvider } from '../models/provider.js'
 import { toWellFormed } from '../models/plain-json.js'
-import { readProperty } from '../base/json.js'
+import { readPath, readProperty } from '../base/json.js'
 import { asText } from '../base/values.js'
 import {
   defineShield,
@@ -140,9 +140,6 @@ async function askLlamaGuard(
 }
 
 const doNothing = (): void => undefined
-
-const readPath = (value: unknown, keys: readonly string[]): unknown =>
-  keys.reduce<unknown>((inner, key) => readProperty(inner, key), value)
 
 function checkOptions(name: string, { model, template, action }: LlamaGuardOptions): void {
   const isClient = typeof readPath(model, ['client', 'chat', 'completions', 'create']) === 'function'

@@ -1,5 +1,5 @@
 import { toWellFormed } from '../models/plain-json.js'
-import { readProperty } from '../base/json.js'
+import { readPath, readProperty } from '../base/json.js'
 import { defineShield, invalidShieldError, checkKeys, type Shield } from './define-shield.js'
 
 export type ModerationCategory =
@@ -104,7 +104,7 @@ function checkOptions(name: string, options: OpenAIModerationOptions): void {
   const refuse = (key: string, rule: string): never => {
     throw invalidShieldError(name, key, `${key} must be ${rule}.`)
   }
-  if (typeof readProperty(readProperty(client, 'moderations'), 'create') !== 'function')
+  if (typeof readPath(client, ['moderations', 'create']) !== 'function')
     refuse('client', 'an OpenAI client, such as new OpenAI()')
   if (typeof model !== 'string' || model.trim() === '')
     refuse('model', "a model name, such as 'omni-moderation-latest'")

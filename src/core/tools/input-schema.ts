@@ -2,7 +2,7 @@ import type { JsonObject } from '../../../machines/agent/json.js'
 import { loadOnce } from '../base/platform.js'
 import { describeError } from '../base/errors.js'
 import { normalizeSchema } from '../models/normalize-schema.js'
-import { readProperty } from '../base/json.js'
+import { readPath, readProperty } from '../base/json.js'
 import { isObject } from '../base/values.js'
 import type { Validation } from './plain-validator.js'
 export type { Issue, Validation } from './plain-validator.js'
@@ -128,7 +128,7 @@ interface StandardProps<Input, Output> {
 }
 
 export function isStandardSchema(value: unknown): value is StandardSchema {
-  return typeof readProperty(readProperty(value, '~standard'), 'validate') === 'function'
+  return typeof readPath(value, ['~standard', 'validate']) === 'function'
 }
 
 /** Advice for invalid tool definitions, used in compiler errors and by `defineTool`. */
