@@ -7,7 +7,7 @@ import { isInDoubt, isUnderWay } from '../../../machines/agent/call-state.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { SkillChange } from '../../../machines/agent/skills.js'
 import type { Json } from '../../../machines/agent/json.js'
-import type { BatchCall, ToolResult } from '../../../machines/agent/batch-calls.js'
+import { type BatchCall, type ToolResult, toResult } from '../../../machines/agent/batch-calls.js'
 import { type Ask, toQuestions } from '../tools/tool-outcomes.js'
 import { type RunBatchOptions, RunningBatch, type RunnableCall } from '../tools/running-batch.js'
 import { provideAnswerReader } from '../sessions/elicitation-reader.js'
@@ -277,17 +277,15 @@ const createLoadFailure = (what: string, error: unknown): ToolResult => ({
   durationMs: 0,
 })
 
-const refusedToAsk: ToolResult = {
-  status: 'blocked',
-  content: "The tool's server asked the user a question that a shield refused. The call was cancelled.",
-  durationMs: 0,
-}
+const refusedToAsk = toResult(
+  'blocked',
+  "The tool's server asked the user a question that a shield refused. The call was cancelled.",
+)
 
-const notStarted: ToolResult = {
-  status: 'not_executed',
-  content: 'Not executed: a guardrail stopped the run (terminal_delegation).',
-  durationMs: 0,
-}
+const notStarted = toResult(
+  'not_executed',
+  'Not executed: a guardrail stopped the run (terminal_delegation).',
+)
 
 type ToolWork = StepWork<'tool_execution', ToolResult>
 

@@ -1,8 +1,9 @@
-import type {
-  ToolResult,
-  BatchCall,
-  ResultStatus,
-  ToolErrorKind,
+import {
+  type ToolResult,
+  type BatchCall,
+  type ResultStatus,
+  type ToolErrorKind,
+  toResult,
 } from '../../../machines/agent/batch-calls.js'
 import { CallAbort, attachSignal, timeoutError } from '../base/abort.js'
 import { startsPerTick, yieldToEventLoop } from '../base/platform.js'
@@ -402,7 +403,7 @@ function readsContext({ execute }: Tool, error: unknown): boolean {
 /** The result of a call that the provider executes. The hash lets guards distinguish calls. */
 function createApprovedResult({ name, arguments: text }: RunnableCall): ToolResult {
   const which = fingerprintCall(name, text).slice(0, 8)
-  return { status: 'ok', content: `Approved: the provider executes it (#${which}).`, durationMs: 0 }
+  return toResult('ok', `Approved: the provider executes it (#${which}).`)
 }
 
 const explanations: Record<ToolErrorKind, string> = {
