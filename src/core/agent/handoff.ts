@@ -160,8 +160,10 @@ function gather(tools: readonly Tool[], withLater: boolean): Map<string, AgentPa
     const member = handoff.getParts() as AgentParts
     const known = members.get(to)
     if (known === member) continue
-    const text = `Two handoffs use the name '${to}' for different agents. Rename one, because sessions store the active agent by name.`
-    if (known !== undefined) throw new ConfigError('duplicate_handoff', text, to)
+    if (known !== undefined) {
+      const text = `Two handoffs use the name '${to}' for different agents. Rename one, because sessions store the active agent by name.`
+      throw new ConfigError('duplicate_handoff', text, to)
+    }
     members.set(to, member)
     queue.push(...listTools(member))
   }

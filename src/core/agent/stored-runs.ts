@@ -365,9 +365,10 @@ function planBranch(
   if (folded.head === 0) throw unknownSessionError(sessionId)
   refuseSubAgentSession(sessionId, folded.parent)
   const tree = folded.branches ?? unbranched
-  const onBranch = `The session is already on the branch that was created with the key '${key}'.`
-  if (key !== undefined && getBranch(tree).key === key)
-    throw new UsageError('already_branched', onBranch, key)
+  if (key !== undefined && getBranch(tree).key === key) {
+    const text = `The session is already on the branch that was created with the key '${key}'.`
+    throw new UsageError('already_branched', text, key)
+  }
   refuseUnfinishedRun(folded, sessionId)
   // Uses the messages of the run, because the session's unscreened messages are masked.
   const messages: readonly Message[] = folded.run?.context.messages ?? folded.state.messages

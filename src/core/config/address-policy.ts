@@ -48,11 +48,13 @@ export function createAddressPolicy(
   const hosts = new Set<string>()
   for (const [index, entry] of allowed.entries()) {
     const block = parseBlock(entry)
-    const path = `${option.path}[${index}]`
-    const sentence = `${path} must be an address, a CIDR block such as 10.0.0.0/8, or a host name.`
     if (block !== undefined) blocks.push(block)
     else if (/^[\p{L}\p{N}._-]+$/u.test(entry)) hosts.add(entry.toLowerCase())
-    else throw invalidInputError(option.of, [{ path, sentence }])
+    else {
+      const path = `${option.path}[${index}]`
+      const sentence = `${path} must be an address, a CIDR block such as 10.0.0.0/8, or a host name.`
+      throw invalidInputError(option.of, [{ path, sentence }])
+    }
   }
   const allows = (address: string, host: string): boolean => {
     if (!isAddress(address)) return false

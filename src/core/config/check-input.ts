@@ -26,12 +26,12 @@ export function checkInput<Value, Taken>(
     read = kind.read(input, [], (at, phrase) => {
       const path = formatPath(at)
       if (problems.has(path)) return
+      if (phrase === null) {
+        problems.set(path, { path, sentence: describeUnknownKey(at, kind, beside) })
+        return
+      }
       const shown = isSecret?.(path) ? '' : ` (got ${showValue(readPath(input, at))})`
-      const sentence =
-        phrase === null
-          ? describeUnknownKey(at, kind, beside)
-          : `${path === '' ? 'It' : path} must be ${phrase}${shown}.`
-      problems.set(path, { path, sentence })
+      problems.set(path, { path, sentence: `${path === '' ? 'It' : path} must be ${phrase}${shown}.` })
     })
   } catch (cause) {
     // The input has a getter that throws, or is a revoked proxy.

@@ -170,8 +170,10 @@ function checkDuplicates(lots: readonly EntryTools[]): void {
   for (const { owner, tools } of lots) {
     for (const { name } of tools) {
       const other = owners.get(name)
-      const text = `Two tools are named '${name}' (${other} and ${owner}). Rename one: the model calls tools by name.`
-      if (other !== undefined) throw new ConfigError('duplicate_tool', text, name)
+      if (other !== undefined) {
+        const text = `Two tools are named '${name}' (${other} and ${owner}). Rename one: the model calls tools by name.`
+        throw new ConfigError('duplicate_tool', text, name)
+      }
       owners.set(name, owner)
     }
   }
