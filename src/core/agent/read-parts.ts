@@ -46,7 +46,8 @@ export function readParts(input: AgentOptions | null | undefined): AgentParts {
     throw configError('skills must be created with skills().', 'skills')
   const set = createToolSet(skills ? [...(tools ?? []), ...skills.tools] : (tools ?? []))
   if (set.isHosted) [model, ...Object.values(models ?? {})].forEach(expectSearch)
-  const [written, fixed] = typeof instructions === 'function' ? [instructions] : [undefined, instructions]
+  const written = typeof instructions === 'function' ? instructions : undefined
+  const fixed = written ? undefined : instructions
   const requestOptions = resolveRequestOptions({ instructions: fixed, sampling, toolChoice, extraBody })
   const { instructions: own } = requestOptions
   const parts: AgentParts = {
