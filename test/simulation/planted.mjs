@@ -78,8 +78,8 @@ export const planted = [
     patches: [
       {
         file: reader,
-        find: 'else if (message <= before) this.remove([message])\n      else if (message <= this.applied) this.#done.push(message)\n      else if (this.#isNew(message)) ',
-        put: 'else if (this.#isNew(message) || true) ',
+        find: 'else if (message <= before) this.remove([message])\n      else if (message <= this.applied) this.#done.push(message)\n      else if (this.#markDelivered(message)) ',
+        put: 'else if (this.#markDelivered(message) || true) ',
       },
     ],
   },
@@ -174,8 +174,8 @@ export const planted = [
       { file: reader, find: 'this.#forgetRead((message) => message <= last)', put: '' },
       {
         file: reader,
-        find: 'if (message <= this.queued || !this.#isNew(message)) return',
-        put: 'if (!this.#isNew(message)) return',
+        find: 'if (message <= this.queued || !this.#markDelivered(message)) return',
+        put: 'if (!this.#markDelivered(message)) return',
       },
     ],
   },

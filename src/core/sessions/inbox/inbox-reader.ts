@@ -233,12 +233,12 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
       // The process that delivered the message crashed before removing it.
       else if (message <= before) this.remove([message])
       else if (message <= this.applied) this.#done.push(message)
-      else if (this.#isNew(message)) this.#receiveNew({ message, event: format.parse(found) })
+      else if (this.#markDelivered(message)) this.#receiveNew({ message, event: format.parse(found) })
     }
   }
 
-  /** Whether a message has not been delivered before. From now on, it counts as delivered. */
-  #isNew(message: number): boolean {
+  /** Returns whether the message was not delivered before. */
+  #markDelivered(message: number): boolean {
     if (message <= this.lastDelivered) return false
     this.lastDelivered = message
     this.#last = Math.max(this.#last, message)
@@ -252,13 +252,13 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
       return
     }
     this.#hasQueued = true
-    if (message <= this.queued || !this.#isNew(message)) return
+    if (message <= this.queued || !this.#markDelivered(message)) return
     this.#steering.add(message)
     this.#receiveNew({ message, event })
   }
 
   #receiveQueued(found: InboxMessage): void {
-    if (!this.#isNew(found.message)) return
+    if (!this.#markDelivered(found.message)) return
     this.#hasQueued = true
     const queued = found.message > this.queued && this.#onQueued ? parseQueuedMessage(found) : null
     if (queued) this.#onQueued?.(queued)
