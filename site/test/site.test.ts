@@ -128,7 +128,7 @@ describe('the search', () => {
       .locator('dialog a.pagefind-ui__result-link')
       .evaluateAll((all) => all.map((one) => (one.getAttribute('href') ?? '').replace(/#.*/, '')))
     const pages = [...new Set(found)].slice(0, 5)
-    assert.ok(pages.slice(0, 3).includes('/docs/approvals/'), pages.join())
+    assert.ok(pages.slice(0, 3).includes('/docs/approvals/') && pages.includes('/docs/runs/'), pages.join())
     assert.deepEqual(
       pages.filter((path) => !path.startsWith('/docs/')),
       [],
