@@ -1,5 +1,4 @@
 import { omitUndefined } from '../../guards/lib/json.js'
-import { type ToolResult, toResult } from './batch-calls.js'
 import type { Principal } from './principal.js'
 
 const strictness = { allow: 0, ask: 1, deny: 2 } as const
@@ -83,7 +82,7 @@ export function getAskReason(call: Decided): { reason?: string } {
 }
 
 /** The model reads the reasons. If a policy failed, the call may be allowed later. */
-export function createDenial(call: Decided): ToolResult {
+export function createDenial(call: Decided) {
   const denials = listEnforced(call, 'deny')
   const reasons = denials.flatMap(({ reason }) => reason ?? [])
   const isFailure = denials.every(({ failed }) => failed)
@@ -91,7 +90,8 @@ export function createDenial(call: Decided): ToolResult {
     ? 'the policy for this call could not be read. Try again later.'
     : 'a policy denies this call.'
   const content = [`Not executed: ${why}`, ...new Set(reasons)].join(' ')
-  return { ...toResult('denied', content), errorKind: isFailure ? 'transient' : 'policy_denied' }
+  const errorKind = isFailure ? ('transient' as const) : ('policy_denied' as const)
+  return { status: 'denied' as const, content, durationMs: 0, errorKind }
 }
 
 /** A question about a call, with its approvers and the approvals so far. */
@@ -127,9 +127,10 @@ export function getExpiry(call: Decided, ofAgent: Expiry = {}): Expiry {
       )
 }
 
-export function createExpired({ expiresMs = 0 }: Expiry, isApproved: boolean): ToolResult {
+export function createExpired({ expiresMs = 0 }: Expiry, isApproved: boolean) {
   const why = isApproved ? 'it could not start' : 'no decision arrived'
-  return toResult('expired', `Not executed: ${why} within ${formatTime(expiresMs)}. This is not a refusal.`)
+  const content = `Not executed: ${why} within ${formatTime(expiresMs)}. This is not a refusal.`
+  return { status: 'expired' as const, content, durationMs: 0 }
 }
 
 function formatTime(ms: number): string {
