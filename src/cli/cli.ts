@@ -18,13 +18,11 @@ import {
 import { batchCommand } from './commands/batch.js'
 import { budgetsCommand } from './commands/budgets.js'
 import { diagramCommand } from './commands/diagram.js'
-import { diffCommand } from './commands/diff.js'
+import { diffCommand, pathsCommand, propertiesCommand } from './commands/machines.js'
 import { evalCommand } from './commands/eval.js'
 import { grantsCommand } from './commands/grants.js'
 import { guardsCommand } from './commands/guards.js'
 import { mcpCommand } from './commands/mcp.js'
-import { pathsCommand } from './commands/paths.js'
-import { propertiesCommand } from './commands/properties.js'
 import { resumeCommand } from './commands/resume.js'
 import { runCommand } from './commands/run.js'
 import { sessionsCommands } from './commands/sessions/index.js'
@@ -100,8 +98,8 @@ function executeGlobal(argv: readonly string[], io: CliIO): ExitCode {
     return exitCodes.usage
   }
   if (first !== 'help' && !first.startsWith('-')) throw unknownCommandError(first, commands)
-  const { has } = readGlobalOptions(first === 'help' ? [] : argv)
-  io.stdout.write(has('version') ? `${readPackageVersion()}\n` : help)
+  const { values } = readGlobalOptions(first === 'help' ? [] : argv)
+  io.stdout.write(values.version ? `${readPackageVersion()}\n` : help)
   return exitCodes.completed
 }
 

@@ -74,14 +74,22 @@ export interface OptionSpec {
 
 export type OptionSpecs = Readonly<Record<string, OptionSpec>>
 
-type OptionValue<Spec> = Spec extends { choices: readonly (infer Choice extends string)[] } ? Choice : string
+type OptionValue<Spec> = Spec extends { choices: readonly (infer Choice)[] }
+  ? Choice
+  : Spec extends { min: number }
+    ? number
+    : Spec extends { value: string }
+      ? string | (Spec extends { optional: true } ? true : never)
+      : true
 
-/** The options and arguments of one command line. For a repeated option, the last value applies. */
+export type OptionValues<Specs extends OptionSpecs> = {
+  readonly [Name in keyof Specs]?: OptionValue<Specs[Name]>
+}
+
+/** The options and arguments of one command line. */
 export interface ParsedOptions<Specs extends OptionSpecs = OptionSpecs> {
-  has: (name: keyof Specs & string) => boolean
-  /** The value of an option. Undefined for a flag. */
-  text: <Name extends keyof Specs & string>(name: Name) => OptionValue<Specs[Name]> | undefined
-  number: (name: keyof Specs & string) => number | undefined
+  /** The last value of each option. True for a flag, or if the value is omitted. */
+  values: OptionValues<Specs>
   /** All values of a repeated option. */
   all: (name: keyof Specs & string) => readonly string[]
   positionals: readonly string[]
@@ -175,16 +183,13 @@ export function parseOptions<const Specs extends OptionSpecs>(
       options.push([token.name, readValue(token, spec)])
     }
   }
-  const values = new Map(options)
-  const text = (name: string): string | undefined => {
-    const value = values.get(name)
-    return value === true ? undefined : value
-  }
+  const values = options.map(([name, value]) => [
+    name,
+    specs[name]?.min === undefined ? value : Number(value),
+  ])
   return {
+    values: Object.fromEntries(values) as OptionValues<Specs>,
     all: (name) => options.flatMap(([option, value]) => (option === name && value !== true ? value : [])),
-    text: text as ParsedOptions<Specs>['text'],
-    number: (name) => (text(name) === undefined ? undefined : Number(text(name))),
-    has: (name) => values.has(name),
     positionals,
   }
 }

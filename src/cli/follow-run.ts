@@ -1,24 +1,98 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentConfig } from '../../machines/agent/config.js'
 import type { AgentContext } from '../../machines/agent/context.js'
-import { isRestState, type RunResult } from '../../machines/agent/run-result.js'
+import { isRestState, isWorkState, type RunResult } from '../../machines/agent/run-result.js'
 import { toCurrentResult } from '../../machines/agent/to-result.js'
-import type { ResumeOptions } from '../core/agent/agent-options.js'
-import { whenAborted } from '../core/base/abort.js'
-import { UsageError } from '../core/base/errors.js'
-import { stripControls } from '../core/format/format-words.js'
-import { applyMessage } from '../core/run/apply-message.js'
-import type { Run } from '../core/run/run.js'
-import type { LocalInspector } from '../studio/index.js'
 import { type CliIO, writeNotice } from './command.js'
-import { ReleasedRunError, RunDrain } from './drain.js'
 import { type ExitCode, exitCodes, toExitCode } from './exit-codes.js'
 import type { CommonOptions } from './options.js'
 import { type Answer, type Ask, askForAnswer, canAsk, openTerminalPrompt } from './prompt.js'
 import { createRenderer } from './renderer.js'
 import { describeWait, formatResumeCommand, formatResumeHint } from './resume-hints.js'
+import type { ResumeOptions } from '../core/agent/agent-options.js'
+import { whenAborted } from '../core/base/abort.js'
+import { UsageError } from '../core/base/errors.js'
+import { stripControls } from '../core/format/format-words.js'
+import { releaseRun } from '../core/live/release-run.js'
+import { applyMessage } from '../core/run/apply-message.js'
+import type { Run } from '../core/run/run.js'
+import type { LocalInspector } from '../studio/index.js'
 
-export interface FollowOptions {
+/** Seconds for which a run continues after SIGTERM. */
+export const drainSeconds = 20
+
+/** The error for a run that was released while active, so that another process can resume it. */
+class ReleasedRunError extends Error {
+  constructor(readonly sessionId: string) {
+    super('The run was released and can be resumed.')
+  }
+}
+
+/** Drains a run after SIGTERM. The run asks no more questions, and stops at its next durable point after `drainMs`. */
+class RunDrain {
+  /** Resolves when SIGTERM arrives. */
+  readonly sigtermArrived: Promise<void>
+  /** Rejects with a `ReleasedRunError` when the session is released. Never resolves. */
+  readonly released: Promise<never>
+  readonly #io: Pick<CliIO, 'sigterm' | 'stderr'>
+  readonly #removeListener: () => void
+  readonly #drainMs: number
+  #resolveSigterm: () => void = () => undefined
+  #rejectReleased: (error: unknown) => void = () => undefined
+  #run: Run | undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(io: Pick<CliIO, 'sigterm' | 'stderr'>, drainMs: number) {
+    this.sigtermArrived = new Promise((resolve) => (this.#resolveSigterm = resolve))
+    this.released = new Promise((_, reject) => (this.#rejectReleased = reject))
+    this.released.catch(() => undefined)
+    this.#drainMs = drainMs
+    this.#io = io
+    this.#removeListener = io.sigterm.setListener(() => {
+      this.#resolveSigterm()
+      if (this.#run) this.#scheduleRelease(this.#run)
+    })
+  }
+
+  get hasBegun(): boolean {
+    return this.#io.sigterm.hasArrived
+  }
+
+  follow(run: Run): void {
+    this.#run = run
+    if (this.hasBegun) this.#scheduleRelease(run)
+  }
+
+  /** Releases the session of a run that rests or has ended, even if the run is interactive. */
+  async finish(): Promise<void> {
+    this.#removeListener()
+    clearTimeout(this.#timer)
+    const run = this.#run
+    this.#run = undefined
+    if (this.hasBegun && run) await releaseRun(run)
+  }
+
+  #scheduleRelease(run: Run): void {
+    const drainMs = isWorkState(run.state) ? this.#drainMs : 0
+    if (drainMs > 0)
+      writeNotice(
+        this.#io,
+        `the process is shutting down: the run continues for at most ${drainMs / 1000} s, then it can be resumed.`,
+      )
+    this.#timer = setTimeout(() => {
+      this.#releaseRun(run).catch(this.#rejectReleased)
+    }, drainMs)
+  }
+
+  async #releaseRun(run: Run): Promise<void> {
+    await run.started
+    this.#run = undefined
+    await releaseRun(run)
+    throw new ReleasedRunError(run.sessionId)
+  }
+}
+
+interface FollowOptions {
   start: (options: Pick<ResumeOptions, 'signal' | 'inspect'>) => Run | Promise<Run>
   /** Answers to give when the run rests, in order, before the user is asked. */
   answers?: readonly Answer[]
@@ -136,6 +210,17 @@ class Conversation {
     return this.waitForRest()
   }
 
+  /** Shows why an answer is refused: its edit is invalid, or the page answered first. */
+  async tryAnswer(answer: Answer, rest: RunResult, { stdout }: CliIO): Promise<RunResult> {
+    try {
+      return await this.sendAnswer(answer, rest)
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error
+      stdout.write(`${stripControls(error.message)}\n`)
+      return this.waitForRest()
+    }
+  }
+
   /** `moved` resolves when the run receives an answer from elsewhere, because only answers change a resting run. */
   watchForChange(): { moved: Promise<true>; hasMoved: () => boolean; stop: () => void } {
     const before = this.#describeState()
@@ -178,13 +263,7 @@ async function answerAtTerminal(
       // The run may have been cancelled in the meantime.
       if (signal.aborted) return await conversation.run.result
       if (answer === null || drain?.hasBegun) return result
-      try {
-        result = await conversation.sendAnswer(answer, result)
-      } catch (error) {
-        // The edit is invalid. Shows the reason and asks again.
-        if (!(error instanceof UsageError)) throw error
-        io.stdout.write(`${stripControls(error.message)}\n`)
-      }
+      result = await conversation.tryAnswer(answer, result, io)
       // oxlint-enable no-await-in-loop
     }
     return result
@@ -287,14 +366,7 @@ async function answerBesideStudio(
         result = await conversation.waitForRest()
         continue
       }
-      try {
-        result = await conversation.sendAnswer(answer, result)
-      } catch (error) {
-        // The edit is invalid, or the page answered first. Shows the reason and asks again.
-        if (!(error instanceof UsageError)) throw error
-        io.stdout.write(`${stripControls(error.message)}\n`)
-        result = await conversation.waitForRest()
-      }
+      result = await conversation.tryAnswer(answer, result, io)
       // oxlint-enable no-await-in-loop
     }
     return result

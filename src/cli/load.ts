@@ -35,21 +35,14 @@ export function fileError(
 
 /** Explains a file error, as in `there is no file 'x'.` */
 function describeFileError(error: unknown, path: string, use: 'read' | 'written'): string {
-  switch (getErrorCode(error)) {
-    case 'EEXIST':
-      return `'${path}' already exists. Choose another file, or replace it with --force.`
-    case 'ENOENT':
-    case 'ENOTDIR':
-      return use === 'read' ? `there is no file '${path}'.` : `there is no folder for '${path}'.`
-    case 'EISDIR':
-      return `'${path}' is a folder. Choose a file in it.`
-    case 'EACCES':
-    case 'EPERM':
-    case 'EROFS':
-      return `you do not have permission to ${use === 'read' ? 'read' : 'write'} '${path}'.`
-    default:
-      return `'${path}' cannot be ${use}: ${getMessage(error)}`
+  const missing = use === 'read' ? `there is no file '${path}'.` : `there is no folder for '${path}'.`
+  const refused = `you do not have permission to ${use === 'read' ? 'read' : 'write'} '${path}'.`
+  const words: Record<string, string> = {
+    EEXIST: `'${path}' already exists. Choose another file, or replace it with --force.`,
+    EISDIR: `'${path}' is a folder. Choose a file in it.`,
+    ...{ ENOENT: missing, ENOTDIR: missing, EACCES: refused, EPERM: refused, EROFS: refused },
   }
+  return words[String(getErrorCode(error))] ?? `'${path}' cannot be ${use}: ${getMessage(error)}`
 }
 
 export function getErrorCode(error: unknown): unknown {
@@ -154,21 +147,16 @@ async function importTypeScript(file: string): Promise<unknown> {
 /** The missing TypeScript feature that caused an error in Node's loader. */
 function describeUnsupported(error: unknown): string | null {
   const { code, url = '' } = error as { code?: unknown; url?: string }
-  switch (code) {
-    case 'ERR_UNKNOWN_FILE_EXTENSION':
-      return 'does not load TypeScript on its own'
-    case 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX':
-      return 'only strips types, but the file needs more'
-    case 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING':
-      return 'does not load TypeScript from packages on its own'
-    case 'ERR_MODULE_NOT_FOUND': {
-      const source = url.replace(/\.([cm]?)js$/, '.$1ts')
-      if (source === url || !existsSync(fileURLToPath(source))) return null
-      return `cannot find ${basename(url)}, whose source is ${basename(source)}`
-    }
-    default:
-      return null
-  }
+  if (code !== 'ERR_MODULE_NOT_FOUND') return unsupported[String(code)] ?? null
+  const source = url.replace(/\.([cm]?)js$/, '.$1ts')
+  if (source === url || !existsSync(fileURLToPath(source))) return null
+  return `cannot find ${basename(url)}, whose source is ${basename(source)}`
+}
+
+const unsupported: Readonly<Record<string, string>> = {
+  ERR_UNKNOWN_FILE_EXTENSION: 'does not load TypeScript on its own',
+  ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX: 'only strips types, but the file needs more',
+  ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING: 'does not load TypeScript from packages on its own',
 }
 
 /**

@@ -6,7 +6,7 @@ import { isHttpUrl } from '../core/models/openai/openai-options.js'
 import { quoteShellWord } from '../core/format/shell-words.js'
 import { testRunners } from '../testing/generate-tests.js'
 import { badUsageError, type OptionSpec, type OptionSpecs, type ParsedOptions } from './command.js'
-import { drainSeconds } from './drain.js'
+import { drainSeconds } from './follow-run.js'
 
 export const storeOption = {
   store: {
@@ -90,40 +90,25 @@ export const runOptions = {
 export type CommonOptions = ReturnType<typeof readCommonOptions>
 
 /** @throws {CliError | ConfigError} for invalid or contradictory options */
-export function readCommonOptions(
-  parsed: Pick<ParsedOptions<typeof runOptions>, 'all' | 'text' | 'has' | 'number'>,
-) {
-  const { all, text, has } = parsed
-  excludeBoth(parsed, 'json', 'events', 'Choose one output format')
-  excludeBoth(parsed, 'rehearsal', 'model', 'A rehearsal does not call a model')
-  excludeBoth(parsed, 'rehearsal', 'base-url', 'A rehearsal does not call a model')
-  const baseURL = text('base-url')
+export function readCommonOptions({ values, all }: Pick<ParsedOptions<typeof runOptions>, 'values' | 'all'>) {
+  excludeBoth(values, 'json', 'events', 'Choose one output format')
+  excludeBoth(values, 'rehearsal', 'model', 'A rehearsal does not call a model')
+  excludeBoth(values, 'rehearsal', 'base-url', 'A rehearsal does not call a model')
+  const { 'base-url': baseURL, preset, by, drain = drainSeconds, rehearsal = false, inspect = false } = values
   if (baseURL !== undefined) checkURL(baseURL, '--base-url')
-  const preset = text('preset')
   if (preset !== undefined) findPreset(preset, '--preset')
-  const output: 'human' | 'json' | 'events' = has('json') ? 'json' : has('events') ? 'events' : 'human'
+  const { config, tools, model, api, instructions, store } = values
+  const output: 'human' | 'json' | 'events' = values.json ? 'json' : values.events ? 'events' : 'human'
   return {
-    config: text('config'),
+    ...{ config, tools, model, baseURL, api, instructions, store, output, inspect },
     preset: preset as PresetName | undefined,
-    tools: text('tools'),
     mcp: all('mcp'),
-    model: text('model'),
-    baseURL,
-    api: text('api'),
-    instructions: text('instructions'),
     /** The path of a scenario file, or true for the built-in scenario. */
-    rehearsal: text('rehearsal') ?? has('rehearsal'),
-    store: text('store'),
-    by: readSender({ by: text('by') }, '--by').by?.id,
+    rehearsal,
+    by: readSender({ by }, '--by').by?.id,
     /** How long a run with a stored session continues after SIGTERM. */
-    drainMs: readDrainMs(parsed),
-    output,
-    inspect: has('inspect'),
+    drainMs: 1000 * drain,
   }
-}
-
-export function readDrainMs({ number }: { number: (name: 'drain') => number | undefined }): number {
-  return 1000 * (number('drain') ?? drainSeconds)
 }
 
 /** @throws {CliError} `bad_usage` without the option */
@@ -134,29 +119,34 @@ export function expectAgentModule(agent: string | undefined): string {
 
 /** @throws {CliError} `bad_usage` for an option that is only for use with another one, such as `--all` */
 export function refuseStray<Name extends string>(
-  { has }: { has: (name: Name) => boolean },
+  values: { readonly [Key in Name]?: unknown },
   names: readonly Name[],
   needed: string,
 ): void {
-  const stray = names.find((name) => has(name))
+  const stray = names.find((name) => values[name] !== undefined)
   if (stray !== undefined) throw badUsageError(`--${stray} needs ${needed}.`, `--${stray}`)
 }
 
 /** @throws {CliError} `bad_usage` if both options are present */
 export function excludeBoth<Name extends string>(
-  { has }: { has: (name: Name) => boolean },
+  values: { readonly [Key in Name]?: unknown },
   one: Name,
   other: Name,
   why: string,
 ): void {
-  if (has(one) && has(other)) throw badUsageError(`--${one} and --${other} cannot be combined. ${why}.`)
+  if (values[one] !== undefined && values[other] !== undefined)
+    throw badUsageError(`--${one} and --${other} cannot be combined. ${why}.`)
 }
 
 /**
  * The options for a later command, as text to be typed. Each has a leading space. A value that may contain a secret is
  * replaced by `…`, because output often ends up in logs.
  */
-export function formatCarriedOptions(options: Partial<CommonOptions>): string {
+export function formatCarriedOptions(
+  options: {
+    readonly [Name in keyof CommonOptions]?: CommonOptions[Name] | undefined
+  },
+): string {
   const { store, config, preset, tools, mcp = [], model, baseURL, api, instructions, rehearsal } = options
   const entries: (readonly [string, string | undefined])[] = [
     ['store', store],

@@ -32,7 +32,7 @@ export function createOutputPaint({ stdout, env }: Pick<CliIO, 'stdout' | 'env'>
 }
 
 interface RowsView<Row> {
-  isJson: boolean
+  isJson: boolean | undefined
   /** The sentence for an empty list. */
   empty: string
   heads: readonly string[]

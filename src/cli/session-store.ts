@@ -9,8 +9,9 @@ import { StoreError } from '../core/sessions/store/store-error.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import { findFolder, openStore } from '../stores/open-store.js'
-import { badUsageError, CliError, type CliIO, writeNotice } from './command.js'
+import { badUsageError, CliError, type CliIO, type ParsedOptions, writeNotice } from './command.js'
 import { getErrorCode } from './load.js'
+import type { storeOption } from './options.js'
 
 export interface OpenedStore {
   store: SessionStore
@@ -64,6 +65,15 @@ export async function withSessionStore<Value>(
   } finally {
     await store.close()
   }
+}
+
+/** Opens the store of a command, and finds the session that its first argument names. */
+export function withSession<Value>(
+  { values, positionals: [id = ''] }: ParsedOptions<typeof storeOption>,
+  io: CliIO,
+  use: (store: SessionStore, session: ListedSession) => Promise<Value>,
+): Promise<Value> {
+  return withSessionStore(values.store, io, async (store) => use(store, await findSession(store, id)))
 }
 
 async function openNamedStore(place: string, url: string | undefined): Promise<SessionStore> {

@@ -14,10 +14,8 @@ import {
   formatWay,
 } from './svg-parts.js'
 import { type Chart, type ChartState, flattenStates } from './chart.js'
-import { layOutFlow, isFlow } from './flow-layout.js'
-import type { Box } from './flow-lines.js'
-import { agentLook, type Look, palette, toneColors } from './look.js'
-import { themeStyle } from './theme-style.js'
+import { type Box, isFlow, layOutFlow } from './flow-layout.js'
+import { agentLook, type Look, palette, themeStyle, toneColors } from './look.js'
 import { toOverview, type OverviewTransition } from './overview.js'
 
 const laneWidth = 16

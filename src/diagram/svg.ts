@@ -4,8 +4,7 @@ import { loadPeer } from '../core/base/platform.js'
 import { escapeXml, formatTransitions } from './svg-parts.js'
 import { type Chart, flattenStates, DiagramError } from './chart.js'
 import { type DotOptions, createNodeNames, type Places, toDot } from './dot.js'
-import type { Look } from './look.js'
-import { themeStyle } from './theme-style.js'
+import { type Look, themeStyle } from './look.js'
 import { drawOverview } from './overview-svg.js'
 
 /** Helvetica, which Graphviz measures, may not be installed. Text is laid out larger so that a wider font fits. */

@@ -101,22 +101,27 @@ export class EmbeddedActors {
 
 const getContext = (actor: AnyActorRef): AgentContext => (actor.getSnapshot() as FoldedRun).context
 
-/** The run id is its session id, because a store may contain the real session. */
-class EmbeddedRun implements AttachableRun {
+/** Its session id is the run id, because a store may contain the real session. The log is written as the actor runs. */
+class EmbeddedRun implements AttachableRun, ActorFollower {
   readonly actor: AnyActorRef
   readonly sessionId: string
   readonly started = Promise.resolve()
+  readonly #logs: ReturnType<typeof memoryStore>
+  readonly #lease: Lease
   readonly #unfollow: () => void
-  readonly #log: ActorLog
   readonly #now: () => number
+  #head = 0
 
   constructor(actor: AnyActorRef, runtime: AgentRuntime, logs: ReturnType<typeof memoryStore>) {
     this.actor = actor
     this.sessionId = getContext(actor).runId
     this.#now = () => runtime.clock.now()
-    this.#log = new ActorLog(logs, this.sessionId, this.#now)
-    if (runtime.started || runtime.isRestored) this.#log.writeState(actor.getSnapshot() as FoldedRun)
-    this.#unfollow = followRuntime(runtime, this.#log)
+    this.#logs = logs
+    logs.delete(this.sessionId)
+    const owner = { holder: 'an actor in this program', ttlMs: Number.MAX_SAFE_INTEGER }
+    this.#lease = logs.acquire(this.sessionId, owner)
+    if (runtime.started || runtime.isRestored) this.#writeState(actor.getSnapshot() as FoldedRun)
+    this.#unfollow = followRuntime(runtime, this)
   }
 
   get machine(): unknown {
@@ -128,12 +133,17 @@ class EmbeddedRun implements AttachableRun {
   }
 
   get events$(): AttachableRun['events$'] {
-    return { subscribe: (observer: EventObserver) => this.#subscribe(observer) } as AttachableRun['events$']
+    const subscribe = ({ next, complete, error }: EventObserver) => {
+      const events = this.actor.on('*', (event) => next(event as AgentEvent))
+      const end = this.actor.subscribe({ complete, error })
+      return { unsubscribe: () => [events, end].forEach((one) => one.unsubscribe()) }
+    }
+    return { subscribe } as AttachableRun['events$']
   }
 
   stop(): void {
     this.#unfollow()
-    this.#log.close()
+    this.#logs.release(this.#lease)
   }
 
   approve(...[call, edited]: Parameters<AttachableRun['approve']>): void {
@@ -195,49 +205,8 @@ class EmbeddedRun implements AttachableRun {
     this.actor.send(event)
   }
 
-  #subscribe({ next, complete, error }: EventObserver): { unsubscribe: () => void } {
-    const events = this.actor.on('*', (event) => {
-      next(event as AgentEvent)
-    })
-    const end = this.actor.subscribe({ complete, error })
-    return {
-      unsubscribe: () => {
-        events.unsubscribe()
-        end.unsubscribe()
-      },
-    }
-  }
-}
-
-interface EventObserver {
-  next: (event: AgentEvent) => void
-  complete: () => void
-  error: (error: unknown) => void
-}
-
-class ActorLog implements ActorFollower {
-  readonly #logs: ReturnType<typeof memoryStore>
-  readonly #lease: Lease
-  readonly #now: () => number
-  #head = 0
-
-  constructor(logs: ReturnType<typeof memoryStore>, id: string, now: () => number) {
-    this.#logs = logs
-    this.#now = now
-    logs.delete(id)
-    this.#lease = logs.acquire(id, { holder: 'an actor in this program', ttlMs: Number.MAX_SAFE_INTEGER })
-  }
-
-  /** The log of an actor that had already started begins with a snapshot. */
-  writeState(reached: FoldedRun): void {
-    this.#write(createSnapshot(toMachineState(reached), { ...identity, runs: 1, definition: null }))
-  }
-
   onEntry(entry: JournalEntry): void {
-    if (entry.type === 'event') {
-      this.#write(entry, entry.event.now)
-      return
-    }
+    if (entry.type === 'event') return this.#write(entry, entry.event.now)
     const { messages, usage, guardrails, warnedOfBudget, fit = null, loaded, now } = entry.input
     const isNew = messages.length === 0 && usage.totalTokens === 0
     const state = { messages, usage, guardrails, warnedOfBudget, fit, ...(loaded && { loaded }) }
@@ -247,17 +216,24 @@ class ActorLog implements ActorFollower {
 
   onReached(reached: FoldedRun): void {
     // The actor was attached in the middle of a transition, so the written state is the previous one.
-    if (this.#head === 1) this.writeState(reached)
+    if (this.#head === 1) this.#writeState(reached)
   }
 
-  close(): void {
-    this.#logs.release(this.#lease)
+  /** The log of an actor that had already started begins with a snapshot. */
+  #writeState(reached: FoldedRun): void {
+    this.#write(createSnapshot(toMachineState(reached), { ...identity, runs: 1, definition: null }))
   }
 
   #write(entry: RecordContent, at = this.#now()): void {
     this.#head += 1
     this.#logs.append(this.#lease, [sealRecord(this.#head, at, entry)])
   }
+}
+
+interface EventObserver {
+  next: (event: AgentEvent) => void
+  complete: () => void
+  error: (error: unknown) => void
 }
 
 const identity = { name: undefined, tags: {}, parent: undefined }

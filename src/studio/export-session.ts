@@ -14,7 +14,7 @@ import type {
   ShareForm,
   ShownMessage,
 } from './protocol.js'
-import { waitLabels } from './record-rows.js'
+import { startedWorks } from './record-rows.js'
 import { SessionActions } from './session-actions.js'
 import { drawCard } from './session-card.js'
 import { SessionCatalogue } from './session-catalogue.js'
@@ -145,15 +145,13 @@ function bareRecord(row: RecordRow, { toName, toId }: Names): RecordRow {
   return {
     ...row,
     label: invented === undefined ? label : label.replaceAll(invented, toName(invented)),
-    started: row.started.map((name) => (works.has(name) ? name : toName(name))),
+    started: row.started.map((name) => (startedWorks.has(name) ? name : toName(name))),
     calls,
     ...(row.spent && {
       spent: row.spent.by === 'model' ? row.spent : { ...row.spent, name: toName(row.spent.name) },
     }),
   }
 }
-
-const works: ReadonlySet<string> = new Set(Object.values(waitLabels))
 
 /** Labels that contain user-defined names of texts, sessions, agents, skills and shared budgets. */
 const namings: readonly [label: RegExp, bare: string][] = [

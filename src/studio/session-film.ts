@@ -1,6 +1,6 @@
 import { StatewrightError } from '../core/base/errors.js'
 import { formatCount, formatDuration, formatMoney } from '../core/format/format-words.js'
-import { themeStyle } from '../diagram/theme-style.js'
+import { themeStyle } from '../diagram/look.js'
 import { cutToWidth } from '../diagram/svg-parts.js'
 import { formatShort, formatStatePath } from './client/format.js'
 import { FilmReel, lightChart, type Scene } from './film-reel.js'

@@ -17,10 +17,9 @@ import {
   type FoldedSession,
 } from '../core/sessions/fold-session.js'
 import { type CostSum, sumCosts } from './costs.js'
-import { TimelineBars } from './timeline-bars.js'
+import { createRow, TimelineBars } from './record-rows.js'
 import type { Bar, Decision, RecordRow } from './protocol.js'
-import { recordGrants } from './grant-views.js'
-import { createRow } from './record-rows.js'
+import { recordGrants } from './moment-view.js'
 import { forkableStates, isFailed } from './session-query.js'
 import { formatGuardName } from './verdict.js'
 import { type CallNotes, type GrantNote, toShownText } from './shown-values.js'

@@ -9,19 +9,19 @@ const specs = {
 
 describe('parseOptions', () => {
   it('returns all values of a repeated option in order, and the last one as its value', () => {
-    const { text, all, positionals } = parseOptions(
+    const { values, all, positionals } = parseOptions(
       ['--mcp', 'one --a', 'go', '--json', '--mcp=two', '--mcp', 'one --a'],
       specs,
     )
     expect(all('mcp')).toEqual(['one --a', 'two', 'one --a'])
-    expect(text('mcp')).toBe('one --a')
+    expect(values).toEqual({ mcp: 'one --a', json: true })
     expect(positionals).toEqual(['go'])
   })
 
   it('returns no values for an absent option, a switch, or an omitted optional value', () => {
-    const { text, has, all } = parseOptions(['--json', '--rehearsal', '-m', 'x'], specs)
+    const { values, all } = parseOptions(['--json', '--rehearsal', '-m', 'x'], specs)
     expect([all('mcp'), all('json'), all('rehearsal'), all('model')]).toEqual([[], [], [], ['x']])
-    expect([has('rehearsal'), text('rehearsal')]).toEqual([true, undefined])
+    expect(values).toEqual({ json: true, rehearsal: true, model: 'x' })
   })
 
   it('refuses a repeated option without a value', () => {

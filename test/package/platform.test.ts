@@ -35,8 +35,7 @@ const homes: Record<string, string> = {
   // Terminals and pages with a person.
   'src/cli/commands/batch.ts': 'a terminal',
   'src/cli/commands/sessions/list.ts': 'a terminal',
-  'src/cli/commands/sessions/session-lines.ts': 'a terminal',
-  'src/cli/drain.ts': 'a process that ends',
+  'src/cli/commands/sessions/show.ts': 'a terminal',
   'src/cli/follow-run.ts': 'a terminal',
   'src/rehearsal/rehearsal.ts': 'a server for rehearsals',
   'src/studio/inspector.ts': 'the studio',

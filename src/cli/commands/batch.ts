@@ -12,8 +12,16 @@ import { quoteShellWord } from '../../core/format/shell-words.js'
 import { type BatchItem, type BatchProgress, findBatchIdFault } from '../../fleet/batch.js'
 import { isUnpaid } from '../../fleet/batch-run.js'
 import { runAll } from '../../fleet/run-all.js'
-import { type BatchInput, openBatchInput, type InputSummary, toBatchId } from '../batch/batch-input.js'
-import { createResultStream, openResultsFile, type Results, toResultLine } from '../batch/batch-results.js'
+import {
+  type BatchInput,
+  createResultStream,
+  type InputSummary,
+  openBatchInput,
+  openResultsFile,
+  type Results,
+  toBatchId,
+  toResultLine,
+} from '../batch/batch-files.js'
 import {
   badUsageError,
   CliError,
@@ -25,11 +33,11 @@ import {
 } from '../command.js'
 import { exitCodes, type ExitCode, toExitCode, toWorstExitCode } from '../exit-codes.js'
 import { loadAgent } from '../load.js'
+import { drainSeconds } from '../follow-run.js'
 import {
   agentModuleOption,
   expectAgentModule,
   formatCarriedOptions,
-  readDrainMs,
   runOptions,
   storeOption,
 } from '../options.js'
@@ -52,27 +60,15 @@ const optionSpecs = {
 
 type BatchOptions = ReturnType<typeof readBatchOptions>
 
-function readBatchOptions(parsed: ParsedOptions<typeof optionSpecs>) {
-  const { positionals, text, has, number } = parsed
-  const [input = ''] = positionals
-  const agent = expectAgentModule(text('agent'))
-  const id = text('id') ?? toBatchId(input)
+function readBatchOptions({ positionals: [input = ''], values }: ParsedOptions<typeof optionSpecs>) {
+  const agent = expectAgentModule(values.agent)
+  const { id = toBatchId(input), out, concurrency = 8, store, drain = drainSeconds } = values
   const fault = findBatchIdFault(id)
   if (fault !== null) throw badUsageError(`--id ${fault}.`, '--id')
-  return {
-    input,
-    agent,
-    id,
-    out: text('out'),
-    concurrency: number('concurrency') ?? 8,
-    costLimit: parseDecimal('--cost-limit', text('cost-limit'), {
-      is: (value) => value > 0,
-      phrase: 'a positive amount in USD',
-    }),
-    retryFailed: has('retry-failed'),
-    store: text('store'),
-    drainMs: readDrainMs(parsed),
-  }
+  const positive = { is: (value: number) => value > 0, phrase: 'a positive amount in USD' }
+  const costLimit = parseDecimal('--cost-limit', values['cost-limit'], positive)
+  const retryFailed = values['retry-failed'] ?? false
+  return { input, agent, id, out, concurrency, costLimit, retryFailed, store, drainMs: 1000 * drain }
 }
 
 export const batchCommand = defineCommand({

@@ -10,12 +10,12 @@ export const budgetsCommand = defineCommand({
   about: 'Shows the spent, reserved and remaining amounts of shared budgets.',
   options: { json: { about: 'print one line of JSON for each budget' }, ...storeOption },
   notes: ['createBudget() from statewright/fleet creates a budget in its store.'],
-  execute: ({ has, text }, io) =>
-    withSessionStore(text('store'), io, async (store) => {
+  execute: ({ values }, io) =>
+    withSessionStore(values.store, io, async (store) => {
       const { rows, damaged } = await listStoredBudgets(store)
       for (const { message } of damaged) writeNotice(io, message)
       const empty = 'There are no budgets in this store. createBudget() from statewright/fleet creates one.'
-      writeRows(rows, { isJson: has('json'), empty, heads, toCells }, io)
+      writeRows(rows, { isJson: values.json, empty, heads, toCells }, io)
       return damaged.length > 0 ? exitCodes.error : exitCodes.completed
     }),
 })

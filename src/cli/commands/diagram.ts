@@ -1,4 +1,3 @@
-import type { AnyStateMachine } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import { quoteShellWord } from '../../core/format/shell-words.js'
 import { badUsageError, CliError, defineCommand } from '../command.js'
@@ -38,42 +37,32 @@ export const diagramCommand = defineCommand({
       '  statewright diagram --state RUNNING.judging --out judging.svg\n' +
       '  statewright diagram ./machine.mjs --format mermaid',
   ],
-  execute: async (parsed, io) => {
-    const { text, has } = parsed
-    const [module] = parsed.positionals
-    const [format, state] = [text('format') ?? 'svg', text('state')]
-    if (format !== 'svg') refuseStray(parsed, ['state', 'overview', 'coverage'], '--format svg')
-    excludeBoth(parsed, 'overview', 'coverage', 'An overview does not show individual transitions')
+  execute: async ({ positionals: [module], values }, io) => {
+    const { format = 'svg', state, overview, coverage, out } = values
+    if (format !== 'svg') refuseStray(values, ['state', 'overview', 'coverage'], '--format svg')
+    excludeBoth(values, 'overview', 'coverage', 'An overview does not show individual transitions')
     const machine = module === undefined ? agentMachine : await loadMachine(module, io.cwd)
-    const coverage = has('coverage') ? await readCoverage(module, text('coverage'), io.cwd) : undefined
-    const drawing = await draw(machine, format, { state, isOverview: has('overview'), coverage })
-    await writeOutput(drawing, text('out'), io)
+    const counted = coverage && (await readCoverage(module, coverage, io.cwd))
+    const diagram = await import('../../diagram/index.js')
+    const draw = {
+      json: () => diagram.toMachineJson(machine),
+      stately: () => diagram.toStately(machine),
+      mermaid: () => diagram.toMermaid(diagram.toChart(machine)),
+      scxml: () => diagram.toScxml(diagram.toChart(machine)),
+      svg: () => {
+        const chart = diagram.toChart(machine)
+        if (overview) return diagram.toOverviewSvg(chart, undefined, state)
+        const counts = coverage === undefined ? undefined : diagram.readTransitionCounts(counted, chart)
+        return diagram.toSvg(chart, { state, counts })
+      },
+    }
+    await writeOutput(await draw[format](), out, io)
   },
 })
 
-async function draw(
-  machine: AnyStateMachine,
-  format: (typeof formats)[number],
-  { state, isOverview, coverage }: { state: string | undefined; isOverview: boolean; coverage: unknown },
-): Promise<string> {
-  const diagram = await import('../../diagram/index.js')
-  if (format === 'json') return diagram.toMachineJson(machine)
-  if (format === 'stately') return diagram.toStately(machine)
-  const chart = diagram.toChart(machine)
-  if (format === 'mermaid') return diagram.toMermaid(chart)
-  if (format === 'scxml') return diagram.toScxml(chart)
-  if (isOverview) return diagram.toOverviewSvg(chart, undefined, state)
-  const counts = coverage === undefined ? undefined : diagram.readTransitionCounts(coverage, chart)
-  return diagram.toSvg(chart, { state, counts })
-}
-
 /** A `Coverage`, from its file or from an exploration. */
-async function readCoverage(
-  module: string | undefined,
-  file: string | undefined,
-  cwd: string,
-): Promise<unknown> {
-  if (file !== undefined) {
+async function readCoverage(module: string | undefined, file: string | true, cwd: string): Promise<unknown> {
+  if (file !== true) {
     const json = await loadFile(file, cwd, '--coverage')
     try {
       return JSON.parse(json)

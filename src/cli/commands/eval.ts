@@ -70,9 +70,9 @@ const optionSpecs = {
 type EvalOptions = ReturnType<typeof readEvalOptions>
 
 function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>) {
-  const { positionals, text, has, all, number } = parsed
-  const [cases] = positionals
-  const isReplay = has('from-store')
+  const { all, values } = parsed
+  const [cases] = parsed.positionals
+  const isReplay = values['from-store']
   if (cases === undefined && !isReplay)
     throw badUsageError(
       'Pass a file with one { "id", "input", "expected"? } per line, or replay sessions: --from-store.',
@@ -80,38 +80,22 @@ function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>) {
     )
   if (cases !== undefined && isReplay)
     throw badUsageError(`--from-store and cases ('${cases}') cannot be combined. Choose one.`, '--from-store')
-  if (!isReplay) refuseStray(parsed, ['last', 'tag', 'prefix', 'marked'], '--from-store')
-  const agent = expectAgentModule(text('agent'))
+  if (!isReplay) refuseStray(values, ['last', 'tag', 'prefix', 'marked'], '--from-store')
+  const agent = expectAgentModule(values.agent)
   const share = (name: 'fail-below' | 'max-regression' | 'pass-at'): number | undefined =>
-    parseDecimal(`--${name}`, text(name), { is: (value) => value <= 1, phrase: 'a number from 0 to 1' })
-  const [against, maxRegression] = [text('against'), share('max-regression')]
+    parseDecimal(`--${name}`, values[name], { is: (value) => value <= 1, phrase: 'a number from 0 to 1' })
+  const { against, score, repeat = 1, concurrency = 4, out, html, json, seed, id, store } = values
+  const { last = 100, prefix, marked = false } = values
+  const maxRegression = share('max-regression')
   if (maxRegression !== undefined && against === undefined)
     throw badUsageError('--max-regression needs --against FILE.', '--max-regression')
   return {
     /** The file with the cases. If undefined, the sessions of `source` are replayed. */
     cases,
-    source: isReplay
-      ? {
-          last: number('last') ?? 100,
-          prefix: text('prefix'),
-          tags: Object.fromEntries(all('tag').map(parseTag)),
-          marked: has('marked'),
-        }
-      : undefined,
-    agent,
-    score: text('score'),
-    against,
-    repeat: number('repeat') ?? 1,
-    concurrency: number('concurrency') ?? 4,
-    out: text('out'),
-    html: text('html'),
-    json: has('json'),
+    source: isReplay && { last, prefix, tags: Object.fromEntries(all('tag').map(parseTag)), marked },
+    ...{ agent, score, against, repeat, concurrency, out, html, json, seed, id, store, maxRegression },
     failBelow: share('fail-below'),
-    maxRegression,
     passAt: share('pass-at'),
-    seed: number('seed'),
-    id: text('id'),
-    store: text('store'),
   }
 }
 

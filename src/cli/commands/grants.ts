@@ -1,29 +1,24 @@
 import type { Grant } from '../../../machines/agent/grant.js'
 import { readSessionAt } from '../../core/sessions/replay-session.js'
-import { badUsageError, defineCommand } from '../command.js'
-import { exitCodes } from '../exit-codes.js'
+import { defineCommand } from '../command.js'
 import { storeOption } from '../options.js'
 import { formatIsoTime, writeRows } from '../output.js'
-import { findSession, missingSession, withSessionStore } from '../session-store.js'
+import { missingSession, withSession } from '../session-store.js'
 
 export const grantsCommand = defineCommand({
   name: 'grants',
   about: "Lists a session's grants, which approve later calls.",
   positional: 'ID',
+  missing: missingSession,
   options: { json: { about: 'print one line of JSON for each grant' }, ...storeOption },
   notes: ['To end a grant: statewright send ID revoke GRANT'],
-  execute: ({ positionals: [id], has, text }, io) => {
-    if (id === undefined)
-      throw badUsageError(`ID is missing. ${missingSession} Usage: statewright grants ID`, 'ID')
-    return withSessionStore(text('store'), io, async (store) => {
-      await findSession(store, id)
+  execute: (parsed, io) =>
+    withSession(parsed, io, async (store, { id }) => {
       const { run, state } = await readSessionAt(store, id)
       const { grants = [] } = run?.context ?? state
       const empty = `Session ${id} has no grants.`
-      writeRows(grants, { isJson: has('json'), empty, heads, toCells }, io)
-      return exitCodes.completed
-    })
-  },
+      writeRows(grants, { isJson: parsed.values.json, empty, heads, toCells }, io)
+    }),
 })
 
 const heads = ['grant', 'tool', 'arguments', 'uses left', 'until', 'given by']

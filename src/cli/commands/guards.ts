@@ -21,7 +21,7 @@ import { badUsageError, defineCommand } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
 import { loadConfig } from '../load.js'
 import { excludeBoth, storeOption } from '../options.js'
-import { findSession, missingSession, withSessionStore } from '../session-store.js'
+import { missingSession, withSession } from '../session-store.js'
 
 export const guardsCommand = defineCommand({
   name: 'guards',
@@ -45,12 +45,11 @@ export const guardsCommand = defineCommand({
       '  statewright guards work --preset aar,openhuman,strands',
   ],
   execute: async (parsed, io) => {
-    const { has, text } = parsed
-    const names = parsePresets(text('preset'))
-    excludeBoth(parsed, 'preset', 'config', 'Compare presets, or try one file')
-    const { preset, guardrails } = await loadConfig(text('config'), io.cwd)
-    const { messages, tools, usage } = await withSessionStore(text('store'), io, async (store) => {
-      const { id } = await findSession(store, parsed.positionals[0] ?? '')
+    const { json, config } = parsed.values
+    const names = parsePresets(parsed.values.preset)
+    excludeBoth(parsed.values, 'preset', 'config', 'Compare presets, or try one file')
+    const { preset, guardrails } = await loadConfig(config, io.cwd)
+    const { messages, tools, usage } = await withSession(parsed, io, async (store, { id }) => {
       const { messages: all, snapshot } = await replaySession(store, id)
       const context = snapshot?.context as AgentContext | undefined
       const spent = names ? await listResponseUsage(store, id, all) : []
@@ -60,12 +59,12 @@ export const guardsCommand = defineCommand({
       const configs = Object.fromEntries(names.map((name) => [name, { preset: name }]))
       const comparisons = compareGuards(messages, configs, { tools, usage })
       io.stdout.write(
-        has('json') ? `${JSON.stringify(comparisons)}\n` : formatComparisons(comparisons, usage.length),
+        json ? `${JSON.stringify(comparisons)}\n` : formatComparisons(comparisons, usage.length),
       )
       return comparisons.some(({ stops }) => stops.length > 0) ? exitCodes.stopped : exitCodes.completed
     }
     const replay = replayGuards(messages, { preset, guardrails }, tools)
-    io.stdout.write(has('json') ? `${JSON.stringify(replay)}\n` : formatReplay(replay))
+    io.stdout.write(json ? `${JSON.stringify(replay)}\n` : formatReplay(replay))
     return replay.halt === null ? exitCodes.completed : exitCodes.stopped
   },
 })

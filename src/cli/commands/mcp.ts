@@ -17,8 +17,7 @@ export const mcpCommand = defineCommand({
       '  npx @modelcontextprotocol/inspector --cli \\\n' +
       '    statewright mcp --agents ./agents.mjs --method tools/list',
   ],
-  execute: async ({ text }, io) => {
-    const module = text('agents')
+  execute: async ({ values: { agents: module, store: url } }, io) => {
     if (module === undefined)
       throw badUsageError(
         'Pass the module that exports the agents: statewright mcp --agents MODULE.',
@@ -26,7 +25,7 @@ export const mcpCommand = defineCommand({
       )
     // Modules may print while they are being loaded.
     const reserved = io.stdout === process.stdout ? reserveStdout() : null
-    const { store } = await openStoreForRun(text('store'), io)
+    const { store } = await openStoreForRun(url, io)
     try {
       const agents = await loadAgents(module, io.cwd, store)
       const { serveMcpStdio } = await import('../../mcp/server/index.js')
@@ -35,7 +34,7 @@ export const mcpCommand = defineCommand({
         stdin: io.stdin,
         stdout: reserved?.stdout ?? io.stdout,
         onError: (error) => writeNotice(io, getMessage(error)),
-        answerCommand: `statewright send${formatCarriedOptions({ store: text('store') })}`,
+        answerCommand: `statewright send${formatCarriedOptions({ store: url })}`,
       })
       const close = (): void => void server.close()
       const stops = [whenAborted(io.signal, close), io.sigterm.setListener(close)]

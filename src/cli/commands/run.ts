@@ -8,6 +8,7 @@ import { formatCarriedOptions, readCommonOptions, runOptions } from '../options.
 import { canAsk, choosePrompt } from '../prompt.js'
 import { type OpenedStore, openStoreForRun } from '../session-store.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
+import { omitUndefined } from '../../../guards/lib/json.js'
 
 export const runOptionSpecs = {
   ...runOptions,
@@ -25,16 +26,16 @@ export const runOptionSpecs = {
 type RunCommandOptions = ReturnType<typeof readRunOptions>
 
 export function readRunOptions(parsed: ParsedOptions<typeof runOptionSpecs>) {
-  const { positionals, text, has, number } = parsed
-  const [maxSteps, timeoutMs] = [number('max-steps'), number('timeout')]
+  const { positionals, values } = parsed
+  const { session, 'max-steps': maxSteps, timeout: timeoutMs, studio = false } = values
   return {
     ...readCommonOptions(parsed),
     /** The prompt. Undefined if there is none. `-` means stdin. */
     prompt: positionals.length === 0 ? undefined : positionals.join(' '),
-    session: text('session'),
-    limits: { ...(maxSteps !== undefined && { maxSteps }), ...(timeoutMs !== undefined && { timeoutMs }) },
-    stream: !has('no-stream'),
-    studio: has('studio'),
+    session,
+    limits: omitUndefined({ maxSteps, timeoutMs }),
+    stream: !values['no-stream'],
+    studio,
   }
 }
 

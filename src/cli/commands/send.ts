@@ -23,27 +23,51 @@ import { toTarget } from '../../core/sessions/inbox/session-message.js'
 import { matchCall } from '../resume-hints.js'
 import { findSession, missingSession, withSessionStore } from '../session-store.js'
 
-/** The number of a message's arguments, and how the usage line shows them. */
-type MessageSpecs = Readonly<Record<string, readonly [min: number, max: number, args: string]>>
+type CallTarget = Pick<PendingCall, 'callId' | 'messageId'> & { fingerprint?: string }
+
+/** The arguments of a message as the usage line shows them, and the message made from them. */
+type MessageSpecs<Create> = Readonly<Record<string, readonly [usage: string, create: Create]>>
+type CreateForAll<Message = MessageForAll> = (args: readonly string[]) => Message
+type Create = (
+  args: readonly string[],
+  findCall: () => Promise<CallTarget>,
+) => SessionMessage | Promise<SessionMessage>
 
 /** Messages that can be sent to one or more sessions. */
-const commonSpecs: MessageSpecs = {
-  cancel: [0, 1, '[WHY]'],
-  pause: [0, 0, ''],
-  resume: [0, 1, '[DATE]'],
-  steer: [1, 1, 'TEXT'],
+const commonSpecs: MessageSpecs<CreateForAll<MessageForAll & SessionMessage>> = {
+  cancel: ['[WHY]', ([why]) => ({ type: 'cancel', ...(why && { why }) })],
+  pause: ['', () => ({ type: 'pause' })],
+  resume: ['[DATE]', ([date]) => ({ type: 'resume', ...(date && { at: readWakeDate(date) }) })],
+  steer: ['TEXT', ([text = '']) => ({ type: 'steer', text })],
 }
 
-const messageSpecs: MessageSpecs = {
+const messageSpecs: MessageSpecs<Create> = {
   ...commonSpecs,
-  approve: [1, 1, 'CALL'],
-  reject: [1, 2, 'CALL [REASON]'],
-  reply: [1, 1, 'TEXT'],
-  'tool-output': [2, 2, 'CALL JSON'],
-  revoke: [1, 1, 'GRANT'],
+  approve: ['CALL', async (_, findCall) => ({ type: 'approve', ...(await findCall()) })],
+  reject: [
+    'CALL [REASON]',
+    async ([, why], findCall) => ({
+      type: 'reject',
+      ...(await findCall()),
+      ...(why !== undefined && { why }),
+    }),
+  ],
+  reply: ['TEXT', ([input = '']) => ({ type: 'reply', input })],
+  'tool-output': [
+    'CALL JSON',
+    async ([, json = ''], findCall) => ({
+      type: 'toolOutput',
+      ...(await findCall()),
+      value: parseValue(json),
+    }),
+  ],
+  revoke: ['GRANT', ([grant = '']) => ({ type: 'revoke', grant })],
 }
 
-const broadcastSpecs: MessageSpecs = { ...commonSpecs, message: [1, 1, 'TEXT'] }
+const broadcastSpecs: MessageSpecs<CreateForAll> = {
+  ...commonSpecs,
+  message: ['TEXT', ([input = '']) => ({ type: 'message', when: 'next', input })],
+}
 
 const broadcastOptions = {
   all: { about: 'every session that matches --tag, --prefix, --agent or --state' },
@@ -85,16 +109,16 @@ export const sendCommand = defineCommand({
       "  statewright send --all --tag tenant=acme cancel 'The contract has ended.'",
   ],
   execute: async (parsed, io) => {
-    if (parsed.has('all')) return sendToMany(parsed, io)
-    refuseStray(parsed, ['tag', 'prefix', 'agent', 'state', 'key', 'json'], '--all')
+    if (parsed.values.all) return sendToMany(parsed, io)
+    refuseStray(parsed.values, ['tag', 'prefix', 'agent', 'state', 'key', 'json'], '--all')
     const [id, word, ...args] = parsed.positionals
     if (id === undefined)
       throw badUsageError(`ID is missing. ${missingSession} Usage: statewright send ID MESSAGE`, 'ID')
-    checkMessage(word, args, 'send ID', messageSpecs)
-    const store = parsed.text('store')
+    const create = readMessage(word, args, 'send ID', messageSpecs)
+    const { store, by } = parsed.values
     await withSessionStore(store, io, async (opened) => {
       await findSession(opened, id)
-      const message = { ...(await createMessage(opened, id, word, args)), by: parsed.text('by') }
+      const message = { ...(await create(args, () => findCallTarget(opened, id, args[0] ?? ''))), by }
       const receipt = await sendToStoredSession({ store: opened, clock: systemClock }, id, message)
       io.stdout.write(`${formatReceipt(receipt, message.type, id, store)}\n`)
     })
@@ -102,41 +126,27 @@ export const sendCommand = defineCommand({
   },
 })
 
-function formatUsages(specs: MessageSpecs): string[] {
-  return Object.entries(specs).map(([word, [, , args]]) => `  ${word} ${args}`.trimEnd())
+function formatUsages(specs: MessageSpecs<unknown>): string[] {
+  return Object.entries(specs).map(([word, [usage]]) => `  ${word} ${usage}`.trimEnd())
 }
 
-function checkMessage(
+/** Checks a message's name and the number of its arguments. Returns what creates it. */
+function readMessage<Create>(
   word: string | undefined,
   args: readonly string[],
-  usage: string,
-  specs: MessageSpecs,
-): asserts word is string {
+  command: string,
+  specs: MessageSpecs<Create>,
+): Create {
   const names = Object.keys(specs)
   if (word === undefined)
     throw badUsageError(`MESSAGE is missing. Use one of ${names.join(', ')}.`, 'MESSAGE')
   checkChoice('MESSAGE', word, names)
-  const [min, max, takes] = specs[word] ?? [0, 0, '']
-  if (args.length < min || args.length > max)
-    throw badUsageError(`Write: statewright ${`${usage} ${word} ${takes}`.trimEnd()}`, 'MESSAGE')
-}
-
-/** The parts of a message that are derived from its text. */
-function createTextMessage(word: string, text: string | undefined): MessageForAll | null {
-  switch (word) {
-    case 'cancel':
-      return { type: 'cancel', ...(text !== undefined && text !== '' && { why: text }) }
-    case 'pause':
-      return { type: 'pause' }
-    case 'resume':
-      return { type: 'resume', ...(text !== undefined && text !== '' && { at: readWakeDate(text) }) }
-    case 'steer':
-      return { type: 'steer', text: text ?? '' }
-    case 'message':
-      return { type: 'message', when: 'next', input: text ?? '' }
-    default:
-      return null
-  }
+  const [usage, create] = specs[word] as readonly [string, Create]
+  const words = usage.split(' ').filter(Boolean)
+  const required = words.filter((one) => !one.startsWith('['))
+  if (args.length < required.length || args.length > words.length)
+    throw badUsageError(`Write: statewright ${`${command} ${word} ${usage}`.trimEnd()}`, 'MESSAGE')
+  return create
 }
 
 function readWakeDate(text: string): Date {
@@ -145,28 +155,8 @@ function readWakeDate(text: string): Date {
   throw badUsageError(`DATE must have a time zone, such as 2026-05-04T08:30:00Z (got '${text}').`, 'DATE')
 }
 
-async function createMessage(
-  store: SessionStore,
-  id: string,
-  word: string,
-  [first = '', second]: readonly string[],
-): Promise<SessionMessage> {
-  if (word === 'reply') return { type: 'reply', input: first }
-  const message = createTextMessage(word, first)
-  if (message !== null) return message
-  if (word === 'revoke') return { type: 'revoke', grant: first }
-  const target = await findCallTarget(store, id, first)
-  if (word === 'approve') return { type: 'approve', ...target }
-  if (word === 'reject') return { type: 'reject', ...target, ...(second !== undefined && { why: second }) }
-  return { type: 'toolOutput', ...target, value: parseValue(second ?? '') }
-}
-
 /** An unknown call is passed on unchanged, because message validation rejects it. */
-async function findCallTarget(
-  store: SessionStore,
-  id: string,
-  text: string,
-): Promise<Pick<PendingCall, 'callId' | 'messageId'> & { fingerprint?: string }> {
+async function findCallTarget(store: SessionStore, id: string, text: string): Promise<CallTarget> {
   const { run } = await readSessionAt(store, id)
   const match = matchCall(text, run ? listAnswerableCalls(run.context) : [])
   if (match === undefined || match.rest !== undefined) return { callId: text }
@@ -198,14 +188,16 @@ function formatReceipt(
 }
 
 async function sendToMany(
-  { positionals, all, text, has }: ParsedOptions<typeof broadcastOptions>,
+  { positionals: [word, ...args], all, values }: ParsedOptions<typeof broadcastOptions>,
   io: CliIO,
 ): Promise<ExitCode> {
-  const [word, ...args] = positionals
-  checkMessage(word, args, 'send --all …', broadcastSpecs)
-  const message = { ...createTextMessage(word, args[0]), by: text('by') } as MessageForAll
+  const { by, prefix, agent, key, json } = values
+  const create = readMessage(word, args, 'send --all …', broadcastSpecs)
+  const message = {
+    ...create(args),
+    by,
+  } as MessageForAll
   const tags = all('tag').map(parseTag)
-  const [prefix, agent, key] = [text('prefix'), text('agent'), text('key')]
   const states = all('state') as (typeof agentStates)[number][]
   const selection: SessionSelection = {
     ...(tags.length > 0 && { tags: Object.fromEntries(tags) }),
@@ -216,15 +208,15 @@ async function sendToMany(
   if (Object.keys(selection).length === 0)
     throw badUsageError('--all needs --tag, --prefix, --agent or --state.', '--all')
   const { sendAll } = await import('../../fleet/send-all.js')
-  return withSessionStore(text('store'), io, async (store) => {
-    const showsProgress = io.stdout.isTTY === true && !has('json')
+  return withSessionStore(values.store, io, async (store) => {
+    const showsProgress = io.stdout.isTTY === true && !json
     const receipt = await sendAll(store, selection, message, {
       signal: io.signal,
       ...(key !== undefined && { key }),
       ...(showsProgress && { onProgress: ({ sessions }) => io.stdout.write(`\r${sessions} sessions …`) }),
     })
     if (showsProgress) io.stdout.write('\r\u001B[K')
-    io.stdout.write(has('json') ? formatJsonLine(receipt) : formatReceipts(receipt))
+    io.stdout.write(json ? formatJsonLine(receipt) : formatReceipts(receipt))
     return receipt.refused > 0 ? exitCodes.error : exitCodes.completed
   })
 }

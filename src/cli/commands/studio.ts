@@ -39,21 +39,16 @@ export const studioCommand = defineCommand({
       '  statewright studio --open\n' +
       '  statewright studio --store file:.sessions --agent ./agent.mjs',
   ],
-  execute: async ({ text, number, has }, io) => {
-    const [module, machineModule, by] = [text('agent'), text('machine'), text('by')]
-    const machine = machineModule === undefined ? undefined : await loadMachine(machineModule, io.cwd)
-    const store = await openStoreToShow(text('store'), io)
+  execute: async ({ values: { port = 0, by, open, ...values } }, io) => {
+    const machine = values.machine === undefined ? undefined : await loadMachine(values.machine, io.cwd)
+    const store = await openStoreToShow(values.store, io)
     try {
-      const agent = module === undefined ? undefined : await loadAgent(module, io.cwd, store)
+      const agent = values.agent === undefined ? undefined : await loadAgent(values.agent, io.cwd, store)
       const folder = await io.dataFolder()
       const viewsFile = folder === null ? undefined : join(folder, 'studio-views.json')
-      const studio = await loadStudio({
-        store,
-        port: number('port') ?? 0,
-        ...omitUndefined({ by, agent, machine, viewsFile }),
-      })
+      const studio = await loadStudio({ store, port, ...omitUndefined({ by, agent, machine, viewsFile }) })
       const url = announceStudio(studio, io)
-      if (has('open')) openPage(url)
+      if (open) openPage(url)
       await serve(studio, io)
     } finally {
       await store.close()
@@ -78,22 +73,20 @@ export const statelyCommand = defineCommand({
       'the editor responds, the studio shows its own chart.',
     'Examples:\n  statewright stately --session work\n  statewright stately --live',
   ],
-  execute: async ({ has, text, number }, io) => {
-    const id = text('session')
-    if (id === undefined && !has('live'))
+  execute: async ({ values }, io) => {
+    const { session: id, live, context: withContext = false, editor = editorUrl, port = 0 } = values
+    if (id === undefined && !live)
       throw badUsageError(
         `Specify a session with --session ID, or use --live. ${missingSession}`,
         '--session',
       )
-    const editor = text('editor') ?? editorUrl
     if (!isWebAddress(editor))
       throw badUsageError(`--editor must be an address such as ${editorUrl} (got '${editor}').`, '--editor')
-    if (id !== undefined) await withSessionStore(text('store'), io, (store) => findSession(store, id))
-    const store = await openStoreToShow(text('store'), io)
+    if (id !== undefined) await withSessionStore(values.store, io, (store) => findSession(store, id))
+    const store = await openStoreToShow(values.store, io)
     try {
-      const stately = { editor, withContext: has('context') }
-      const studio = await loadStudio({ store, port: number('port') ?? 0, stately })
-      const place = id === undefined ? 'live' : `session/${encodeURIComponent(id)}${has('live') ? '' : '/1'}`
+      const studio = await loadStudio({ store, port, stately: { editor, withContext } })
+      const place = id === undefined ? 'live' : `session/${encodeURIComponent(id)}${live ? '' : '/1'}`
       io.stdout.write(`${studio.url}#/${place}\n`)
       io.stderr.write('Open it in a browser on this machine; Ctrl-C ends it.\n')
       await serve(studio, io)

@@ -19,7 +19,7 @@ import { takeRecording, toRecordedAgent } from '../../../testing/play/record-ses
 import type { RecordedAgent } from '../../../testing/play/recording.js'
 import { badUsageError, CliError, type CliIO, writeNotice } from '../../command.js'
 import { createRefusal, loadAgent, loadConfig, loadModule, loadTools } from '../../load.js'
-import { toImportPath } from '../../machine-space.js'
+import { toImportPath } from '../machines.js'
 import { writeOutput } from '../../output.js'
 
 /** The options of the original run that describe its agent. */

@@ -6,7 +6,7 @@ import type { ShareOptions } from '../../../studio/export-session.js'
 import { badUsageError, defineCommand, type ParsedOptions } from '../../command.js'
 import { outOption, refuseStray, runnerOption, storeOption } from '../../options.js'
 import { escapeJson, formatTimestamp, writeOutput } from '../../output.js'
-import { findSession, missingSession, withSessionStore } from '../../session-store.js'
+import { missingSession, withSession } from '../../session-store.js'
 import { collectToolNames } from '../../transcript.js'
 import type { TestExport } from './export-test.js'
 
@@ -68,23 +68,21 @@ export const exportCommand = defineCommand({
       '    --out test/refund.test.mjs',
   ],
   execute: async (parsed, io) => {
-    const { positionals, has, text } = parsed
-    const [form, out] = [readForm(parsed), text('out')]
+    const { out, force: replace = false, 'without-text': isBare } = parsed.values
+    const form = readForm(parsed.values)
     const request = form === 'test' ? readTestExport(parsed) : null
-    if (request === null && has('force') && out === undefined)
+    if (request === null && replace && out === undefined)
       throw badUsageError('--force needs --out FILE.', '--force')
-    await withSessionStore(text('store'), io, async (store) => {
-      const { id, summary } = await findSession(store, positionals[0] ?? '')
+    await withSession(parsed, io, async (store, { id, summary }) => {
       if (request !== null) {
         const { exportTest } = await import('./export-test.js')
         return exportTest(store, id, request, io)
       }
-      const texts = !has('without-text')
       const content = isShared(form)
-        ? await share(store, id, { form: form === 'html' ? 'page' : form, texts })
+        ? await share(store, id, { form: form === 'html' ? 'page' : form, texts: !isBare })
         : await formatSession(store, id, form === 'markdown' ? (summary?.title ?? '') : undefined)
       // Like the store, a new file is readable only by its owner.
-      await writeOutput(content, out, io, { replace: has('force'), mode: 0o600 })
+      await writeOutput(content, out, io, { replace, mode: 0o600 })
     })
   },
 })
@@ -93,39 +91,31 @@ const isShared = (form: Form): form is 'html' | 'card' | 'film' => ['html', 'car
 const testOnlyOptions = ['runner', 'update', 'agent', 'tools', 'config', 'instructions'] as const
 
 /** @throws {CliError} for contradictory formats and options */
-function readForm(parsed: ExportOptions): Form {
-  const { has, text } = parsed
+function readForm(values: ExportOptions['values']): Form {
   const named: Form[] = [
-    ...(['html', 'markdown', 'card', 'film'] as const).filter((name) => has(name)),
-    ...[text('as') ?? []].flat(),
+    ...(['html', 'markdown', 'card', 'film'] as const).filter((name) => values[name]),
+    ...[values.as ?? []].flat(),
   ]
   const [form = 'json', other] = new Set(named)
   if (other !== undefined)
     throw badUsageError(`--${form} and --${other} cannot be combined. Choose one form.`)
-  if (has('without-text') && !isShared(form))
+  if (values['without-text'] && !isShared(form))
     throw badUsageError('--without-text needs --html, --card or --film.', '--without-text')
-  if (form !== 'test') refuseStray(parsed, testOnlyOptions, '--as test')
+  if (form !== 'test') refuseStray(values, testOnlyOptions, '--as test')
   return form
 }
 
-function readTestExport({ all, has, text }: ExportOptions): TestExport {
+function readTestExport({ all, values }: ExportOptions): TestExport {
+  const { agent, config, instructions, runner = 'jest', out, force = false, update = false } = values
   const tools = all('tools').filter((name) => name !== 'live' && name !== 'log')
   if (tools.length > 1) throw badUsageError('--tools accepts one module, and live.', '--tools')
   const stray =
-    (['config', 'instructions'] as const).find((name) => has(name)) ?? (tools[0] && 'tools MODULE')
-  if (has('agent') && stray !== undefined)
+    (['config', 'instructions'] as const).find((name) => values[name] !== undefined) ??
+    (tools[0] && 'tools MODULE')
+  if (agent !== undefined && stray !== undefined)
     throw badUsageError(`--agent and --${stray} cannot be combined. The agent has its own.`)
-  return {
-    agent: text('agent'),
-    config: text('config'),
-    instructions: text('instructions'),
-    tools: tools[0],
-    isLive: all('tools').includes('live'),
-    runner: text('runner') ?? 'jest',
-    out: text('out'),
-    force: has('force'),
-    update: has('update'),
-  }
+  const isLive = all('tools').includes('live')
+  return { agent, config, instructions, tools: tools[0], isLive, runner, out, force, update }
 }
 
 /** Markdown starts with a title, JSON does not. */

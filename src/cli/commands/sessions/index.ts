@@ -1,17 +1,93 @@
-import { systemClock } from '../../../core/base/clock.js'
-import { formatCount, shorten } from '../../../core/format/format-words.js'
-import { deleteSession, renameSession } from '../../../core/sessions/delete-session.js'
-import { forkSession } from '../../../core/sessions/fork-session.js'
-import type { ListedSession } from '../../../core/sessions/store/store.js'
 import { badUsageError, CliError, type CliIO, type CommandGroup, defineCommand } from '../../command.js'
-import { exitCodes } from '../../exit-codes.js'
-import { storeOption } from '../../options.js'
-import { openTerminalPrompt } from '../../prompt.js'
-import { checkRecordExists, findSession, missingSession, withSessionStore } from '../../session-store.js'
-import { checkCommand } from './check.js'
 import { exportCommand } from './export.js'
 import { listCommand } from './list.js'
 import { showCommand } from './show.js'
+import { type ExitCode, exitCodes } from '../../exit-codes.js'
+import { loadAgents } from '../../load.js'
+import { agentsModuleOption, excludeBoth, storeOption } from '../../options.js'
+import { formatJsonLine } from '../../output.js'
+import { openTerminalPrompt } from '../../prompt.js'
+import { checkRecordExists, missingSession, withSession, withSessionStore } from '../../session-store.js'
+import { systemClock } from '../../../core/base/clock.js'
+import { type CheckedSession, checkSessions } from '../../../core/drive/stranded-sessions.js'
+import { formatCount, shorten, stripControls } from '../../../core/format/format-words.js'
+import { deleteSession, renameSession } from '../../../core/sessions/delete-session.js'
+import { forkSession } from '../../../core/sessions/fork-session.js'
+import type { ListedSession, SessionStore } from '../../../core/sessions/store/store.js'
+import { checkSessionLogs, type LogFault } from '../../../testing/check-session-log.js'
+
+const checkCommand = defineCommand({
+  name: 'sessions check',
+  about: 'Checks which open sessions your agents can resume, or that all logs are valid.',
+  options: {
+    ...agentsModuleOption,
+    spec: { about: 'check the logs of all sessions, including ended ones, against the rules of the loop' },
+    json: { about: 'print one line of JSON for each session' },
+    ...storeOption,
+  },
+  notes: [
+    'Use it before deploying. It does not run agents or write anything.',
+    'Exit codes: 0 all can be resumed, 1 some cannot. With --spec: 0 every log is valid, 1 some are not.',
+    'Examples:\n' +
+      '  statewright sessions check --agents ./agents.mjs\n' +
+      '  statewright sessions check --spec --store postgres://localhost/app',
+  ],
+  execute: async ({ values }, io) => {
+    const { agents: module, spec, json: isJson = false } = values
+    excludeBoth(values, 'spec', 'agents', 'With --spec, the command reads only the logs')
+    if (!spec && module === undefined)
+      throw badUsageError(
+        'Pass the module that exports the agents with --agents MODULE, or check only the logs with --spec.',
+        '--agents',
+      )
+    return withSessionStore(values.store, io, (store) =>
+      module === undefined ? checkLogs(store, io, isJson) : checkResumable(store, module, io, isJson),
+    )
+  },
+})
+
+async function checkResumable(
+  store: SessionStore,
+  module: string,
+  io: CliIO,
+  isJson: boolean,
+): Promise<ExitCode> {
+  const agents = await loadAgents(module, io.cwd, store)
+  const count = { all: 0, ok: 0, changed: 0 }
+  for await (const checked of checkSessions(agents, store)) {
+    count.all += 1
+    if (checked.ok) count.ok += 1
+    if (checked.verdict === 'changed') count.changed += 1
+    if (isJson) io.stdout.write(formatJsonLine(checked))
+    else if (!checked.ok) io.stdout.write(formatSession(checked))
+  }
+  const { all, ok, changed } = count
+  const others = changed > 0 ? ` (${changed} of them with changed instructions, tools or model)` : ''
+  if (!isJson) io.stdout.write(`${ok} of ${all} open sessions can be resumed here${others}.\n`)
+  return ok === all ? exitCodes.completed : exitCodes.error
+}
+
+async function checkLogs(store: SessionStore, io: CliIO, isJson: boolean): Promise<ExitCode> {
+  const count = { all: 0, ok: 0 }
+  for await (const { session, violation } of checkSessionLogs(store)) {
+    const ok = violation === null
+    count.all += 1
+    if (ok) count.ok += 1
+    if (isJson) io.stdout.write(formatJsonLine({ session, ok, ...violation }))
+    else if (!ok) io.stdout.write(formatViolation(session, violation))
+  }
+  if (!isJson) io.stdout.write(`${count.ok} of ${count.all} sessions have a valid log.\n`)
+  return count.ok === count.all ? exitCodes.completed : exitCodes.error
+}
+
+function formatViolation(session: string, { seq, rule, message, law }: LogFault): string {
+  const where = seq === null ? rule : `record ${seq} breaks '${rule}'`
+  return `${stripControls(session)}  ${where}: ${stripControls(message)}${law === null ? '' : ` ${law}`}\n`
+}
+
+function formatSession({ session, agent, verdict, why }: CheckedSession): string {
+  return `${stripControls(session)}  ${stripControls(agent)}  ${verdict}: ${stripControls(why ?? '')}\n`
+}
 
 const renameCommand = defineCommand({
   name: 'sessions rename',
@@ -23,16 +99,16 @@ const renameCommand = defineCommand({
     ...storeOption,
   },
   notes: ["Example:\n  statewright sessions rename 6f1c… 'The trip to Lisbon'"],
-  execute: async ({ positionals: [id = '', title, ...more], has, text }, io) => {
-    if ((title === undefined) !== has('default') || more.length > 0)
+  execute: async (parsed, io) => {
+    const [, title, ...more] = parsed.positionals
+    if ((title === undefined) !== (parsed.values.default === true) || more.length > 0)
       throw badUsageError(
         "Pass one title in quotes: statewright sessions rename ID 'A title', or --default to restore the default.",
         'TITLE',
       )
-    await withSessionStore(text('store'), io, async (store) => {
-      const { id: found } = await findSession(store, id)
-      await renameSession(store, found, title ?? null)
-      io.stdout.write(title === undefined ? `${found} has its default title.\n` : `Renamed ${found}.\n`)
+    await withSession(parsed, io, async (store, { id }) => {
+      await renameSession(store, id, title ?? null)
+      io.stdout.write(title === undefined ? `${id} has its default title.\n` : `Renamed ${id}.\n`)
     })
   },
 })
@@ -50,14 +126,12 @@ const forkCommand = defineCommand({
     'The original session does not change. To list its record numbers: statewright sessions show ID --events',
     'Example:\n  statewright resume "$(statewright sessions fork 6f1c… --at 12)" "Try again."',
   ],
-  execute: async ({ positionals: [id = ''], number, text }, io) => {
-    const at = number('at')
-    await withSessionStore(text('store'), io, async (store) => {
-      const session = await findSession(store, id)
+  execute: (parsed, io) =>
+    withSession(parsed, io, async (store, session) => {
+      const { at } = parsed.values
       checkRecordExists(at, session)
       io.stdout.write(`${await forkSession(store, session.id, at, systemClock)}\n`)
-    })
-  },
+    }),
 })
 
 const deleteCommand = defineCommand({
@@ -67,19 +141,20 @@ const deleteCommand = defineCommand({
   missing: missingSession,
   options: { yes: { short: 'y', about: 'do not ask' }, ...storeOption },
   notes: ['This cannot be undone. To make a copy first: statewright sessions export ID'],
-  execute: async ({ positionals: [id = ''], has, text }, io) => {
-    if (!has('yes') && !(io.stdin.isTTY === true && io.stdout.isTTY === true))
+  execute: async (parsed, io) => {
+    const { yes } = parsed.values
+    if (!yes && !(io.stdin.isTTY === true && io.stdout.isTTY === true))
       throw badUsageError(
         'There is no terminal to ask for confirmation. Use --yes to delete the session.',
         '--yes',
       )
-    return withSessionStore(text('store'), io, async (store) => {
-      const entry = await findSession(store, id)
-      if (!has('yes') && !(await confirmDelete(entry, io))) {
+    return withSession(parsed, io, async (store, entry) => {
+      const { id } = entry
+      if (!yes && !(await confirmDelete(entry, io))) {
         io.stdout.write('Nothing was deleted.\n')
         return io.signal.aborted ? exitCodes.cancelled : exitCodes.completed
       }
-      const count = await deleteSession(store, systemClock, entry.id)
+      const count = await deleteSession(store, systemClock, id)
       await store.purge?.()
       if (count === 0)
         throw new CliError('unknown_session', `Session '${id}' was deleted by another process.`, id)

@@ -41,18 +41,18 @@ export const listCommand = defineCommand({
   notes: [
     "An 'interrupted' session was running when its process ended. To continue it: statewright resume ID.",
   ],
-  execute: async ({ has, text, all, number }, io) => {
-    const limit = number('limit') ?? defaultLimit
-    const [prefix, since, tags] = [text('prefix'), text('since'), all('tag').map(parseTag)]
+  execute: async ({ all, values }, io) => {
+    const { limit = defaultLimit, prefix, since, children = false, json, store: url } = values
+    const tags = all('tag').map(parseTag)
     const isFiltered = prefix !== undefined || since !== undefined || tags.length > 0
-    await withSessionStore(text('store'), io, async (store) => {
+    await withSessionStore(url, io, async (store) => {
       const entries = await store.list({
         ...(prefix !== undefined && { prefix }),
         ...(tags.length > 0 && { tags: Object.fromEntries(tags) }),
         ...(since !== undefined && { since: parseTime('--since', since, Date.now()) }),
         // Requests one more session to determine whether there are older ones.
         ...(limit > 0 && { limit: limit + 1 }),
-        children: has('children'),
+        children,
       })
       const rows: SessionRow[] = []
       for (const entry of limit === 0 ? entries : entries.slice(0, limit)) {
@@ -60,8 +60,8 @@ export const listCommand = defineCommand({
         const row = await readSessionRow(store, entry)
         if (row !== null) rows.push(row)
       }
-      if (has('json')) for (const row of rows) io.stdout.write(formatJsonLine(toJson(row)))
-      else if (rows.length === 0) io.stdout.write(await describeEmptyList(text('store'), isFiltered, io))
+      if (json) for (const row of rows) io.stdout.write(formatJsonLine(toJson(row)))
+      else if (rows.length === 0) io.stdout.write(await describeEmptyList(url, isFiltered, io))
       else showTable(rows, limit > 0 && entries.length > limit, io)
     })
   },

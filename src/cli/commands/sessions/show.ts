@@ -1,22 +1,32 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../../machines/agent/machine-events.js'
 import { formatArguments, formatToolName } from '../../../core/format/format-call.js'
-import { formatCount, formatMessageText, type Paint, shorten } from '../../../core/format/format-words.js'
+import { formatWakeTime } from '../../../core/base/clock.js'
+import { listSessions } from '../../../core/run/delete-sessions.js'
+import {
+  formatAgo,
+  formatCount,
+  formatMessageText,
+  type Paint,
+  shorten,
+} from '../../../core/format/format-words.js'
 import { formatRunSummary } from '../../../core/format/run-summary.js'
 import { clearRecords } from '../../../core/sessions/clear-records.js'
 import { openRecord, type RecordContent } from '../../../core/sessions/log/log-record.js'
-import { isMachineSession } from '../../../core/sessions/log/machine-record.js'
+import {
+  isMachineSession,
+  type MachineRecord,
+  openMachineRecord,
+} from '../../../core/sessions/log/machine-record.js'
 import { replaySession, type SessionSnapshot } from '../../../core/sessions/replay-session.js'
-import type { ListedSession, SessionStore } from '../../../core/sessions/store/store.js'
+import type { ListedSession, LogRecord, SessionStore } from '../../../core/sessions/store/store.js'
 import { type CliIO, defineCommand } from '../../command.js'
 import { excludeBoth, formatCarriedOptions, storeOption } from '../../options.js'
-import { createOutputPaint, formatJsonLine } from '../../output.js'
+import { createOutputPaint, formatIsoTime, formatJsonLine, formatTimestamp } from '../../output.js'
 import { formatErrorLine } from '../../renderer.js'
 import { describeWait, formatResumeHint, isWorking } from '../../resume-hints.js'
-import { checkRecordExists, findSession, missingSession, withSessionStore } from '../../session-store.js'
+import { checkRecordExists, missingSession, withSession } from '../../session-store.js'
 import { formatTranscript } from '../../transcript.js'
-import { formatHead, formatLogHead } from './session-lines.js'
-import { showMachine } from './show-machine.js'
 
 export const showCommand = defineCommand({
   name: 'sessions show',
@@ -40,18 +50,16 @@ export const showCommand = defineCommand({
     'The lines of --json follow the schema statewright/records.schema.json.',
   ],
   execute: async (parsed, io) => {
-    const { positionals, has, text, number } = parsed
-    const at = number('at')
-    excludeBoth(parsed, 'events', 'json', 'Choose one output format')
-    await withSessionStore(text('store'), io, async (store) => {
-      const entry = await findSession(store, positionals[0] ?? '')
+    const { at, events, json, store: url } = parsed.values
+    excludeBoth(parsed.values, 'events', 'json', 'Choose one output format')
+    await withSession(parsed, io, async (store, entry) => {
       checkRecordExists(at, entry)
       const { id } = entry
-      const form = has('json') ? 'json' : has('events') ? 'events' : 'state'
+      const form = json ? 'json' : events ? 'events' : 'state'
       if (isMachineSession(entry)) await showMachine(store, entry, { at, form }, io)
       else if (form === 'json') await showJson(store, id, at, io)
       else if (form === 'events') await showEvents(store, id, at, io)
-      else showSession(entry, await replaySession(store, id, at), text('store'), io)
+      else showSession(entry, await replaySession(store, id, at), url, io)
     })
   },
 })
@@ -176,4 +184,96 @@ function formatEventContent(event: AgentMachineEvent): string {
         .join(' ')
     }
   }
+}
+
+function formatHead(
+  { id, createdAt, updatedAt, summary }: ListedSession,
+  { name }: Pick<SessionSnapshot, 'name'>,
+  paint: Paint,
+): string {
+  const listedTitle = summary?.title ?? name ?? ''
+  const title = listedTitle === '' || listedTitle === id ? '' : ` · ${shorten(listedTitle, 80)}`
+  const when = `created ${formatTimestamp(createdAt)} UTC, written ${formatAgo(updatedAt, Date.now())}`
+  return `${paint('bold', `Session ${id}${title}`)}\n${paint('dim', when)}\n`
+}
+
+/** Formats the head of a line for a record: its number (for `--at`), time, and type. */
+function formatLogHead(seq: number, at: number, kind: string): string {
+  const when = (formatIsoTime(at) ?? '?').slice(0, 23).replace('T', ' ').padEnd(23)
+  return `${String(seq).padStart(5)}  ${when}  ${shorten(kind, 40).padEnd(18)}`
+}
+
+/** How to show a `statewright/durable` session. */
+interface MachineView {
+  /** The record to show. Defaults to the last. */
+  at: number | undefined
+  form: 'state' | 'events' | 'json'
+}
+
+/** Shows a machine's session. Its records contain the states, so the machine itself is not needed. */
+async function showMachine(
+  store: SessionStore,
+  entry: ListedSession,
+  { at, form }: MachineView,
+  io: CliIO,
+): Promise<void> {
+  const { id } = entry
+  const records = await store.read(id, at === undefined ? {} : { to: at })
+  const open = (record: LogRecord): MachineRecord => openMachineRecord(record, id) as MachineRecord
+  if (form === 'state') {
+    const last = records.at(-1)
+    if (last) await showMachineState(store, entry, { seq: last.seq, ...open(last) }, io)
+    return
+  }
+  const width = io.stdout.columns ?? 160
+  for (const record of records) {
+    const { seq, at: time } = record
+    if (form === 'json') io.stdout.write(formatJsonLine({ seq, at: time, ...open(record) }))
+    else io.stdout.write(`${formatMachineLine(record, open(record), width)}\n`)
+  }
+}
+
+/** The number, time and event of a record, the state after it, and the data of the event. */
+function formatMachineLine(
+  { seq, at }: LogRecord,
+  { event, state, refused }: MachineRecord,
+  width: number,
+): string {
+  const { type, actorId: _actor, ...data } = event
+  const head = formatLogHead(seq, at, type.replace(/^xstate\./, ''))
+  const value = refused ? `refused: ${refused.code}` : `→ ${formatValue(state.value)}`
+  const text = Object.keys(data).length > 0 ? `${value}  ${JSON.stringify(data)}` : value
+  return `${head}  ${shorten(text, Math.max(40, width - head.length - 2))}`
+}
+
+const formatValue = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+
+async function showMachineState(
+  store: SessionStore,
+  entry: ListedSession,
+  { seq, machine, state, refused }: MachineRecord & { seq: number },
+  io: CliIO,
+): Promise<void> {
+  const paint = createOutputPaint(io)
+  const children: string[] = []
+  for await (const { id, summary } of listSessions(store, { parent: entry.id }))
+    children.push(`${id} ${summary?.state ?? 'new'}`)
+  const value = formatValue(state.value)
+  const rows: readonly (readonly [string, string | null | undefined])[] = [
+    ['machine', machine],
+    ['state', state.status === 'active' ? value : `${value} (${state.status})`],
+    ['context', JSON.stringify(state.context)],
+    ['output', state.output === undefined ? undefined : JSON.stringify(state.output)],
+    ['error', state.error === undefined ? undefined : JSON.stringify(state.error)],
+    ['refused', refused && `${refused.code}: ${refused.message}`],
+    ...Object.values(state.actors).map(({ src, at }) => ['runs', `${src}, since record ${at}`] as const),
+    ...state.delays.map(({ event, at }) => ['waits', `${event.type} at ${formatWakeTime(at)}`] as const),
+    ...children.map((child) => ['agent', child] as const),
+    ['record', `${seq} of ${entry.head}`],
+    ['holder', entry.holder],
+  ]
+  const lines = rows.flatMap(([name, text]) =>
+    text == null ? [] : [`  ${paint('dim', name.padEnd(8))} ${shorten(text, 2000)}`],
+  )
+  io.stdout.write(`${formatHead(entry, {}, paint)}\n${lines.join('\n')}\n`)
 }
