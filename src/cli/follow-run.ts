@@ -18,9 +18,6 @@ import { applyMessage } from '../core/run/apply-message.js'
 import type { Run } from '../core/run/run.js'
 import type { LocalInspector } from '../studio/index.js'
 
-/** Seconds for which a run continues after SIGTERM. */
-export const drainSeconds = 20
-
 /** The error for a run that was released while active, so that another process can resume it. */
 class ReleasedRunError extends Error {
   constructor(readonly sessionId: string) {

@@ -6,7 +6,9 @@ import { isHttpUrl } from '../core/models/openai/openai-options.js'
 import { quoteShellWord } from '../core/format/shell-words.js'
 import { testRunners } from '../testing/generate-tests.js'
 import { badUsageError, type OptionSpec, type OptionSpecs, type ParsedOptions } from './command.js'
-import { drainSeconds } from './follow-run.js'
+
+/** Seconds for which a run continues after SIGTERM. */
+export const drainSeconds = 20
 
 export const storeOption = {
   store: {

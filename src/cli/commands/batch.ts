@@ -33,9 +33,9 @@ import {
 } from '../command.js'
 import { exitCodes, type ExitCode, toExitCode, toWorstExitCode } from '../exit-codes.js'
 import { loadAgent } from '../load.js'
-import { drainSeconds } from '../follow-run.js'
 import {
   agentModuleOption,
+  drainSeconds,
   expectAgentModule,
   formatCarriedOptions,
   runOptions,
