@@ -66,8 +66,8 @@ export function generatePaths<TMachine extends AnyStateMachine>(
   const paths = walks
     .sort((a, b) => (order.get(a.start.start) ?? 0) - (order.get(b.start.start) ?? 0))
     .map((walk) => retracePath(again, walk))
-  const reachable = [...items].map(graph.getName).filter((name) => name.length === 2)
-  return { paths, coverage: measureCoverage(observed, exploration, paths, pairs ? reachable : undefined) }
+  const reachable = pairs ? items.filter((item) => item.includes('\n')) : undefined
+  return { paths, coverage: measureCoverage(observed, exploration, paths, reachable) }
 }
 
 /** Replays a walk. If it takes other transitions than states with the same keys did, the key is too coarse. */
@@ -99,7 +99,7 @@ interface Walk {
  * the nearest missing item while that is cheaper than a new walk. Finally, drops walks whose items are all collected by
  * others. Enumerating simple paths instead would take six times as long per step.
  */
-function coverItems(graph: WalkGraph): { walks: Walk[]; items: Set<Item> } {
+function coverItems(graph: WalkGraph): { walks: Walk[]; items: Item[] } {
   const { first, shortest } = surveyGraph(graph)
   const left = new Set(first.keys())
   const walks: Walk[] = []
@@ -124,7 +124,7 @@ function coverItems(graph: WalkGraph): { walks: Walk[]; items: Set<Item> } {
     }
   }
 
-  return { walks: removeRedundant(walks), items: new Set(first.keys()) }
+  return { walks: removeRedundant(walks), items: [...first.keys()] }
 }
 
 function getDeadEndRank({ at }: FirstMeeting): number {
@@ -135,30 +135,41 @@ function listItems(walk: Walk): Item[] {
   return [...walk.start.items, ...walk.edges.flatMap(({ items }) => items)]
 }
 
+type Via = WalkEdge | WalkGraph['starts'][number]
+
 interface FirstMeeting {
   depth: number
-  at: WalkEdge | WalkGraph['starts'][number]
+  at: Via
+}
+
+/** The edges by their distance from the nodes. Notes the first way to each node. */
+function* listLevels(nodes: WalkNode[], via: Map<WalkNode, Via | undefined>): Generator<WalkEdge[]> {
+  for (let level = nodes; level.length > 0; ) {
+    const edges = level.flatMap((node) => node.edges())
+    yield edges
+    level = []
+    for (const edge of edges) {
+      if (via.has(edge.to)) continue
+      via.set(edge.to, edge)
+      level.push(edge.to)
+    }
+  }
 }
 
 function surveyGraph(graph: WalkGraph): { first: Map<Item, FirstMeeting>; shortest: (item: Item) => Walk } {
   const first = new Map<Item, FirstMeeting>()
-  const via = new Map<WalkNode, WalkEdge | WalkGraph['starts'][number]>()
-  let level: WalkNode[] = []
-  for (const start of graph.starts) {
-    for (const item of start.items) if (!first.has(item)) first.set(item, { depth: 0, at: start })
-    if (via.has(start.node)) continue
-    via.set(start.node, start)
-    level.push(start.node)
+  const via = new Map<WalkNode, Via | undefined>()
+  const note = (at: Via, depth: number): void => {
+    for (const item of at.items) getOrCreate(first, item, () => ({ depth, at }))
   }
-  for (let depth = 1; level.length > 0; depth++) {
-    const next: WalkNode[] = []
-    for (const edge of level.flatMap((node) => node.edges())) {
-      for (const item of edge.items) if (!first.has(item)) first.set(item, { depth, at: edge })
-      if (via.has(edge.to)) continue
-      via.set(edge.to, edge)
-      next.push(edge.to)
-    }
-    level = next
+  for (const start of graph.starts) {
+    note(start, 0)
+    getOrCreate(via, start.node, () => start)
+  }
+  let depth = 0
+  for (const edges of listLevels([...via.keys()], via)) {
+    depth += 1
+    for (const edge of edges) note(edge, depth)
   }
   return {
     first,
@@ -178,30 +189,18 @@ function surveyGraph(graph: WalkGraph): { first: Map<Item, FirstMeeting>; shorte
 /** The shortest walk to an edge with a missing item, preferring edges that are not dead ends. */
 function findNearest(from: WalkNode, left: ReadonlySet<Item>, reach: number): WalkEdge[] | undefined {
   if (left.size === 0) return undefined
-  const via = new Map<WalkNode, WalkEdge | undefined>([[from, undefined]])
-  let level = [from]
-  for (let depth = 1; level.length > 0 && depth <= reach; depth++) {
-    const next: WalkNode[] = []
-    let found: WalkEdge | undefined
-    for (const edge of level.flatMap((node) => node.edges())) {
-      if (edge.items.some((item) => left.has(item))) {
-        found ??= edge
-        if (edge.to.edges().length > 0) return [...tracePath(via, edge.from), edge]
-      }
-      if (via.has(edge.to)) continue
-      via.set(edge.to, edge)
-      next.push(edge.to)
-    }
-    if (found) return [...tracePath(via, found.from), found]
-    level = next
+  const via = new Map<WalkNode, Via | undefined>([[from, undefined]])
+  let depth = 0
+  for (const edges of listLevels([from], via)) {
+    if (++depth > reach) return undefined
+    const found = edges.filter(({ items }) => items.some((item) => left.has(item)))
+    const best = found.find(({ to }) => to.edges().length > 0) ?? found[0]
+    if (!best) continue
+    const way = [best]
+    for (let at = via.get(best.from); at && 'edge' in at; at = via.get(at.from)) way.unshift(at)
+    return way
   }
   return undefined
-}
-
-function tracePath(via: ReadonlyMap<WalkNode, WalkEdge | undefined>, to: WalkNode): WalkEdge[] {
-  const edges: WalkEdge[] = []
-  for (let edge = via.get(to); edge; edge = via.get(edge.from)) edges.unshift(edge)
-  return edges
 }
 
 /** Removes walks, shortest first because they are most likely contained in others. */
@@ -218,12 +217,11 @@ function removeRedundant(walks: Walk[]): Walk[] {
   return [...collected.keys()]
 }
 
-/** A transition or a pair of transitions, as a number. */
-type Item = number
+/** The id of a transition, or the ids of a pair of transitions in two lines. */
+type Item = string
 
 interface WalkGraph {
   starts: { node: WalkNode; items: readonly Item[]; start: Start }[]
-  getName: (item: Item) => [string] | [string, string]
 }
 
 interface WalkNode {
@@ -239,24 +237,11 @@ interface WalkEdge {
 
 /** A node is a state or, with `pairs`, a state and the last transition. Nodes are expanded lazily. */
 function createWalkGraph({ starts }: Exploration, pairs: boolean): WalkGraph {
-  const numbers = new Map<string, Item>()
-  const names: ([string] | [string, string])[] = []
   const nodes = new Map<Vertex, Map<DefinedTransition | undefined, WalkNode>>()
 
-  function getItem(...name: [string] | [string, string]): Item {
-    const key = name.join('\n')
-    const known = numbers.get(key)
-    if (known !== undefined) return known
-    numbers.set(key, names.length)
-    return names.push(name) - 1
-  }
-
-  function listItems(transitions: readonly DefinedTransition[], last: DefinedTransition | undefined): Item[] {
-    const singles = transitions.map(({ declared }) => getItem(declared.id))
-    if (!pairs) return singles
-    const chain = last ? [last, ...transitions] : transitions
-    const twos = chain.slice(1).map(({ declared }, i) => getItem(chain[i]?.declared.id ?? '', declared.id))
-    return [...singles, ...twos]
+  function toItems(transitions: readonly DefinedTransition[], last?: DefinedTransition): Item[] {
+    const singles = listIds(transitions)
+    return pairs ? [...singles, ...listPairs(last ? [last.declared.id, ...singles] : singles)] : singles
   }
 
   function getNode(vertex: Vertex, last: DefinedTransition | undefined): WalkNode {
@@ -270,7 +255,7 @@ function createWalkGraph({ starts }: Exploration, pairs: boolean): WalkGraph {
         (laidOut ??= vertex.out.map((edge) => ({
           from: node,
           to: getNode(edge.to, edge.transitions.at(-1) ?? last),
-          items: listItems(edge.transitions, last),
+          items: toItems(edge.transitions, last),
           edge,
         }))),
     }
@@ -281,10 +266,9 @@ function createWalkGraph({ starts }: Exploration, pairs: boolean): WalkGraph {
   return {
     starts: starts.map((start) => ({
       node: getNode(start.vertex, start.transitions.at(-1)),
-      items: listItems(start.transitions, undefined),
+      items: toItems(start.transitions),
       start,
     })),
-    getName: (item) => names[item] ?? [''],
   }
 }
 
@@ -313,7 +297,7 @@ function measureCoverage(
   observed: ObservedMachine,
   exploration: Exploration,
   paths: readonly MachinePath[],
-  pairs: readonly (readonly [string, string])[] | undefined,
+  pairs: readonly Item[] | undefined,
 ): Coverage {
   const runs = paths.map((path) => path.steps.flatMap((step) => step.transitions))
   const counts = countNames(runs.flat())
@@ -340,20 +324,15 @@ function measureCoverage(
     })),
   }
   if (!pairs) return coverage
-  const takenPairs = countNames(
-    runs.flatMap((run) => run.slice(1).map((second, i) => toPairKey(run[i] ?? '', second))),
-  )
-  const counted = pairs.map(([first, second]) => ({
-    first,
-    second,
-    count: takenPairs.get(toPairKey(first, second)) ?? 0,
-  }))
+  const takenPairs = countNames(runs.flatMap(listPairs))
+  const counted = pairs.map((pair) => {
+    const [first = '', second = ''] = pair.split('\n')
+    return { first, second, count: takenPairs.get(pair) ?? 0 }
+  })
   return { ...coverage, pairs: counted }
 }
 
-function toPairKey(first: string, second: string): string {
-  return `${first}\n${second}`
-}
+const listPairs = (ids: readonly string[]): Item[] => ids.slice(1).map((second, i) => `${ids[i]}\n${second}`)
 
 function countNames(names: readonly string[]): Map<string, number> {
   const counts = new Map<string, number>()

@@ -1,4 +1,4 @@
-import { StoreChecker, storeChecks } from '../../src/testing/store/check-store.js'
+import { createStoreChecker, storeChecks } from '../../src/testing/store/check-store.js'
 import type { Place } from './support.js'
 
 /** Optional store features, by the reason for which their checks are skipped. */
@@ -23,7 +23,7 @@ export function describeStore(
       places.set(id, place)
       return place
     }
-    const checker = new StoreChecker(({ place, now }) => placeOf(place).open(now), {
+    const checker = createStoreChecker(({ place, now }) => placeOf(place).open(now), {
       shared,
       remove: (id) => places.get(id)?.remove(),
       // Failures report the seed.

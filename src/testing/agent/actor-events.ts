@@ -1,11 +1,11 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { ModelActorError, ModelOutput } from '../../../machines/agent/model-response.js'
+import type { ModelActorError } from '../../../machines/agent/model-response.js'
 import type { Refusal } from '../../../machines/agent/refusals.js'
 import { toRefusal } from '../../core/models/leave-out.js'
 import {
   done,
   failed,
-  featureOutcomes,
+  createAnswerEvents,
   type Events,
   late,
   nextWindow,
@@ -28,10 +28,6 @@ import { isUnderWay } from '../../../machines/agent/call-state.js'
 import type { Elicitation, PendingCall } from '../../../machines/agent/run-result.js'
 import type { Screening, ShieldAction } from '../../../machines/agent/screening.js'
 import { listUnclearedCalls, listUnclearedInput } from '../../../machines/agent/mask-uncleared.js'
-
-export const featureModels = Object.fromEntries(
-  Object.entries(featureOutcomes).map(([name, outcomes]) => [name, createAnswerEvents('model', outcomes)]),
-) as Record<keyof typeof featureOutcomes, Events>
 
 export const waitForBudget: Events = {
   'model: waiting for a shared budget': failed(
@@ -68,12 +64,6 @@ const screenedActorEvents = createModelEvents({ partialText: '' })
 const objectEvents = {
   ...createAnswerEvents('model', objectOutcomes),
   ...createAnswerEvents('conclusion', objectOutcomes),
-}
-
-function createAnswerEvents(actor: 'model' | 'conclusion', outcomes: Record<string, ModelOutput>): Events {
-  return Object.fromEntries(
-    Object.entries(outcomes).map(([name, outcome]) => [`${actor}: ${name}`, done(actor, outcome)]),
-  )
 }
 
 function createModelEvents(change: Partial<ModelActorError> = {}) {

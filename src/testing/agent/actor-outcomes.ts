@@ -35,107 +35,88 @@ export const modelOutcomes = {
 
 const verdict = (decision: DecisionKind, more = {}): PolicyVerdict => ({ policy: 'p', decision, ...more })
 
-function withDecisions(output: ModelOutput, ...decisions: PolicyVerdict[][]): ModelOutput {
+/** The calls, with the decisions of the policies on each of them. */
+function createDecidedCalls(calls: string, ...decisions: PolicyVerdict[][]): ModelOutput {
+  const output = createModelOutput({ calls })
   return { ...output, calls: output.calls.map((call, i) => ({ ...call, decisions: decisions[i] ?? [] })) }
 }
-
-const governed = createModelOutput({ calls: 'g govern approval' })
 
 const expiring = (onExpiry?: 'pause' | 'cancel'): PolicyVerdict[] => [
   verdict('ask', { expiresMs: 1_000, ...(onExpiry && { onExpiry }) }),
 ]
 
-/** Model answers for agents with a feature that is explored separately. */
-export const featureOutcomes = {
+const financeVotes = { approvers: { roles: ['finance'], count: 2, notRequester: true } }
+
+const text = { text: modelOutcomes.text }
+const governed = 'g govern approval'
+
+/** Model answers, or their calls, for agents with a feature that is explored separately. */
+const featureAnswers = {
   /** For call shields: one call can be edited while another is still undecided. */
-  screened: {
-    'a call and two approvals': createModelOutput({
-      calls: 'a read, b transfer approval, c transfer approval',
-    }),
-  },
-  skilled: {
-    text: modelOutcomes.text,
-    'skill call': createModelOutput({ calls: 's load_skill' }),
-    'two calls': modelOutcomes['two calls'],
-  },
+  screened: { 'a call and two approvals': 'a read, b transfer approval, c transfer approval' },
+  skilled: { ...text, 'skill call': 's load_skill', 'two calls': 'a read, b look' },
   handing: {
-    text: modelOutcomes.text,
-    handoff: createModelOutput({ calls: 'h transfer_to_billing' }),
-    'two handoffs and a call': createModelOutput({
-      calls: 'h transfer_to_billing, i transfer_to_billing, b transfer approval',
-    }),
+    ...text,
+    handoff: 'h transfer_to_billing',
+    'two handoffs and a call': 'h transfer_to_billing, i transfer_to_billing, b transfer approval',
   },
   governed: {
-    text: modelOutcomes.text,
-    'a call that a policy asks about': withDecisions(governed, [verdict('allow'), verdict('ask')]),
-    'a call that two people must approve': withDecisions(governed, [
-      verdict('ask', { approvers: { roles: ['finance'], count: 2, notRequester: true } }),
-    ]),
-    'a call that only a shadow policy denies': withDecisions(governed, [
+    ...text,
+    'a call that a policy asks about': createDecidedCalls(governed, [verdict('allow'), verdict('ask')]),
+    'a call that two people must approve': createDecidedCalls(governed, [verdict('ask', financeVotes)]),
+    'a call that only a shadow policy denies': createDecidedCalls(governed, [
       verdict('ask'),
       verdict('deny', { shadow: true }),
     ]),
-    'an allowed and a denied call': withDecisions(
-      createModelOutput({ calls: 'g govern, d transfer' }),
+    'an allowed and a denied call': createDecidedCalls(
+      'g govern, d transfer',
       [verdict('allow')],
       [verdict('deny'), verdict('allow')],
     ),
     'a client call that a policy asks about': {
-      ...withDecisions(createModelOutput({ calls: 'p pick approval' }), [verdict('ask')]),
+      ...createModelOutput({ calls: 'p pick approval' }),
       calls: [{ id: 'p', needs: 'approval' as const, client: true as const, decisions: [verdict('ask')] }],
     },
   },
   expiring: {
-    text: modelOutcomes.text,
-    'a call and two questions that expire': withDecisions(
-      createModelOutput({ calls: 'a read, b pledge approval, c pledge approval' }),
+    ...text,
+    'a call and two questions that expire': createDecidedCalls(
+      'a read, b pledge approval, c pledge approval',
       [],
       expiring(),
       expiring('pause'),
     ),
-    'a call and a question that cancels the run on expiry': withDecisions(
-      createModelOutput({ calls: 'a read, b pledge approval' }),
+    'a call and a question that cancels the run on expiry': createDecidedCalls(
+      'a read, b pledge approval',
       [],
       expiring('cancel'),
     ),
-    'a delegation': createModelOutput({ calls: 'd research' }),
+    'a delegation': 'd research',
   },
   lending: {
-    text: modelOutcomes.text,
-    'two questions': createModelOutput({ calls: 'b lend approval, c lend approval' }),
-    'a call and a question': createModelOutput({ calls: 'a read, b lend approval' }),
+    ...text,
+    'two questions': 'b lend approval, c lend approval',
+    'a call and a question': 'a read, b lend approval',
   },
-  sleeping: {
-    text: modelOutcomes.text,
-    call: modelOutcomes.call,
-    'a delegation and a call': createModelOutput({ calls: 'a research, b read' }),
-  },
+  sleeping: { ...text, call: 'a read', 'a delegation and a call': 'a research, b read' },
   asking: {
-    text: modelOutcomes.text,
-    'a call that asks, an approval and a client call': createModelOutput({
-      calls: 'a book, b transfer approval, c pick client',
-    }),
+    ...text,
+    'a call that asks, an approval and a client call': 'a book, b transfer approval, c pick client',
   },
   delegating: {
-    text: modelOutcomes.text,
-    'two delegations': createModelOutput({ calls: 'a research, b research' }),
-    'a delegation, an approval and a client call': createModelOutput({
-      calls: 'a research, b transfer approval, c pick client',
-    }),
+    ...text,
+    'two delegations': 'a research, b research',
+    'a delegation, an approval and a client call': 'a research, b transfer approval, c pick client',
   },
   deferring: {
-    text: modelOutcomes.text,
-    call: modelOutcomes.call,
-    'two calls': modelOutcomes['two calls'],
-    'two calls to one tool': createModelOutput({ calls: 'a read, b read' }),
+    ...text,
+    call: 'a read',
+    'two calls': 'a read, b look',
+    'two calls to one tool': 'a read, b read',
   },
-  planned: { text: modelOutcomes.text, 'two calls': modelOutcomes['two calls'] },
-  watched: {
-    text: modelOutcomes.text,
-    call: modelOutcomes.call,
-    'another call': modelOutcomes['another call'],
-  },
-} satisfies Record<string, Record<string, ModelOutput>>
+  planned: { ...text, 'two calls': 'a read, b look' },
+  watched: { ...text, call: 'a read', 'another call': 'b look' },
+} satisfies Record<string, Record<string, ModelOutput | string>>
 
 /** The policies' decisions on changed arguments. The last entry has no decisions. */
 export const laterDecisions: Record<string, PolicyVerdict[] | undefined> = {
@@ -188,6 +169,18 @@ export const toolOutcomes = {
   },
   'transient error': { status: 'error', errorKind: 'transient', content: 'Not now.', durationMs: 1 },
 } satisfies Record<string, ToolResult>
+
+/** An answer given as a text is its calls. */
+export function createAnswerEvents(
+  actor: 'model' | 'conclusion',
+  answers: Readonly<Record<string, ModelOutput | string>>,
+): Events {
+  const events = Object.entries(answers).map(([name, answer]) => {
+    const output = typeof answer === 'string' ? createModelOutput({ calls: answer }) : answer
+    return [`${actor}: ${name}`, done(actor, output)] as const
+  })
+  return Object.fromEntries(events)
+}
 
 function createModelOutput(answer: {
   text?: string
@@ -278,3 +271,8 @@ export const done = (actor: string, output?: unknown, now?: number): AnyEventObj
 
 export const failed = (actor: string, error: ModelActorError): AnyEventObject =>
   stampEvent(createErrorActorEvent(actor, error))
+
+/** The events of agents with one feature. */
+export const featureModels = Object.fromEntries(
+  Object.entries(featureAnswers).map(([name, answers]) => [name, createAnswerEvents('model', answers)]),
+) as Record<keyof typeof featureAnswers, Events>

@@ -6,35 +6,7 @@ import type { PartialAnswer } from '../../../machines/agent/machine-events.js'
 import type { ModelOutput } from '../../../machines/agent/model-response.js'
 import { expectArgument } from '../../core/base/values.js'
 import { nameCall } from '../../core/models/calls.js'
-import {
-  featureModels,
-  waitForBudget,
-  listAnswerEvents,
-  listVotes,
-  listElicitationAnswers,
-  listModelEvents,
-  listRefusingEvents,
-  modelActorEvents,
-  listExpiryEvents,
-  listGrantEvents,
-  listExpiringQuestions,
-  createCallsAllowed,
-  createScreening,
-  listShieldEvents,
-  allOutcomes,
-  listAskEvents,
-  listChildEnd,
-  listHandleEvents,
-  listLeftEvents,
-  listLoadEvents,
-  listChildEvents,
-  listDecisionEvents,
-  listHandoffEvents,
-  listSkillEvents,
-  listSleepEvents,
-  listToolEvents,
-  chooseOutcomes,
-} from './actor-events.js'
+import * as actorEvents from './actor-events.js'
 import {
   done,
   failed,
@@ -45,6 +17,7 @@ import {
   late,
   laterWakeTime,
   createBudgetFailure,
+  featureModels,
   createConsultation,
   createFailure,
   createFitOutput,
@@ -107,19 +80,23 @@ function listEvents({ context, value }: SnapshotFrom<typeof agentMachine>): Even
   const steers = { ...pauses, ...(canSteer(context) && { steer }) }
   const isResumed = { resumed }
   const resumes = (isPaused || context.pausing !== false) && { resume }
-  const execute = (outcomes: Parameters<typeof listToolEvents>[1], ...more: EventSource[]) =>
-    isExecuting && merge(listToolEvents(context, outcomes), ...more.map((list) => list(context)))
+  const execute = (outcomes: Parameters<typeof actorEvents.listToolEvents>[1], ...more: EventSource[]) =>
+    isExecuting && merge(actorEvents.listToolEvents(context, outcomes), ...more.map((list) => list(context)))
   const answer = (...more: EventSource[]) =>
-    canAnswer && merge(listAnswerEvents(context), ...more.map((list) => list(context)))
+    canAnswer && merge(actorEvents.listAnswerEvents(context), ...more.map((list) => list(context)))
   const request = (...events: (Events | false)[]) => isRequesting && merge(...events)
   if (isWatching(config.guardrails)) {
     const isDelegating = config.guardrails.terminalDelegation !== null
     return merge(
       { cancel },
-      request(featureModels.watched, modelActorEvents.conclusion.inTime, isDelegating && twoCalls),
+      request(
+        featureModels.watched,
+        actorEvents.modelActorEvents.conclusion.inTime,
+        isDelegating && twoCalls,
+      ),
       watchedActors,
-      createCallsAllowed(context),
-      execute(chooseOutcomes(config), ...(isDelegating ? [listChildEnd] : [])),
+      actorEvents.createCallsAllowed(context),
+      execute(actorEvents.chooseOutcomes(config), ...(isDelegating ? [actorEvents.listChildEnd] : [])),
       resumes,
     )
   }
@@ -127,42 +104,42 @@ function listEvents({ context, value }: SnapshotFrom<typeof agentMachine>): Even
   if (tools['nap'])
     return merge(
       { ...steers, ...isResumed },
-      request(featureModels.sleeping, waitForBudget),
+      request(featureModels.sleeping, actorEvents.waitForBudget),
       customGuards,
-      listShieldEvents(context),
-      execute(['ok'], listSleepEvents),
+      actorEvents.listShieldEvents(context),
+      execute(['ok'], actorEvents.listSleepEvents),
       resumes && { resume, 'resume at a later time': resumeLater },
     )
   if (tools['book'])
     return merge(
       { ...pauses, ...isResumed },
       request(featureModels.asking),
-      execute(['ok'], listAskEvents),
-      answer(listElicitationAnswers),
+      execute(['ok'], actorEvents.listAskEvents),
+      answer(actorEvents.listElicitationAnswers),
       resumes,
     )
   if (tools['pledge'])
     return merge(
       { cancel, ...isResumed, 'resumed after the deadline': { ...resumed, now: late } },
       request(featureModels.expiring),
-      isExecuting && listToolEvents({ ...context, deadline: late }, ['ok']),
-      isExecuting && listExpiringQuestions(context),
-      createCallsAllowed(context),
-      answer(listExpiryEvents),
+      isExecuting && actorEvents.listToolEvents({ ...context, deadline: late }, ['ok']),
+      isExecuting && actorEvents.listExpiringQuestions(context),
+      actorEvents.createCallsAllowed(context),
+      answer(actorEvents.listExpiryEvents),
       isPaused && { resume },
     )
   if (tools['lend'])
     return merge(
       { cancel, ...isResumed, 'resumed too late': { ...resumed, now: late } },
       request(featureModels.lending),
-      execute(['ok'], listLeftEvents),
-      canAnswer && listGrantEvents(context),
+      execute(['ok'], actorEvents.listLeftEvents),
+      canAnswer && actorEvents.listGrantEvents(context),
     )
   if (tools['research']?.delegate)
     return merge(
       { ...steers, ...isResumed },
       request(featureModels.delegating, { 'released mid-stream': releasedMidStream }),
-      execute(['ok'], listChildEvents, listLeftEvents),
+      execute(['ok'], actorEvents.listChildEvents, actorEvents.listLeftEvents),
       answer(),
       resumes,
     )
@@ -171,36 +148,37 @@ function listEvents({ context, value }: SnapshotFrom<typeof agentMachine>): Even
       { cancel, ...isResumed },
       request(featureModels.deferring),
       customGuards,
-      execute(['ok'], listLoadEvents),
+      execute(['ok'], actorEvents.listLoadEvents),
       isPaused && { resume },
     )
   if (tools['load_skill']?.skill)
     return merge(
       { cancel, ...isResumed },
       request(featureModels.skilled),
-      listShieldEvents(context),
-      execute(['ok', 'error'], listSkillEvents),
+      actorEvents.listShieldEvents(context),
+      execute(['ok', 'error'], actorEvents.listSkillEvents),
     )
   if (canHandOff(context))
     return merge(
       { cancel, ...isResumed },
       request(featureModels.handing),
-      listShieldEvents(context),
-      execute(['ok', 'error'], listHandoffEvents),
+      actorEvents.listShieldEvents(context),
+      execute(['ok', 'error'], actorEvents.listHandoffEvents),
       answer(),
     )
   if (tools['govern'])
     return merge(
       { cancel, ...isResumed },
       request(featureModels.governed),
-      listDecisionEvents(context),
+      actorEvents.listDecisionEvents(context),
       execute(['ok']),
-      answer(listVotes),
+      answer(actorEvents.listVotes),
     )
   if (tools['browse'])
     return merge(
       { ...pauses, ...isResumed },
-      isRequesting && listRefusingEvents(context, asked === 'concluding' ? 'conclusion' : 'model'),
+      isRequesting &&
+        actorEvents.listRefusingEvents(context, asked === 'concluding' ? 'conclusion' : 'model'),
       execute(['ok']),
       resumes,
     )
@@ -209,7 +187,7 @@ function listEvents({ context, value }: SnapshotFrom<typeof agentMachine>): Even
     return merge(
       { ...steers, ...isResumed },
       listPlanEvents(context),
-      listShieldEvents(context),
+      actorEvents.listShieldEvents(context),
       features.fitting && actors,
       // Only a few answers, because requests may fail and be retried.
       request(featureModels.planned, isNearEnd && plannedConclusion),
@@ -222,7 +200,7 @@ function listEvents({ context, value }: SnapshotFrom<typeof agentMachine>): Even
   return merge(
     { ...steers, resumed: createResumed(context), 'store failed': storeFailed },
     isHurried && { deadline: deadlinePassed, 'resumed after the deadline': { ...resumed, now: late } },
-    isRequesting && merge(stoppedMidStream, listModelEvents(context, isHurried)),
+    isRequesting && merge(stoppedMidStream, actorEvents.listModelEvents(context, isHurried)),
     request(
       features.callShields && featureModels.screened,
       isHurried && { 'deadline mid-stream': { ...deadlinePassed, partial } },
@@ -231,8 +209,8 @@ function listEvents({ context, value }: SnapshotFrom<typeof agentMachine>): Even
     features.stopWhen === true && stoppingResults,
     features.stopWhen === true && features.structuredOutput && unfitResults,
     isEnding && features.structuredOutput && endingResults,
-    listShieldEvents(context),
-    execute(allOutcomes, ...(keepsHandles ? [listHandleEvents] : [])),
+    actorEvents.listShieldEvents(context),
+    execute(actorEvents.allOutcomes, ...(keepsHandles ? [actorEvents.listHandleEvents] : [])),
     answer(),
     resumes,
   )
@@ -280,7 +258,9 @@ const stoppedMidStream: Events = {
 const actors: Events = {
   'back-off elapsed': done('backOff'),
   'back-off failed': failed('backOff', brokenActor),
-  'input blocked': done('inputShields', [{ ...createScreening('block', 'Not that.'), index: 0, part: null }]),
+  'input blocked': done('inputShields', [
+    { ...actorEvents.createScreening('block', 'Not that.'), index: 0, part: null },
+  ]),
   'input shield failed': failed('inputShields', brokenActor),
   retrieved: done('retrieval', [{ source: 'handbook', text: 'What it says.' }]),
   'retrieval failed': failed('retrieval', brokenActor),
@@ -291,8 +271,8 @@ const actors: Events = {
   'does not fit': failed('fitting', createFailure('context_overflow', 'context_overflow')),
   'fitting failed': failed('fitting', brokenActor),
   'call shield failed': failed('callShields', brokenActor),
-  'output redacted': done('outputShields', createScreening('redact', 'Done.')),
-  'output blocked': done('outputShields', createScreening('block', 'Not that.')),
+  'output redacted': done('outputShields', actorEvents.createScreening('redact', 'Done.')),
+  'output blocked': done('outputShields', actorEvents.createScreening('block', 'Not that.')),
   'output shield failed': failed('outputShields', brokenActor),
   'result shield failed': failed('resultShields', brokenActor),
   'custom guards allow the calls': done('callGuards', createConsultation()),

@@ -25,11 +25,7 @@ export const noDetectors = Object.fromEntries(detectors.map(([name]) => [name, n
   null
 >
 
-const eagerStaleness = {
-  ...noDetectors,
-  stale: { nudgeAt: 1, blockAt: 1, haltAt: 2 },
-  memory: 2,
-} as const satisfies NonNullable<AgentConfigInput['guardrails']>['progress']
+const eagerStaleness = { ...noDetectors, stale: { nudgeAt: 1, blockAt: 1, haltAt: 2 }, memory: 2 }
 
 /** No retries, because each counter multiplies the number of states. */
 const noRetries = {
@@ -47,20 +43,29 @@ const delegating = { ...writing, delegate: true as const }
 const napping = { nap: reading, research: delegating }
 const lastToken = { ...noUsage, inputTokens: tokenBudget - 1, totalTokens: tokenBudget - 1 }
 
+const skilled = { tools: { load_skill: { ...reading, skill: true as const } } }
+const handing = { tools: { transfer_to_billing: { ...reading, handoff: true as const } } }
+const ending = { tools: { read: { ...writing, endsRun: true as const } } }
+const governed = { tools: { govern: writing }, requesters: [{ id: 'ann' }] }
+const oneRepair = { completion: { maxOutputRepairs: 1 } }
+const finishesBatch = { budget: { finishBatch: true } }
+const asksAgain = { toolCalls: { onInterrupted: 'approval' as const } }
+
 interface InputParts extends Omit<AgentConfigInput, 'limits' | 'preset'> {
-  features?: Partial<Features>
   tools?: AgentInput['tools']
   usage?: Usage
   requesters?: AgentInput['requesters']
 }
 
-function createInput(
-  limits: AgentConfigInput['limits'],
-  { features = {}, tools: more, usage, requesters, ...config }: InputParts = {},
-): AgentInput {
-  const parts = { config: { ...noRetries, limits, ...config }, features, tools: { ...tools, ...more } }
+type Limits = AgentConfigInput['limits']
+type FeatureNames = readonly (keyof Features)[]
+
+function createInput(limits: Limits, on: FeatureNames = [], parts: InputParts = {}): AgentInput {
+  const { tools: more, usage, requesters, ...config } = parts
+  const features = Object.fromEntries(on.map((name) => [name, true]))
+  const input = { config: { ...noRetries, limits, ...config }, features, tools: { ...tools, ...more } }
   return {
-    ...createMachineInput('Go.', { ...parts, now: early }),
+    ...createMachineInput('Go.', { ...input, now: early }),
     ...(usage && { usage }),
     ...(requesters && { requesters }),
   }
@@ -68,11 +73,11 @@ function createInput(
 
 function createWatchingInput(
   guards: AgentConfigInput['guardrails'],
-  limits: AgentConfigInput['limits'] = {},
-  features: Partial<Features> = {},
+  limits: Limits = {},
+  on: FeatureNames = [],
 ): AgentInput {
   const guardrails = { ...noRetries.guardrails, maxRepeatedToolSteps: 2, ...guards }
-  return createInput({ maxSteps: 4, ...limits }, { guardrails, features })
+  return createInput({ maxSteps: 4, ...limits }, on, { guardrails })
 }
 
 /**
@@ -82,175 +87,117 @@ function createWatchingInput(
  * @example checkInvariants(agentMachine, agentInvariants, agentSpace({ only: ['with an output schema', 'watching progress'], maxSteps: 1 }))
  */
 export const agentInputs: Readonly<Record<string, AgentInput>> = {
-  plain: createInput(
-    { maxSteps: 2, tokenBudget },
-    {
-      retry: { maxAttempts: 2, rateLimitAttempts: 2 },
-      guardrails: { ...noGuards, maxTokensRecoveries: 1, emptyAnswer: { reprompts: 1, retries: 1 } },
-    },
-  ),
+  plain: createInput({ maxSteps: 2, tokenBudget }, [], {
+    retry: { maxAttempts: 2, rateLimitAttempts: 2 },
+    guardrails: { ...noGuards, maxTokensRecoveries: 1, emptyAnswer: { reprompts: 1, retries: 1 } },
+  }),
   'with a deadline': createInput({ maxSteps: 2, timeoutMs: 500_000 }),
   'with every shield': createInput(
     { maxSteps: 1, onLimit: 'conclude' },
-    {
-      guardrails: { ...noRetries.guardrails, emptyAnswer: { reprompts: 0, retries: 0 } },
-      features: {
-        inputShields: true,
-        outputShields: true,
-        callShields: true,
-        retrieval: true,
-        fitting: true,
-      },
-    },
+    ['inputShields', 'outputShields', 'callShields', 'retrieval', 'fitting'],
+    { guardrails: { ...noRetries.guardrails, emptyAnswer: { reprompts: 0, retries: 0 } } },
   ),
-  'with result shields': createInput({ maxSteps: 1 }, { features: { resultShields: true } }),
-  'with input shields': createInput({ maxSteps: 1 }, { features: { inputShields: true } }),
-  'with retrieval': createInput({ maxSteps: 1 }, { features: { retrieval: true } }),
-  'summarizing near the budget': createInput(
-    { maxSteps: 1, tokenBudget },
-    { retry: { maxAttempts: 2, rateLimitAttempts: 1 }, features: { fitting: true } },
-  ),
-  'with custom guards': createInput({ maxSteps: 2 }, { features: { userGuards: true } }),
-  'with custom guards and shields': createInput(
-    { maxSteps: 1 },
-    { features: { userGuards: true, callShields: true } },
-  ),
-  'with an output schema': createInput(
-    { maxSteps: 2, tokenBudget },
-    { completion: { maxOutputRepairs: 1 }, features: { structuredOutput: true } },
-  ),
-  'asking about interrupted calls': createInput(
-    { maxSteps: 1 },
-    { toolCalls: { onInterrupted: 'approval' }, tools: { transfer: { ...writing, keepsHandle: true } } },
-  ),
-  'with capped calls': createInput(
-    { maxSteps: 2, maxToolCallsPerResponse: 2 },
-    { tools: { read: { ...writing, maxCalls: 1 } } },
-  ),
-  'with one call': createInput(
-    { maxSteps: 3, maxToolCalls: 1, tokenBudget },
-    { budget: { finishBatch: true } },
-  ),
+  'with result shields': createInput({ maxSteps: 1 }, ['resultShields']),
+  'with input shields': createInput({ maxSteps: 1 }, ['inputShields']),
+  'with retrieval': createInput({ maxSteps: 1 }, ['retrieval']),
+  'summarizing near the budget': createInput({ maxSteps: 1, tokenBudget }, ['fitting'], {
+    retry: { maxAttempts: 2, rateLimitAttempts: 1 },
+  }),
+  'with custom guards': createInput({ maxSteps: 2 }, ['userGuards']),
+  'with custom guards and shields': createInput({ maxSteps: 1 }, ['userGuards', 'callShields']),
+  'with an output schema': createInput({ maxSteps: 2, tokenBudget }, ['structuredOutput'], oneRepair),
+  'asking about interrupted calls': createInput({ maxSteps: 1 }, [], {
+    ...asksAgain,
+    tools: { transfer: { ...writing, keepsHandle: true } },
+  }),
+  'with capped calls': createInput({ maxSteps: 2, maxToolCallsPerResponse: 2 }, [], {
+    tools: { read: { ...writing, maxCalls: 1 } },
+  }),
+  'with one call': createInput({ maxSteps: 3, maxToolCalls: 1, tokenBudget }, [], finishesBatch),
   'with one call, concluding': createInput({ maxSteps: 2, maxToolCalls: 1, onLimit: 'conclude' }),
-  'with deferred tools': createInput(
-    { maxSteps: 2, maxToolCalls: 1 },
-    { features: { userGuards: true }, tools: { read: { ...writing, deferred: true, maxCalls: 1 } } },
-  ),
-  'with sub-agents': createInput({ maxSteps: 1, tokenBudget }, { tools: { research: delegating } }),
-  'with tools that ask': createInput(
-    { maxSteps: 1 },
-    { toolCalls: { onInterrupted: 'approval' }, tools: { book: writing } },
-  ),
-  'with sleep': createInput({ maxSteps: 2, timeoutMs: 2_000_000 }, { tools: napping }),
-  'with sleep and a spent budget': createInput(
-    { maxSteps: 2, tokenBudget },
-    { budget: { finishBatch: true }, tools: napping, usage: lastToken },
-  ),
-  'with sleep, shields and guards': createInput(
-    { maxSteps: 2 },
-    { features: { resultShields: true, userGuards: true }, tools: napping },
-  ),
-  'with skills': createInput({ maxSteps: 3 }, { tools: { load_skill: { ...reading, skill: true } } }),
-  'with skills and result shields': createInput(
-    { maxSteps: 2 },
-    { features: { resultShields: true }, tools: { load_skill: { ...reading, skill: true } } },
-  ),
-  'with handoffs': createInput(
-    { maxSteps: 2 },
-    { tools: { transfer_to_billing: { ...reading, handoff: true } } },
-  ),
-  'with handoffs and result shields': createInput(
-    { maxSteps: 2 },
-    { features: { resultShields: true }, tools: { transfer_to_billing: { ...reading, handoff: true } } },
-  ),
-  'with policies': createInput({ maxSteps: 2 }, { tools: { govern: writing }, requesters: [{ id: 'ann' }] }),
-  'with policies and shields': createInput(
-    { maxSteps: 1 },
-    { features: { callShields: true }, tools: { govern: writing }, requesters: [{ id: 'ann' }] },
-  ),
-  'with questions that expire': createInput(
-    { maxSteps: 2 },
-    { tools: { pledge: writing, research: delegating } },
-  ),
-  'with grants': createInput({ maxSteps: 2 }, { tools: { lend: writing } }),
-  'ending with a result': createInput(
-    { maxSteps: 2, tokenBudget },
-    { budget: { finishBatch: true }, tools: { look: { ...reading, endsRun: true } } },
-  ),
-  'ending with a screened result': createInput(
-    { maxSteps: 1 },
-    { features: { outputShields: true }, tools: { read: { ...writing, endsRun: true } } },
-  ),
-  'stopping on results': createInput(
-    { maxSteps: 2 },
-    { completion: { maxOutputRepairs: 1 }, features: { stopWhen: true, structuredOutput: true } },
-  ),
+  'with deferred tools': createInput({ maxSteps: 2, maxToolCalls: 1 }, ['userGuards'], {
+    tools: { read: { ...writing, deferred: true, maxCalls: 1 } },
+  }),
+  'with sub-agents': createInput({ maxSteps: 1, tokenBudget }, [], { tools: { research: delegating } }),
+  'with tools that ask': createInput({ maxSteps: 1 }, [], { ...asksAgain, tools: { book: writing } }),
+  'with sleep': createInput({ maxSteps: 2, timeoutMs: 2_000_000 }, [], { tools: napping }),
+  'with sleep and a spent budget': createInput({ maxSteps: 2, tokenBudget }, [], {
+    ...finishesBatch,
+    tools: napping,
+    usage: lastToken,
+  }),
+  'with sleep, shields and guards': createInput({ maxSteps: 2 }, ['resultShields', 'userGuards'], {
+    tools: napping,
+  }),
+  'with skills': createInput({ maxSteps: 3 }, [], skilled),
+  'with skills and result shields': createInput({ maxSteps: 2 }, ['resultShields'], skilled),
+  'with handoffs': createInput({ maxSteps: 2 }, [], handing),
+  'with handoffs and result shields': createInput({ maxSteps: 2 }, ['resultShields'], handing),
+  'with policies': createInput({ maxSteps: 2 }, [], governed),
+  'with policies and shields': createInput({ maxSteps: 1 }, ['callShields'], governed),
+  'with questions that expire': createInput({ maxSteps: 2 }, [], {
+    tools: { pledge: writing, research: delegating },
+  }),
+  'with grants': createInput({ maxSteps: 2 }, [], { tools: { lend: writing } }),
+  'ending with a result': createInput({ maxSteps: 2, tokenBudget }, [], {
+    ...finishesBatch,
+    tools: { look: { ...reading, endsRun: true } },
+  }),
+  'ending with a screened result': createInput({ maxSteps: 1 }, ['outputShields'], ending),
+  'stopping on results': createInput({ maxSteps: 2 }, ['stopWhen', 'structuredOutput'], oneRepair),
   'stopping on screened results': createInput(
     { maxSteps: 2 },
-    {
-      completion: { maxOutputRepairs: 1 },
-      features: { stopWhen: true, outputShields: true, structuredOutput: true },
-      tools: { read: { ...writing, endsRun: true } },
-    },
+    ['stopWhen', 'outputShields', 'structuredOutput'],
+    { ...oneRepair, ...ending },
   ),
-  'with prepared steps': createInput({ maxSteps: 2 }, { features: { prepareStep: true } }),
-  'with prepared steps, input shields and a window': createInput(
-    { maxSteps: 1 },
-    { features: { prepareStep: true, inputShields: true, fitting: true } },
-  ),
+  'with prepared steps': createInput({ maxSteps: 2 }, ['prepareStep']),
+  'with prepared steps, input shields and a window': createInput({ maxSteps: 1 }, [
+    'prepareStep',
+    'inputShields',
+    'fitting',
+  ]),
   'with content that the provider refuses': createInput(
     { maxSteps: 2, tokenBudget, onLimit: 'conclude' },
+    [],
     { tools: { browse: reading } },
   ),
-  interactive: createInput({ maxSteps: 1 }, { interactive: true }),
+  interactive: createInput({ maxSteps: 1 }, [], { interactive: true }),
   'asked to conclude': createInput({ maxSteps: 1, onLimit: 'conclude' }),
   'over budget at the start': createInput(
     { maxSteps: 1, outputTokens: tokenBudget },
-    {
-      features: { fitting: true, inputShields: true },
-      usage: { ...noUsage, outputTokens: tokenBudget, totalTokens: tokenBudget },
-    },
+    ['fitting', 'inputShields'],
+    { usage: { ...noUsage, outputTokens: tokenBudget, totalTokens: tokenBudget } },
   ),
-  'near the budget with preflight': createInput(
-    { maxSteps: 1, tokenBudget },
-    { budget: { preflight: true }, usage: lastToken },
-  ),
+  'near the budget with preflight': createInput({ maxSteps: 1, tokenBudget }, [], {
+    budget: { preflight: true },
+    usage: lastToken,
+  }),
   'concluding near the budget': createInput(
     { maxSteps: 2, tokenBudget, onNearBudget: 'conclude' },
-    {
-      guardrails: { ...noRetries.guardrails, reserveTokens: tokenBudget - 10 },
-      features: { inputShields: true, outputShields: true },
-    },
+    ['inputShields', 'outputShields'],
+    { guardrails: { ...noRetries.guardrails, reserveTokens: tokenBudget - 10 } },
   ),
   'concluding near the cost limit': createInput(
     { maxSteps: 1, costLimit: 1, onNearBudget: 'conclude' },
-    { features: { prepareStep: true }, usage: { ...noUsage, cost: 0.95 } },
+    ['prepareStep'],
+    { usage: { ...noUsage, cost: 0.95 } },
   ),
-  'finishing the batch': createInput(
-    { maxSteps: 2, tokenBudget },
-    { budget: { finishBatch: true, onOvershoot: 'complete' } },
-  ),
-  'watching repetition with custom guards': createWatchingInput(
-    { repeatedCall: {} },
-    {},
-    { userGuards: true },
-  ),
+  'finishing the batch': createInput({ maxSteps: 2, tokenBudget }, [], {
+    budget: { finishBatch: true, onOvershoot: 'complete' },
+  }),
+  'watching repetition with custom guards': createWatchingInput({ repeatedCall: {} }, {}, ['userGuards']),
   'watching repetition, halting immediately': createWatchingInput(
     { repeatedCall: { haltAt: 'reached', onHalt: 'pause', lastWords: false } },
     { onLimit: 'conclude' },
-    { userGuards: true },
+    ['userGuards'],
   ),
-  'watching repetition, concluding': createWatchingInput(
-    { repeatedCall: {} },
-    { onLimit: 'conclude' },
-    { outputShields: true },
-  ),
+  'watching repetition, concluding': createWatchingInput({ repeatedCall: {} }, { onLimit: 'conclude' }, [
+    'outputShields',
+  ]),
   'watching progress': createWatchingInput({ progress: eagerStaleness }),
-  'watching progress with output shields': createWatchingInput(
-    { progress: eagerStaleness },
-    {},
-    { outputShields: true },
-  ),
+  'watching progress with output shields': createWatchingInput({ progress: eagerStaleness }, {}, [
+    'outputShields',
+  ]),
   'watching sub-agents': createWatchingInput({ terminalDelegation: {} }, { tokenBudget }),
 }
 

@@ -3,7 +3,7 @@ import { whenAborted } from '../../core/base/abort.js'
 import { expectArgument, objectRule } from '../../core/base/values.js'
 import { ModelError, type ModelProvider, type ModelRequestOptions } from '../../core/models/provider.js'
 import { replaceRequest } from '../../core/models/marked-model.js'
-import { type Chaos, type FaultKind, type FaultPlan, Faults, ChaosError } from './chaos.js'
+import { type Chaos, type FaultKind, type FaultPlan, createFaults, ChaosError } from './chaos.js'
 import type { Tool, ToolExecution } from '../../core/tools/tool.js'
 import type { Lease, SessionStore } from '../../core/sessions/store/store.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
@@ -53,22 +53,22 @@ export function chaosModel(
   plan: FaultPlan<ModelFault>,
 ): ModelProvider & Chaos<ModelFault> {
   expectArgument('chaosModel(model)', model, objectRule(['request', 'provider', 'model'], 'a model'))
-  const faults = new Faults(modelFaults, plan)
+  const faults = createFaults(modelFaults, plan)
   const request: ModelProvider['request'] = async (modelRequest, options) => {
-    const { at, fault } = faults.next()
+    const { fault, land } = faults.next()
     if (fault === undefined) return model.request(modelRequest, options)
     const refusal = refusals[fault]
     if (refusal) {
       options.onSent?.()
-      faults.land(at, fault)
+      land()
       throw new ModelError(refusal)
     }
     // Fetches the answer first, then alters it.
     const answer = await model.request(modelRequest, { ...options, onDelta: ignore, onToolCallDelta: ignore })
     options.signal.throwIfAborted()
-    return bend(fault, answer, options, () => faults.land(at, fault))
+    return bend(fault, answer, options, land)
   }
-  return { ...replaceRequest(model, request), landed: faults.landed, certify: faults.certify }
+  return { ...replaceRequest(model, request), ...faults.chaos }
 }
 
 const ignore = (): void => undefined
@@ -178,11 +178,10 @@ export function chaosTool<Given extends Tool>(
     const why = `'${tool.name}' is executed by its client or by a sub-agent, so it cannot have faults`
     throw new ChaosError('bad_option', `chaosTool: ${why}. Use a tool with an execute function.`, 'chaosTool')
   }
-  const faults = new Faults(toolFaults, plan)
+  const faults = createFaults(toolFaults, plan)
   const execute: Execute = async (input, execution) => {
-    const { at, fault } = faults.next()
+    const { fault, land } = faults.next()
     if (fault === undefined) return inner(input, execution)
-    const land = (): void => faults.land(at, fault)
     const doesWork = fault === 'lost_reply' || fault === 'undefined' || fault === 'circular'
     if (doesWork) await inner(input, execution)
     land()
@@ -199,7 +198,7 @@ export function chaosTool<Given extends Tool>(
         throw new Error(fault === 'throws' ? 'The tool failed.' : 'The reply was lost.')
     }
   }
-  return { ...tool, execute, landed: faults.landed, certify: faults.certify }
+  return { ...tool, execute, ...faults.chaos }
 }
 
 type Execute = (input: unknown, execution: ToolExecution) => unknown
@@ -252,20 +251,20 @@ export function chaosStore(
   plan: FaultPlan<StoreFault>,
 ): SessionStore & Chaos<StoreFault> {
   expectArgument('chaosStore(store)', store, objectRule(['append', 'acquire', 'read'], 'a session store'))
-  const faults = new Faults(storeFaults, plan)
+  const faults = createFaults(storeFaults, plan)
   const state = { isDead: false }
   const append: SessionStore['append'] = async (lease, ...rest) => {
-    const { at, fault } = faults.next()
+    const { fault, land } = faults.next()
     if (fault === undefined) return store.append(lease, ...rest)
     const isWritten = fault === 'lost_reply' || fault === 'dies_after'
     if (fault === 'dies') state.isDead = true
     if (isWritten) await store.append(lease, ...rest)
     if (fault === 'dies_after') state.isDead = true
-    faults.land(at, fault)
+    land()
     if (fault === 'hangs' || state.isDead) return silence()
     throw refuseWrite(fault, lease)
   }
-  return { ...guardAll(store, append, state), landed: faults.landed, certify: faults.certify }
+  return { ...guardAll(store, append, state), ...faults.chaos }
 }
 
 const silence = (): Promise<never> => new Promise(() => undefined)
@@ -278,7 +277,10 @@ function refuseWrite(fault: StoreFault, { sessionId }: Lease): StoreError {
   return new StoreError('store_unavailable', what, sessionId)
 }
 
-type Methods = Record<string, (...args: unknown[]) => unknown>
+const required = ['acquire', 'renew', 'release', 'read', 'get', 'list', 'delete'] as const
+const storeMethods = [...required, 'renewAll', 'setTitle', 'setMark', 'purge', 'openBudgets'] as const
+
+type Methods = Partial<Record<(typeof storeMethods)[number], (...args: unknown[]) => unknown>>
 
 /** Wraps every method of a store, including a store that is a class instance. After a death, no call settles. */
 function guardAll(
@@ -293,26 +295,18 @@ function guardAll(
         if (typeof value === 'object' && value !== null) return guard(value)
         if (typeof value !== 'function') return value
         return (...args: unknown[]) =>
-          state.isDead ? silence() : (value as Methods[string]).apply(target, args)
+          state.isDead ? silence() : (value as (...args: unknown[]) => unknown).apply(target, args)
       },
     })
-  const guarded = guard(store)
+  const guarded = guard(store) as SessionStore & Methods
+  const methods = storeMethods
+    .filter((name) => guarded[name] !== undefined)
+    .map((name) => [name, (...args: unknown[]) => guarded[name]?.(...args)])
   const { inbox, timers } = guarded
   return {
-    acquire: (...args) => guarded.acquire(...args),
-    renew: (...args) => guarded.renew(...args),
-    release: (...args) => guarded.release(...args),
+    ...(Object.fromEntries(methods) as SessionStore),
     append: (...args) => (state.isDead ? silence() : append(...args)),
-    read: (...args) => guarded.read(...args),
-    get: (...args) => guarded.get(...args),
-    list: (...args) => guarded.list(...args),
-    delete: (...args) => guarded.delete(...args),
     close: () => store.close(),
-    ...(guarded.renewAll && { renewAll: (...args) => guarded.renewAll?.(...args) ?? [] }),
-    ...(guarded.setTitle && { setTitle: (...args) => guarded.setTitle?.(...args) ?? false }),
-    ...(guarded.setMark && { setMark: (...args) => guarded.setMark?.(...args) ?? false }),
-    ...(guarded.purge && { purge: () => guarded.purge?.() }),
-    ...(guarded.openBudgets && { openBudgets: () => guarded.openBudgets?.() ?? silence() }),
     ...(inbox && { inbox }),
     ...(timers && { timers }),
   }

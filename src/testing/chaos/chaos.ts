@@ -72,53 +72,40 @@ export interface FaultKind<Fault extends string> {
   passing: readonly Fault[]
 }
 
-export class Faults<Fault extends string> implements Chaos<Fault> {
-  readonly landed: PlannedFault<Fault>[] = []
-  readonly certify: () => void
-  readonly #kind: FaultKind<Fault>
-  readonly #plan: FaultPlan<Fault>
-  readonly #draw: () => Fault | undefined
-  #count = 0
+/** Counts the requests, calls or writes, and chooses the fault of each. */
+export function createFaults<Fault extends string>(kind: FaultKind<Fault>, plan: FaultPlan<Fault>) {
+  checkPlan(kind, plan)
+  const { of, unit } = kind
+  const landed: PlannedFault<Fault>[] = []
+  const choose = isPlanned(plan)
+    ? (at: number) => plan.find((one) => one.at === at)?.fault
+    : createDraw(kind, plan)
+  let count = 0
 
-  constructor(kind: FaultKind<Fault>, plan: FaultPlan<Fault>) {
-    checkPlan(kind, plan)
-    this.#kind = kind
-    this.#plan = plan
-    this.#draw = isPlanned(plan) ? () => undefined : createDraw(kind, plan)
-    this.certify = () => this.#certify()
-  }
-
-  next(): { at: number; fault: Fault | undefined } {
-    const at = ++this.#count
-    const drawn = this.#draw()
-    const planned = isPlanned(this.#plan) ? this.#plan.find((one) => one.at === at)?.fault : drawn
-    return { at, fault: planned }
-  }
-
-  land(at: number, fault: Fault): void {
-    this.landed.push({ at, fault })
-  }
-
-  #certify(): void {
-    const { of, unit } = this.#kind
-    const times = this.#count === 1 ? `1 ${unit}` : `${this.#count} ${unit}s`
-    if (!isPlanned(this.#plan)) {
-      if (this.landed.length > 0) return
-      const { seed, rate } = this.#plan
-      const why = `no fault landed in ${times} (seed ${seed}, rate ${rate})`
+  function certify(): void {
+    const times = count === 1 ? `1 ${unit}` : `${count} ${unit}s`
+    if (!isPlanned(plan)) {
+      if (landed.length > 0) return
+      const why = `no fault landed in ${times} (seed ${plan.seed}, rate ${plan.rate})`
       throw new ChaosError('not_landed', `${of}: ${why}. Raise the rate or use another seed.`, of)
     }
-    const missing = this.#plan.filter(
-      ({ at, fault }) => !this.landed.some((one) => one.at === at && one.fault === fault),
+    const missing = plan.filter(
+      ({ at, fault }) => !landed.some((one) => one.at === at && one.fault === fault),
     )
     if (missing.length === 0) return
     const list = missing.map(({ at, fault }) => `'${fault}' at ${unit} ${at}`).join(', ')
     const what = missing.length === 1 ? `the fault ${list} did not land` : `the faults ${list} did not land`
-    throw new ChaosError(
-      'not_landed',
-      `${of}: ${what}; there were ${times}. The test passed without the planned faults.`,
-      of,
-    )
+    const text = `${of}: ${what}; there were ${times}. The test passed without the planned faults.`
+    throw new ChaosError('not_landed', text, of)
+  }
+
+  return {
+    chaos: { landed, certify } satisfies Chaos<Fault>,
+    next(): { fault: Fault | undefined; land: () => void } {
+      const at = ++count
+      const fault = choose(at)
+      return { fault, land: () => void (fault && landed.push({ at, fault })) }
+    },
   }
 }
 

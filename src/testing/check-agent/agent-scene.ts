@@ -1,7 +1,8 @@
+import { formatCount } from '../../core/format/format-words.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { Agent, RunOptions } from '../../core/agent/agent-options.js'
-import { systemClock, wait, type Clock, readElapsed } from '../../core/base/clock.js'
+import { systemClock, wait, readElapsed } from '../../core/base/clock.js'
 import type { AnyAgent } from '../../core/drive/define-agents.js'
 import { leaseMs } from '../../core/sessions/log/lease.js'
 import type { ModelProvider, ModelRequest } from '../../core/models/provider.js'
@@ -11,22 +12,16 @@ import type { SessionStore } from '../../core/sessions/store/store.js'
 import type { Tool, ToolExecution } from '../../core/tools/tool.js'
 import { findHistoryProblem } from '../agent/invariants/transcript-rules.js'
 import type { Chaos, FaultPlan } from '../chaos/chaos.js'
-import {
-  chaosModel,
-  type ModelFault,
-  untilAborted,
-  chaosStore,
-  type StoreFault,
-  chaosTool,
-  type ToolFault,
-} from '../chaos/chaos-parts.js'
-import { CheckFailure } from '../check-assertions.js'
+import { chaosModel, chaosStore, chaosTool, untilAborted } from '../chaos/chaos-parts.js'
+import type { ModelFault, StoreFault, ToolFault } from '../chaos/chaos-parts.js'
+import { CheckFailure, expectTrue } from '../check-assertions.js'
 import { checkSessionLog } from '../check-session-log.js'
 import { getInternals, rebindAgent, wrapTools } from '../rebind-agent.js'
-import type { AgentFacts } from './agent-facts.js'
-import { createScriptedModel, type Script } from './scripted-model.js'
+import { describeEnd, endOf, turns } from './agent-check.js'
+import type { AgentFacts, SampledTool } from './agent-facts.js'
+import { createScriptedModel, type Script, type Turn } from './scripted-model.js'
 
-export interface Execution {
+interface Execution {
   tool: string
   input: unknown
   /** The call's idempotency key. It is the same for each execution. */
@@ -44,7 +39,7 @@ export interface SceneOptions {
 }
 
 /** The faults planned for one process. Each is certified at the end of the check. */
-export interface SceneFaults {
+interface SceneFaults {
   model?: FaultPlan<ModelFault>
   tool?: FaultPlan<ToolFault>
   store?: FaultPlan<StoreFault>
@@ -54,35 +49,64 @@ export type SayOptions = Pick<RunOptions, 'signal' | 'limits'> & { session?: str
 
 export const sessionId = 'checked'
 
+/** Why a check does not apply to the agent. */
+export class NotAsked extends Error {}
+
 export class AgentScene {
-  readonly facts: AgentFacts
-  readonly input: string
-  readonly context: unknown
-  readonly seed: number
   readonly requests: ModelRequest[] = []
   readonly executions: Execution[] = []
   readonly time = new SceneTime()
-  readonly store: SessionStore
+  readonly store: SessionStore = memoryStore({ now: () => this.time.now() })
   behave: Behavior = ({ tool }) => `The result of ${tool}.`
-  readonly #options: SceneOptions
   readonly #processes: AgentProcess[] = []
 
-  constructor(options: SceneOptions) {
-    const { facts, seed, input, context } = options
-    this.#options = options
-    this.facts = facts
-    this.input = input
-    this.context = context
-    this.seed = seed
-    this.store = memoryStore({ now: () => this.time.now() })
+  constructor(readonly options: SceneOptions) {}
+
+  get input(): string {
+    return this.options.input
   }
 
-  another(): AgentScene {
-    return new AgentScene(this.#options)
+  /** @throws NotAsked if there is none, like the getters below */
+  get tool(): SampledTool {
+    return this.#expectTool(this.options.facts.tool, 'runs without approval')
+  }
+
+  get variedTool(): SampledTool {
+    if (!this.tool.varies) throw new NotAsked(`every input of ${this.tool.name} is the same`)
+    return this.tool
+  }
+
+  get askingTool(): SampledTool {
+    return this.#expectTool(this.options.facts.askingTool, 'needs approval')
+  }
+
+  #expectTool(tool: SampledTool | null, what: string): SampledTool {
+    if (tool) return tool
+    const { unsampled } = this.options.facts
+    const hint = unsampled.length > 0 ? `; pass inputs for ${unsampled.join(', ')}` : ''
+    throw new NotAsked(`the agent has no tool that ${what}${hint}`)
+  }
+
+  /** The results in the last request. */
+  get lastResults(): string[] {
+    return textsOf(this.requests.at(-1)?.messages, 'tool')
+  }
+
+  describeRun(result: RunResult): string {
+    return `${formatCount(this.requests.length, 'request')}, ${endOf(result)}`
+  }
+
+  /** @throws CheckFailure for fewer or more requests than allowed */
+  expectRequests(most: number, result: RunResult, least = 0): void {
+    const { length } = this.requests
+    expectTrue(
+      length >= least && length <= most,
+      `${formatCount(length, 'request')} (${describeEnd(result)})`,
+    )
   }
 
   open(script: Script, faults: SceneFaults = {}, store: SessionStore = this.store): AgentProcess {
-    const process = new AgentProcess(this, this.#options.make, script, faults, store)
+    const process = openProcess(this, script, faults, store)
     this.#processes.push(process)
     return process
   }
@@ -91,6 +115,30 @@ export class AgentScene {
     return this.open(script, faults).say(this.input, options)
   }
 
+  /** The model calls the tool once, then answers. */
+  callOnce(faults?: SceneFaults, options?: SayOptions): Promise<RunResult> {
+    return this.play(turns(callOf(this.tool)), faults, options)
+  }
+
+  /** Cancels the run while its call behaves like `then`. */
+  cancelInCall(then: Behavior, controller = new AbortController()): Promise<RunResult> {
+    this.behave = (execution, signal) => {
+      controller.abort()
+      return then(execution, signal)
+    }
+    return this.callOnce({}, { signal: controller.signal })
+  }
+
+  /** Says something more in the last process, and returns its first request. */
+  async sayAgain(): Promise<ModelRequest> {
+    const before = this.requests.length
+    const again = await this.process.say('Again.')
+    const request = this.requests[before]
+    expectTrue(request !== undefined, `no further request: ${describeEnd(again)}`)
+    return request
+  }
+
+  /** The last process. */
   get process(): AgentProcess {
     return this.#processes.at(-1) as AgentProcess
   }
@@ -113,152 +161,142 @@ export class AgentScene {
   }
 }
 
-export class AgentProcess {
-  readonly agent: Agent
-  readonly chaos: Chaos<string>[] = []
-  readonly clock: LeapingClock
-  readonly #scene: AgentScene
-  readonly #storeChaos: Chaos<StoreFault> | undefined
-  readonly #modelChaos: Chaos<ModelFault> | undefined
-  /** Whether the last request failed or is hanging, so that only time can advance the run. */
-  #isModelStill = false
-  #hungCalls = 0
-  #isStopped = false
-
-  constructor(
-    scene: AgentScene,
-    make: SceneOptions['make'],
-    script: Script,
-    faults: SceneFaults,
-    store: SessionStore,
-  ) {
-    this.#scene = scene
-    this.clock = new LeapingClock(scene.time)
-    const scripted = createScriptedModel(script, scene.seed, scene.facts)
-    const troubled = faults.model ? this.#keep(chaosModel(scripted, faults.model)) : undefined
-    this.#modelChaos = troubled
-    const model = this.#observe(troubled ?? scripted)
-    const { parts } = getInternals(make(model))
-    // Handoffs are removed, because another agent's model would be called.
-    const tools = wrapTools(parts.tools, {
-      wrap: ({ handoff: _handoff, ...tool }) => this.#createStandIn(tool, faults.tool),
-      trim: ({ handoff: _handoff, ...traits }) => traits,
-      hasTeam: false,
-    })
-    // Tools are created on first lookup. The fault must be planned even if the agent never looks the tool up.
-    if (faults.tool && scene.facts.tool) tools.get(scene.facts.tool.name)
-    const chaos = faults.store ? this.#keep(chaosStore(store, faults.store)) : undefined
-    this.#storeChaos = chaos
-    // The agent must have no effect outside the check, so it has no shared budgets and no telemetry.
-    const changes = { tools, clock: this.clock, budgets: undefined, telemetry: undefined }
-    this.agent = rebindAgent(parts, chaos ?? store, changes)
-  }
-
-  say(text: string, options: SayOptions = {}): Promise<RunResult> {
-    return this.rest(this.start(text, options))
-  }
-
-  start(text: string, options: SayOptions = {}): Run {
-    return this.agent.run(text, { session: sessionId, ...options, context: this.#scene.context }) as Run
-  }
-
-  async resume(): Promise<Run> {
-    return this.settle(this.agent.resume(sessionId, { context: this.#scene.context })) as Promise<Run>
-  }
-
-  rest(run: Run): Promise<RunResult> {
-    return this.settle(run.result)
-  }
-
+export interface AgentProcess {
+  agent: Agent
+  chaos: Chaos<string>[]
+  say: (text: string, options?: SayOptions) => Promise<RunResult>
+  start: (text: string, options?: SayOptions) => Run
+  resume: () => Promise<Run>
+  rest: (run: Run) => Promise<RunResult>
   /** The result of a run, or null if its process died. */
-  async restOrDeath(run: Run): Promise<RunResult | null> {
-    const isDead = (): boolean => (this.#storeChaos?.landed.length ?? 0) > 0
-    await this.#until(run.result, isDead)
-    // Pending writes are reported in the same tick.
-    await nextTask(5)
-    return isDead() ? null : run.result
+  restOrDeath: (run: Run) => Promise<RunResult | null>
+  untilFault: () => Promise<void>
+  die: () => void
+  stop: () => void
+}
+
+function openProcess(
+  scene: AgentScene,
+  script: Script,
+  faults: SceneFaults,
+  innerStore: SessionStore,
+): AgentProcess {
+  const { make, facts, seed, context } = scene.options
+  const clock = createLeapingClock(scene.time)
+  const chaos: Chaos<string>[] = []
+  /** Whether the last request failed or is hanging, so that only time can advance the run. */
+  let isModelStill = false
+  let hungCalls = 0
+  let isStopped = false
+
+  function keep<Faulty extends Chaos<string>>(faulty: Faulty): Faulty {
+    chaos.push(faulty)
+    return faulty
   }
 
-  /** Waits for work. Advances time whenever only time can make progress. */
-  async settle<Value>(work: Promise<Value>): Promise<Value> {
-    await this.#until(work)
-    return work
-  }
+  const scripted = createScriptedModel(script, seed, facts)
+  const modelChaos = faults.model && keep(chaosModel(scripted, faults.model))
+  const model = modelChaos ?? scripted
+  const { parts } = getInternals(
+    make({
+      ...model,
+      request: async (request, options) => {
+        scene.requests.push(request)
+        isModelStill = false
+        try {
+          return await model.request(request, options)
+        } catch (error) {
+          isModelStill = true
+          throw error
+        }
+      },
+    }),
+  )
 
-  async untilFault(): Promise<void> {
-    // oxlint-disable-next-line no-await-in-loop -- waits for the first fault
-    while (this.chaos.every(({ landed }) => landed.length === 0)) await nextTask()
-  }
-
-  die(): void {
-    this.stop()
-    this.#scene.time.aheadMs += leaseMs * 2
-  }
-
-  stop(): void {
-    this.#isStopped = true
-    this.clock.stop()
-  }
-
-  async #until(work: Promise<unknown>, isInVain = (): boolean => false): Promise<void> {
-    let isOver = false
-    const end = (): void => {
-      isOver = true
+  function createStandIn(tool: Tool): Tool {
+    const execute = async (input: unknown, { idempotencyKey, signal }: ToolExecution): Promise<unknown> => {
+      isModelStill = false
+      const execution: Execution = { tool: tool.name, input, key: idempotencyKey }
+      scene.executions.push(execution)
+      return scene.behave(execution, signal)
     }
+    const standIn: Tool = tool.client ? tool : { ...tool, execute }
+    if (!faults.tool || tool.name !== facts.tool?.name) return standIn
+    const faulty = keep(chaosTool(standIn, faults.tool))
+    return {
+      ...faulty,
+      execute: async (input: unknown, execution: ToolExecution) => {
+        hungCalls += 1
+        try {
+          return await faulty.execute?.(input, execution)
+        } finally {
+          hungCalls -= 1
+        }
+      },
+    }
+  }
+
+  // Handoffs are removed, because another agent's model would be called.
+  const tools = wrapTools(parts.tools, {
+    wrap: ({ handoff: _handoff, ...tool }) => createStandIn(tool),
+    trim: ({ handoff: _handoff, ...traits }) => traits,
+    hasTeam: false,
+  })
+  // Tools are created on first lookup. The fault must be planned even if the agent never looks the tool up.
+  if (faults.tool && facts.tool) tools.get(facts.tool.name)
+  const storeChaos = faults.store && keep(chaosStore(innerStore, faults.store))
+  // The agent must have no effect outside the check, so it has no shared budgets and no telemetry.
+  const changes = { tools, clock, budgets: undefined, telemetry: undefined }
+  const agent = rebindAgent(parts, storeChaos ?? innerStore, changes)
+
+  /** Advances time whenever only time can make progress. */
+  async function until(work: Promise<unknown>, isInVain = (): boolean => false): Promise<void> {
+    let isOver = false
+    const end = (): void => void (isOver = true)
     work.then(end, end)
     const isSo = (): boolean => isOver || isInVain()
     while (!isSo()) {
       // oxlint-disable-next-line no-await-in-loop -- waits until the work ends or is in vain
       await nextTask()
-      if (this.#isStopped) throw new CheckFailure('the process was stopped')
-      const stalls = this.#modelChaos?.landed.some(({ fault }) => fault === 'stalled') === true
-      if (!isSo() && (this.#isModelStill || stalls || this.#hungCalls > 0)) this.clock.leap()
+      if (isStopped) throw new CheckFailure('the process was stopped')
+      const stalls = modelChaos?.landed.some(({ fault }) => fault === 'stalled') === true
+      if (!isSo() && (isModelStill || stalls || hungCalls > 0)) clock.leap()
     }
   }
 
-  #keep<Faulty extends Chaos<string>>(faulty: Faulty): Faulty {
-    this.chaos.push(faulty)
-    return faulty
+  async function settle<Value>(work: Promise<Value>): Promise<Value> {
+    await until(work)
+    return work
   }
 
-  #observe(model: ModelProvider): ModelProvider {
-    return {
-      ...model,
-      request: async (request, options) => {
-        this.#scene.requests.push(request)
-        this.#isModelStill = false
-        try {
-          return await model.request(request, options)
-        } catch (error) {
-          this.#isModelStill = true
-          throw error
-        }
-      },
-    }
+  const process: AgentProcess = {
+    agent,
+    chaos,
+    say: (text, options) => process.rest(process.start(text, options)),
+    start: (text, options) => agent.run(text, { session: sessionId, ...options, context }) as Run,
+    resume: async () => settle(agent.resume(sessionId, { context })) as Promise<Run>,
+    rest: (run) => settle(run.result),
+    restOrDeath: async (run) => {
+      const isDead = (): boolean => (storeChaos?.landed.length ?? 0) > 0
+      await until(run.result, isDead)
+      // Pending writes are reported in the same tick.
+      await nextTask(5)
+      return isDead() ? null : run.result
+    },
+    untilFault: async () => {
+      // oxlint-disable-next-line no-await-in-loop -- waits for the first fault
+      while (chaos.every(({ landed }) => landed.length === 0)) await nextTask()
+    },
+    die: () => {
+      process.stop()
+      scene.time.aheadMs += leaseMs * 2
+    },
+    stop: () => {
+      isStopped = true
+      clock.stop()
+    },
   }
-
-  #createStandIn(tool: Tool, plan: FaultPlan<ToolFault> | undefined): Tool {
-    const execute = async (input: unknown, { idempotencyKey, signal }: ToolExecution): Promise<unknown> => {
-      this.#isModelStill = false
-      const execution: Execution = { tool: tool.name, input, key: idempotencyKey }
-      this.#scene.executions.push(execution)
-      return this.#scene.behave(execution, signal)
-    }
-    const standIn: Tool = tool.client ? tool : { ...tool, execute }
-    if (!plan || tool.name !== this.#scene.facts.tool?.name) return standIn
-    const faulty = this.#keep(chaosTool(standIn, plan))
-    return {
-      ...faulty,
-      execute: async (input: unknown, execution: ToolExecution) => {
-        this.#hungCalls += 1
-        try {
-          return await faulty.execute?.(input, execution)
-        } finally {
-          this.#hungCalls -= 1
-        }
-      },
-    }
-  }
+  return process
 }
 
 export async function nextTask(times = 1): Promise<void> {
@@ -268,7 +306,11 @@ export async function nextTask(times = 1): Promise<void> {
 
 export const hang: Behavior = (_execution, signal) => untilAborted(signal)
 
-export function textsOf(messages: readonly Message[], role: 'user' | 'tool'): string[] {
+export const callOf = (tool: SampledTool, n = 0): Turn => ({
+  calls: [{ name: tool.name, input: tool.input(n) }],
+})
+
+export function textsOf(messages: readonly Message[] = [], role: 'user' | 'tool'): string[] {
   return messages
     .filter((message) => message.role === role)
     .map(({ content }) => (typeof content === 'string' ? content : JSON.stringify(content)))
@@ -284,69 +326,51 @@ class SceneTime {
   }
 }
 
-interface Timer {
-  due: number
-  fire: () => void
-  handle: unknown
-}
+/** The clock of one process. It follows the system clock and can leap to the next timer. */
+function createLeapingClock(time: SceneTime) {
+  const timers = new Map<unknown, { due: number; arm: () => void; handle: unknown }>()
+  let lastId = 0
+  let isStopped = false
 
-/** The clock of one process. It follows the system clock and can jump to the next timer. */
-class LeapingClock implements Clock {
-  readonly #time: SceneTime
-  readonly #timers = new Map<number, Timer>()
-  #lastId = 0
-  #isStopped = false
-
-  constructor(time: SceneTime) {
-    this.#time = time
+  function clearTimeout(id: unknown): void {
+    systemClock.clearTimeout(timers.get(id)?.handle)
+    timers.delete(id)
   }
 
-  now(): number {
-    return this.#time.now()
-  }
-
-  setTimeout(fire: () => void, ms: number): number {
-    const id = ++this.#lastId
-    if (this.#isStopped) return id
-    const timer: Timer = { due: this.now() + ms, fire, handle: undefined }
-    this.#timers.set(id, timer)
-    this.#arm(id, timer)
-    return id
-  }
-
-  clearTimeout(id: unknown): void {
-    const timer = this.#timers.get(id as number)
-    if (!timer) return
-    systemClock.clearTimeout(timer.handle)
-    this.#timers.delete(id as number)
-  }
-
-  leap(): void {
-    const due = Math.min(...[...this.#timers.values()].map((timer) => timer.due))
-    if (Number.isFinite(due)) this.pass(due - this.now())
-  }
-
-  pass(ms: number): void {
-    // Dates are whole milliseconds.
-    this.#time.aheadMs += Math.max(0, Math.ceil(ms))
-    for (const [id, timer] of this.#timers) {
-      systemClock.clearTimeout(timer.handle)
-      this.#arm(id, timer)
-    }
-  }
-
-  stop(): void {
-    this.#isStopped = true
-    for (const id of this.#timers.keys()) this.clearTimeout(id)
-  }
-
-  #arm(id: number, timer: Timer): void {
-    const left = Math.max(0, timer.due - this.now())
-    timer.handle = systemClock.setTimeout(() => {
-      // Timers may fire early on a busy system, because they count from the start of the task that set them.
-      if (this.now() < timer.due) return this.#arm(id, timer)
-      this.#timers.delete(id)
-      timer.fire()
-    }, left)
+  return {
+    now: () => time.now(),
+    clearTimeout,
+    setTimeout(fire: () => void, ms: number): unknown {
+      const id = ++lastId
+      if (isStopped) return id
+      const due = time.now() + ms
+      const arm = (): void => {
+        systemClock.clearTimeout(timer.handle)
+        timer.handle = systemClock.setTimeout(
+          () => {
+            // Timers may fire early on a busy system, because they count from the start of the task that set them.
+            if (time.now() < due) return arm()
+            timers.delete(id)
+            fire()
+          },
+          Math.max(0, due - time.now()),
+        )
+      }
+      const timer = { due, arm, handle: undefined as unknown }
+      timers.set(id, timer)
+      arm()
+      return id
+    },
+    leap(): void {
+      const due = Math.min(...[...timers.values()].map((timer) => timer.due))
+      if (!Number.isFinite(due)) return
+      // Dates are whole milliseconds.
+      time.aheadMs += Math.max(0, Math.ceil(due - time.now()))
+      for (const { arm } of timers.values()) arm()
+    },
+    stop(): void {
+      isStopped = true
+      for (const id of timers.keys()) clearTimeout(id)
+    },
   }
 }

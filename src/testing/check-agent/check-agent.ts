@@ -14,12 +14,9 @@ import {
   agentCheckClasses,
   type AgentChecks,
   type AgentCheckSpec,
-  askingToolOf,
-  NotAsked,
-  toolOf,
 } from './agent-check.js'
 import { readAgentFacts } from './agent-facts.js'
-import { AgentScene, type SceneOptions } from './agent-scene.js'
+import { AgentScene, NotAsked, type SceneOptions } from './agent-scene.js'
 import { approvalChecks, concurrencyChecks } from './race-checks.js'
 import { basicChecks, historyChecks, truncationChecks } from './basic-checks.js'
 import { cancelChecks, limitChecks, loopChecks } from './stop-checks.js'
@@ -143,13 +140,7 @@ export async function checkAgent<Context = unknown>(
   const silent = createScriptedModel(() => ({ text: '' }), seed, { output: null })
   const { parts } = getInternals(make(silent) as AnyAgent)
   const facts = await readAgentFacts(parts, inputs, context)
-  const sceneOptions: SceneOptions = {
-    make: make as unknown as SceneOptions['make'],
-    facts,
-    seed,
-    input,
-    context,
-  }
+  const scene: SceneOptions = { make: make as unknown as SceneOptions['make'], facts, seed, input, context }
   const report: AgentReport = { seed, checks: [], broken: [] }
   let stopped: string | undefined
   for (const { class: of, name, spec } of specs) {
@@ -157,7 +148,7 @@ export async function checkAgent<Context = unknown>(
     if (only && !isBasic && !only.includes(name) && !only.includes(of)) continue
     const why = skip[name] ?? skip[of] ?? stopped
     // oxlint-disable-next-line no-await-in-loop -- one check at a time, so that none delays another
-    const outcome = why === undefined ? await runCheck(spec, sceneOptions, withinMs) : skipped(why)
+    const outcome = why === undefined ? await runCheck(spec.run, scene, withinMs) : skipped(why)
     const repeat = `checkAgent(make, { only: ['${name}'], seed: ${seed} })`
     report.checks.push({ class: of, name, tried: spec.title, ...outcome, repeat })
     if (outcome.outcome !== 'broken' && outcome.outcome !== 'unproven') continue
@@ -172,17 +163,16 @@ type Outcome = Pick<AgentCheck, 'outcome' | 'seen' | 'problem'>
 const skipped = (problem: string): Outcome => ({ outcome: 'skipped', seen: '', problem })
 
 async function runCheck(
-  spec: AgentCheckSpec,
-  sceneOptions: SceneOptions,
+  run: AgentCheckSpec['run'],
+  options: SceneOptions,
   withinMs: number,
 ): Promise<Outcome> {
-  const scene = new AgentScene(sceneOptions)
+  const scene = new AgentScene(options)
   const late = (): Error => new CheckFailure(`it took longer than ${withinMs} ms`)
   try {
-    checkNeeds(spec, scene)
-    const seen = await limitTime({ ms: withinMs, late }, spec.run(scene))
+    const seen = await limitTime({ ms: withinMs, late }, run(scene))
     await scene.judge()
-    return { outcome: 'kept', seen: seen ?? '', problem: null }
+    return { outcome: 'kept', seen, problem: null }
   } catch (error) {
     if (error instanceof NotAsked) return skipped(error.message)
     if (error instanceof ChaosError) return { outcome: 'unproven', seen: '', problem: error.message }
@@ -191,14 +181,6 @@ async function runCheck(
   } finally {
     scene.close()
   }
-}
-
-function checkNeeds({ needs = [] }: AgentCheckSpec, scene: AgentScene): void {
-  if (needs.includes('tool')) toolOf(scene)
-  if (needs.includes('askingTool')) askingToolOf(scene)
-  if (needs.includes('words') && scene.facts.output) throw new NotAsked("the agent's answers are objects")
-  if (needs.includes('variety') && !toolOf(scene).varies)
-    throw new NotAsked(`every input of ${toolOf(scene).name} is the same`)
 }
 
 function checkNames({ only = [], skip = {} }: CheckAgentOptions): void {

@@ -1,68 +1,45 @@
 import { formatCount } from '../../core/format/format-words.js'
 import type { ModelFault, StoreFault, ToolFault } from '../chaos/chaos-parts.js'
 import { expectTrue } from '../check-assertions.js'
-import {
-  type AgentCheckSpec,
-  type AgentChecks,
-  callOnce,
-  describeEnd,
-  describeRun,
-  endOf,
-  expectNormal,
-  expectRequests,
-  expectTold,
-  say,
-  toolOf,
-  turns,
-  isNormal,
-} from './agent-check.js'
-import { textsOf, type AgentScene, sessionId } from './agent-scene.js'
+import { type AgentCheckSpec, type AgentChecks, check, describeEnd, endOf } from './agent-check.js'
+import { expectNormal, expectOneResult, expectTold, isNormal, say, turns } from './agent-check.js'
+import { AgentScene, sessionId } from './agent-scene.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { Script } from './scripted-model.js'
 
-const passes = (fault: ModelFault, title: string): AgentCheckSpec => ({
-  title,
-  async run(scene) {
+const passes = (fault: ModelFault, title: string): AgentCheckSpec =>
+  check(title, async (scene) => {
     const script = turns(say('Lost.'), say('Hello.'))
     const result = await scene.play(script, { model: [{ at: 1, fault }] })
     const { retry } = scene.process.agent.config
     const mayRetry = (fault === 'rate_limited' ? retry.rateLimitAttempts : retry.maxAttempts) > 1
     if (mayRetry) expectNormal(result)
     else expectTold(result)
-    return describeRun(scene, result)
-  },
-})
+    return scene.describeRun(result)
+  })
 
-const reports = (fault: ModelFault, title: string, most: number): AgentCheckSpec => ({
-  title,
-  async run(scene) {
-    const result = await scene.play(turns(), { model: { seed: scene.seed, rate: 1, faults: [fault] } })
+const reports = (fault: ModelFault, title: string, most: number): AgentCheckSpec =>
+  check(title, async (scene) => {
+    const { seed } = scene.options
+    const result = await scene.play(turns(), { model: { seed, rate: 1, faults: [fault] } })
     expectTold(result)
-    expectRequests(scene, most, result)
-    return describeRun(scene, result)
-  },
-})
+    scene.expectRequests(most, result)
+    return scene.describeRun(result)
+  })
 
-const tool = (fault: ToolFault, title: string): AgentCheckSpec => ({
-  title,
-  needs: ['tool'],
-  async run(scene) {
-    expectNormal(await scene.play(callOnce(scene), { tool: [{ at: 1, fault }] }))
-    const results = textsOf(scene.requests.at(-1)?.messages ?? [], 'tool')
-    expectTrue(results.length === 1, `the model received ${formatCount(results.length, 'result')}`)
-    return `the model receives '${results[0]?.slice(0, 60)}'`
-  },
-})
+const tool = (fault: ToolFault, title: string): AgentCheckSpec =>
+  check(title, async (scene) => {
+    expectNormal(await scene.callOnce({ tool: [{ at: 1, fault }] }))
+    expectOneResult(scene)
+    return `the model receives '${scene.lastResults[0]?.slice(0, 60)}'`
+  })
 
-const store = (fault: StoreFault, title: string): AgentCheckSpec => ({
-  title,
-  needs: ['tool'],
-  async run(scene) {
-    const result = await scene.play(callOnce(scene), { store: [{ at: 2, fault }] })
+const store = (fault: StoreFault, title: string): AgentCheckSpec =>
+  check(title, async (scene) => {
+    const result = await scene.callOnce({ store: [{ at: 2, fault }] })
     expectTold(result)
     return `${formatCount(scene.executions.length, 'call')} executed, ${endOf(result)}`
-  },
-})
+  })
 
 export const faultChecks: AgentChecks = {
   overloaded: passes('overloaded', 'A single 503 response is retried'),
@@ -81,17 +58,12 @@ export const faultChecks: AgentChecks = {
 
 /** The script depends only on the messages, so that another process can continue it. */
 function createScript(scene: AgentScene): Script {
-  const tool = toolOf(scene)
+  const { tool } = scene
   return (_at, { messages }) => {
     const turn = messages.filter(({ role }) => role === 'assistant').length
     if (turn >= 2) return say('Both are done.')
-    return {
-      calls: [0, 1].map((n) => ({
-        name: tool.name,
-        input: tool.input(turn * 2 + n),
-        id: `call_${turn}_${n}`,
-      })),
-    }
+    const { name, input } = tool
+    return { calls: [0, 1].map((n) => ({ name, input: input(turn * 2 + n), id: `call_${turn}_${n}` })) }
   }
 }
 
@@ -123,7 +95,7 @@ async function dieAt(scene: AgentScene, at: number, fault: StoreFault): Promise<
   const place = `the process died at write ${at} (${fault})`
   const result = await finish(scene, script)
   expectTrue(isNormal(result), `${place}: the next process ended ${describeEnd(result)}`)
-  const { name, mayRepeat } = toolOf(scene)
+  const { name, mayRepeat } = scene.tool
   const keys = scene.executions.map(({ key }) => key)
   const repeated = keys.find((key, i) => keys.indexOf(key) !== i)
   const isOnce = mayRepeat || repeated === undefined
@@ -131,13 +103,11 @@ async function dieAt(scene: AgentScene, at: number, fault: StoreFault): Promise<
   return true
 }
 
-const resume = (fault: StoreFault, title: string): AgentCheckSpec => ({
-  title,
-  needs: ['tool'],
-  async run(scene) {
+const resume = (fault: StoreFault, title: string): AgentCheckSpec =>
+  check(title, async ({ options }) => {
     let deaths = 0
     for (let at = 1; at <= 200; at++) {
-      const place = scene.another()
+      const place = new AgentScene(options)
       try {
         // oxlint-disable-next-line no-await-in-loop -- one death after the other
         const isHit = await dieAt(place, at, fault)
@@ -151,8 +121,7 @@ const resume = (fault: StoreFault, title: string): AgentCheckSpec => ({
     }
     expectTrue(deaths > 0, 'the agent writes nothing into its store')
     return `the process died at each of ${formatCount(deaths, 'write')}`
-  },
-})
+  })
 
 export const resumeChecks: AgentChecks = {
   'before-each-write': resume(

@@ -2,29 +2,17 @@ import { formatCount } from '../../core/format/format-words.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { describeError, StatewrightError } from '../../core/base/errors.js'
 import { expectTrue } from '../check-assertions.js'
-import {
-  type AgentCheckSpec,
-  type AgentChecks,
-  callOf,
-  describeEnd,
-  expectNormal,
-  isNormal,
-  say,
-  toolOf,
-  turns,
-  askingToolOf,
-  endOf,
-} from './agent-check.js'
-import { type AgentProcess, type AgentScene, textsOf, nextTask, sessionId } from './agent-scene.js'
+import { type AgentCheckSpec, type AgentChecks, check, describeEnd, endOf } from './agent-check.js'
+import { expectNormal, isNormal, say, turns } from './agent-check.js'
+import { type AgentProcess, type AgentScene, callOf, textsOf, nextTask, sessionId } from './agent-scene.js'
 import type { PendingCall, RunResult } from '../../../machines/agent/run-result.js'
 import type { Run } from '../../core/run/run.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 
 const manyRuns = 50
 
-const atOnce = (title: string, areTwo: boolean): AgentCheckSpec => ({
-  title,
-  async run(scene) {
+const atOnce = (title: string, areTwo: boolean): AgentCheckSpec =>
+  check(title, async (scene) => {
     const first = scene.open(turns())
     const second = areTwo ? scene.open(turns()) : first
     const tries = await Promise.all([
@@ -40,8 +28,7 @@ const atOnce = (title: string, areTwo: boolean): AgentCheckSpec => ({
     const lost = answered.find(({ text }) => !received.includes(text))?.text
     expectTrue(lost === undefined, `${JSON.stringify(lost)} was answered but is not in the next request`)
     return answered.length === 2 ? 'both were answered' : 'one was answered, and the other was refused'
-  },
-})
+  })
 
 /** Sends a message. The session may be busy, so the run can be refused. */
 async function trySaying(process: AgentProcess, text: string) {
@@ -57,7 +44,7 @@ const numberOf = (messages: readonly Message[]): number =>
   Number(/run number (\d+)/.exec(textsOf(messages, 'user').join('\n'))?.[1] ?? 0)
 
 async function runMany(scene: AgentScene): Promise<string> {
-  const tool = toolOf(scene)
+  const tool = scene.variedTool
   scene.behave = ({ input }) => `The result for ${JSON.stringify(input)}`
   const process = scene.open((_, { messages }) =>
     messages.at(-1)?.role === 'tool' ? say() : callOf(tool, numberOf(messages)),
@@ -85,11 +72,7 @@ async function runMany(scene: AgentScene): Promise<string> {
 export const concurrencyChecks: AgentChecks = {
   'two-runs': atOnce('Two simultaneous messages in one session are each answered or refused', false),
   'two-processes': atOnce('Two processes send a message to one session at the same time', true),
-  'many-runs': {
-    title: `${manyRuns} concurrent runs each receive the results of their own calls`,
-    needs: ['tool', 'variety'],
-    run: runMany,
-  },
+  'many-runs': check(`${manyRuns} concurrent runs each receive the results of their own calls`, runMany),
 }
 
 interface Waiting {
@@ -99,7 +82,7 @@ interface Waiting {
 }
 
 async function untilAsked(scene: AgentScene): Promise<Waiting> {
-  const process = scene.open(turns(callOf(askingToolOf(scene))))
+  const process = scene.open(turns(callOf(scene.askingTool)))
   const run = process.start(scene.input)
   const result = await process.rest(run)
   const [call] = result.pending ?? []
@@ -132,11 +115,7 @@ async function answerAtRest(process: AgentProcess, run: Run, answer: (run: Run) 
 const approvals = (
   title: string,
   run: (scene: AgentScene, waiting: Waiting) => Promise<string>,
-): AgentCheckSpec => ({
-  title,
-  needs: ['askingTool'],
-  run: async (scene) => run(scene, await untilAsked(scene)),
-})
+): AgentCheckSpec => check(title, async (scene) => run(scene, await untilAsked(scene)))
 
 function expectRuns(scene: AgentScene, times: number, result: RunResult): string {
   const { length } = scene.executions
@@ -230,7 +209,7 @@ export const approvalChecks: AgentChecks = {
         .catch((error: unknown) => (error instanceof StatewrightError ? error.code : String(error)))
       const end =
         typeof resumed === 'string' ? resumed : describeEnd(await answerAtRest(next, resumed, approve))
-      const approved = JSON.stringify(askingToolOf(scene).input(0))
+      const approved = JSON.stringify(scene.askingTool.input(0))
       const wrong = scene.executions.find(({ input }) => JSON.stringify(input) !== approved)
       expectTrue(wrong === undefined, `executed with ${JSON.stringify(wrong?.input)} (${end})`)
       expectTrue((await scene.store.read(sessionId)).length > 0, 'there was no stored state')

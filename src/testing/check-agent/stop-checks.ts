@@ -1,33 +1,16 @@
 import { formatCount } from '../../core/format/format-words.js'
 import { expectTrue } from '../check-assertions.js'
-import {
-  type AgentCheckSpec,
-  type AgentChecks,
-  type AgentNeed,
-  callOf,
-  cancelInCall,
-  describeEnd,
-  describeRun,
-  expectRequests,
-  NotAsked,
-  toolOf,
-  turns,
-  endOf,
-  expectTold,
-  say,
-} from './agent-check.js'
-import { type AgentScene, type Behavior, hang, nextTask, type SayOptions, textsOf } from './agent-scene.js'
+import { type AgentCheckSpec, type AgentChecks, check, describeEnd } from './agent-check.js'
+import { endOf, expectTold, say, turns } from './agent-check.js'
+import { type AgentScene, type Behavior, callOf, hang, nextTask, NotAsked } from './agent-scene.js'
+import { type SayOptions, textsOf } from './agent-scene.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { type Script, tokensOfTurn } from './scripted-model.js'
 
-const cancel = (
-  title: string,
-  run: (scene: AgentScene, controller: AbortController) => Promise<RunResult>,
-  needs: readonly AgentNeed[] = [],
-): AgentCheckSpec => ({
-  title,
-  needs,
-  async run(scene) {
+type Cancel = (scene: AgentScene, controller: AbortController) => Promise<RunResult>
+
+const cancel = (title: string, run: Cancel): AgentCheckSpec =>
+  check(title, async (scene) => {
     const result = await run(scene, new AbortController())
     const [requests, calls] = [scene.requests.length, scene.executions.length]
     await nextTask(10)
@@ -35,31 +18,26 @@ const cancel = (
     expectTrue(scene.requests.length === requests, `a request was made after the end (${end})`)
     expectTrue(scene.executions.length === calls, `a call started after the end (${end})`)
     expectTrue(result.state === 'CANCELLED', `it ended ${end}`)
-    return describeRun(scene, result)
-  },
-})
+    return scene.describeRun(result)
+  })
 
 const inCall = (title: string, then: Behavior): AgentCheckSpec =>
-  cancel(
-    title,
-    async (scene, controller) => {
-      const result = await cancelInCall(scene, then, controller)
-      const { length } = scene.executions
-      expectTrue(length === 1, `${formatCount(length, 'call was', 'calls were')} executed`)
-      expectRequests(scene, 1, result, 1)
-      return result
-    },
-    ['tool'],
-  )
+  cancel(title, async (scene, controller) => {
+    const result = await scene.cancelInCall(then, controller)
+    const { length } = scene.executions
+    expectTrue(length === 1, `${formatCount(length, 'call was', 'calls were')} executed`)
+    scene.expectRequests(1, result, 1)
+    return result
+  })
 
-async function cancelEarly(scene: AgentScene, controller: AbortController): Promise<RunResult> {
+const cancelEarly: Cancel = async (scene, controller) => {
   controller.abort()
   const result = await scene.play(turns(), {}, { signal: controller.signal })
-  expectRequests(scene, 0, result)
+  scene.expectRequests(0, result)
   return result
 }
 
-async function cancelInAnswer(scene: AgentScene, controller: AbortController): Promise<RunResult> {
+const cancelInAnswer: Cancel = async (scene, controller) => {
   const process = scene.open(turns(), { model: [{ at: 1, fault: 'stalled' }] })
   const run = process.start(scene.input, { signal: controller.signal })
   await process.untilFault()
@@ -67,7 +45,7 @@ async function cancelInAnswer(scene: AgentScene, controller: AbortController): P
   return run.result
 }
 
-async function cancelInRetry(scene: AgentScene, controller: AbortController): Promise<RunResult> {
+const cancelInRetry: Cancel = async (scene, controller) => {
   const process = scene.open(turns(), { model: [{ at: 1, fault: 'overloaded' }] })
   if (process.agent.config.retry.maxAttempts <= 1) throw new NotAsked('the agent does not retry')
   const run = process.start(scene.input, { signal: controller.signal })
@@ -79,12 +57,12 @@ async function cancelInRetry(scene: AgentScene, controller: AbortController): Pr
     error: () => undefined,
   })
   const result = await run.result
-  expectRequests(scene, 1, result, 1)
+  scene.expectRequests(1, result, 1)
   return result
 }
 
-async function keepResult(scene: AgentScene, controller: AbortController): Promise<RunResult> {
-  const { name, input } = toolOf(scene)
+const keepResult: Cancel = async (scene, controller) => {
+  const { name, input } = scene.tool
   const calls = ['paid', 'lost'].map((id, n) => ({ name, input: input(n), id }))
   scene.behave = async (execution, signal) => {
     if (scene.executions.length === 1) return 'Paid for.'
@@ -95,9 +73,7 @@ async function keepResult(scene: AgentScene, controller: AbortController): Promi
   }
   const result = await scene.play(turns({ calls }), {}, { signal: controller.signal })
   expectTrue(scene.executions.length === 2, `${scene.executions.length} of 2 calls were executed`)
-  const before = scene.requests.length
-  await scene.process.say('Again.')
-  const results = textsOf(scene.requests[before]?.messages ?? [], 'tool')
+  const results = textsOf((await scene.sayAgain()).messages, 'tool')
   const isKept = results.some((text) => text.includes('Paid for.'))
   expectTrue(isKept, `the next request has the results ${JSON.stringify(results)}`)
   return result
@@ -110,9 +86,7 @@ export const cancelChecks: AgentChecks = {
   'in-deaf-call': inCall('During a call that never ends', () => new Promise(() => undefined)),
   swallowed: inCall('During a call that ignores the abort and returns', () => 'The text.'),
   'in-retry': cancel('While a retry waits', cancelInRetry),
-  'result-kept': cancel('If one of two calls has finished, its result is in the next request', keepResult, [
-    'tool',
-  ]),
+  'result-kept': cancel('If one of two calls has finished, its result is in the next request', keepResult),
 }
 
 /** After this many requests, the script answers. A run that reaches this number was not stopped by anything. */
@@ -124,7 +98,8 @@ const capped =
     at > cap ? say("The script's cap.") : script(at, request)
 
 const workOn = (scene: AgentScene, limits: SayOptions['limits'] = {}): Promise<RunResult> => {
-  const script = capped((at) => ({ ...callOf(toolOf(scene), at), text: `Working on ${at}.` }))
+  const { tool } = scene
+  const script = capped((at) => ({ ...callOf(tool, at), text: `Working on ${at}.` }))
   return scene.play(script, {}, { limits })
 }
 
@@ -133,26 +108,24 @@ function expectStopped(scene: AgentScene, result: RunResult, advice = ''): strin
   const requests = formatCount(scene.requests.length, 'request')
   expectTrue(scene.requests.length < cap, `${requests}: nothing stopped it${advice} (${describeEnd(result)})`)
   expectTold(result, ` after ${requests}`)
-  return describeRun(scene, result)
+  return scene.describeRun(result)
 }
-
-const limit = (title: string, run: AgentCheckSpec['run']): AgentCheckSpec => ({ title, needs: ['tool'], run })
 
 /** Expects that the run makes no more requests than its limits allow, and reports the limit. */
 const bounded = (title: string, limits: SayOptions['limits'], hasConclusion: boolean): AgentCheckSpec =>
-  limit(title, async (scene) => {
+  check(title, async (scene) => {
     const result = await workOn(scene, limits)
     const isConcluding = hasConclusion && scene.process.agent.config.limits.onLimit === 'conclude'
-    expectRequests(scene, isConcluding ? 4 : 3, result)
+    scene.expectRequests(isConcluding ? 4 : 3, result)
     expectTold(result)
-    return describeRun(scene, result)
+    return scene.describeRun(result)
   })
 
 const tokensOfStep = tokensOfTurn.input + tokensOfTurn.output
 
 export const limitChecks: AgentChecks = {
   steps: bounded('A limit of 3 steps allows 3 requests and is reported', { maxSteps: 3 }, true),
-  'own-limit': limit("The agent's limits stop a model that calls tools forever", async (scene) =>
+  'own-limit': check("The agent's limits stop a model that calls tools forever", async (scene) =>
     expectStopped(scene, await workOn(scene), '. Set limits.maxSteps'),
   ),
   'token-budget': bounded(
@@ -160,7 +133,7 @@ export const limitChecks: AgentChecks = {
     { tokenBudget: tokensOfStep * 2.5 },
     false,
   ),
-  'paid-usage': limit('Usage before a limit is counted', async (scene) => {
+  'paid-usage': check('Usage before a limit is counted', async (scene) => {
     const result = await workOn(scene, { maxSteps: 2 })
     const used = result.usage.totalTokens
     const due = tokensOfStep * scene.requests.length
@@ -169,19 +142,12 @@ export const limitChecks: AgentChecks = {
   }),
 }
 
-const loops = (
-  title: string,
-  script: (scene: AgentScene) => Script,
-  behave: Behavior,
-  needs: readonly AgentNeed[] = ['tool'],
-): AgentCheckSpec => ({
-  title,
-  needs,
-  async run(scene) {
+const loops = (title: string, createScript: (scene: AgentScene) => Script, behave: Behavior) =>
+  check(title, async (scene) => {
     scene.behave = behave
-    return `stopped after ${expectStopped(scene, await scene.play(capped(script(scene))))}`
-  },
-})
+    const script = capped(createScript(scene))
+    return `stopped after ${expectStopped(scene, await scene.play(script))}`
+  })
 
 const fail: Behavior = () => {
   throw new Error('No such file.')
@@ -190,26 +156,35 @@ const fail: Behavior = () => {
 export const loopChecks: AgentChecks = {
   'same-call': loops(
     'The same call with the same result',
-    (scene) => () => callOf(toolOf(scene)),
+    ({ tool }) =>
+      () =>
+        callOf(tool),
     () => 'Nothing new.',
   ),
   'two-calls': loops(
     'Two calls in turn',
-    (scene) => (at) => callOf(toolOf(scene), at % 2),
+    ({ variedTool: tool }) =>
+      (at) =>
+        callOf(tool, at % 2),
     ({ input }) => `The result of ${JSON.stringify(input)}.`,
-    ['tool', 'variety'],
   ),
-  failing: loops('A call that fails every time', (scene) => () => callOf(toolOf(scene)), fail),
+  failing: loops(
+    'A call that fails every time',
+    ({ tool }) =>
+      () =>
+        callOf(tool),
+    fail,
+  ),
   'new-arguments': loops(
     'A different call every time, with the same result',
-    (scene) => (at) => callOf(toolOf(scene), at),
+    ({ variedTool: tool }) =>
+      (at) =>
+        callOf(tool, at),
     () => 'Nothing found.',
-    ['tool', 'variety'],
   ),
   'no-such-tool': loops(
     'A tool that does not exist',
     () => () => ({ calls: [{ name: 'no_such_tool' }] }),
     () => '',
-    [],
   ),
 }

@@ -5,7 +5,6 @@ import {
   listIds,
   formatPath,
   type PathStep,
-  type Edge,
   type Vertex,
 } from '../machine-path.js'
 import type { AnyEventObject, AnyStateMachine, InputFrom, SnapshotFrom } from 'xstate'
@@ -299,16 +298,7 @@ interface SideStep {
 
 export type MachineDifferenceKind = 'state' | 'emitted' | 'output'
 
-interface Parting {
-  kind: MachineDifferenceKind
-  before: SideStep
-  after: SideStep
-}
-
-interface Pair {
-  before: Vertex
-  after: Vertex
-}
+type Parting = Record<Side, SideStep> & { kind: MachineDifferenceKind }
 
 /** Compares breadth first. Does not continue from differing states, because later steps cannot be compared. */
 function explorePairs(
@@ -316,19 +306,16 @@ function explorePairs(
   space: ExploreSpace,
   describe: (parting: Parting) => void,
 ): { pairs: number; bounded: PathError | null } {
-  const write = createWriter()
-  const pairs: Pair[] = []
+  const pairs: Record<Side, Vertex>[] = []
   const known = new Map<NamedInput, Set<string>>()
   let events = 0
-  let bounded: PathError | null = null
 
   function meet(before: SideStep, after: SideStep): void {
     const kind = findKind(before, after)
     if (kind !== undefined) describe({ kind, before, after })
     if (kind === 'state') return
     const pair = { before: before.vertex, after: after.vertex }
-    const { input } = pair.before
-    const seen = getOrCreate(known, input, () => new Set<string>())
+    const seen = getOrCreate(known, pair.before.input, () => new Set<string>())
     const key = `${space.toKey(pair.before.snapshot)}\n${space.toKey(pair.after.snapshot)}`
     if (seen.has(key)) return
     if (pairs.length >= space.limit) {
@@ -339,83 +326,64 @@ function explorePairs(
     pairs.push(pair)
   }
 
-  function findKind(before: SideStep, after: SideStep): MachineDifferenceKind | undefined {
-    const [one, other] = [before.vertex.snapshot, after.vertex.snapshot]
-    if (one.status !== other.status || write(one.value) !== write(other.value)) return 'state'
-    if (write(before.emitted) !== write(after.emitted)) return 'emitted'
-    return write(one.output) === write(other.output) ? undefined : 'output'
-  }
+  /** Starts the machine of a side, or sends an event to it. An impossible event changes nothing. */
+  function go(side: Side, input: NamedInput, from?: Vertex, event?: NamedEvent): SideStep {
+    const step = attempt()
+    const { snapshot, transitions } = step
+    const depth = from ? from.depth + 1 : 0
+    const vertex: Vertex = { snapshot, input, depth, via: undefined, out: [] }
+    if (from && event) vertex.via = { from, to: vertex, event, transitions }
+    return { vertex, transitions, emitted: listEmitted(step.actions) }
 
-  function begin(side: Side, input: NamedInput): SideStep {
-    const step = attempt(side, () => machines[side].start(input.value), input)
-    return {
-      vertex: { snapshot: step.snapshot, input, depth: 0, via: undefined, out: [] },
-      transitions: step.transitions,
-      emitted: listEmitted(step.actions),
+    function attempt(): Macrostep {
+      try {
+        if (!from || !event) return machines[side].start(input.value)
+        if (isOpenTo(event, from)) return machines[side].step(from.snapshot, event.event)
+        return { snapshot: from.snapshot, transitions: [], actions: [] }
+      } catch (error) {
+        const { code, message, subject } = toMachineError(machines[side], error, input, from, event)
+        throw new PathError(code, `The machine ${side}: ${message}`, subject, { cause: error })
+      }
     }
   }
 
-  function go(side: Side, from: Vertex, event: NamedEvent): SideStep {
-    const { snapshot: at, input } = from
-    const isPossible = at.status === 'active' && canHappen(at, event.event)
-    const step: Macrostep = isPossible
-      ? attempt(side, () => machines[side].step(at, event.event), input, from, event)
-      : { snapshot: at, transitions: [], actions: [] }
-    const { snapshot, transitions, actions } = step
-    const vertex: Vertex = { snapshot, input, depth: from.depth + 1, via: undefined, out: [] }
-    const edge: Edge = { from, to: vertex, event, transitions }
-    vertex.via = edge
-    return { vertex, transitions, emitted: listEmitted(actions) }
-  }
-
-  function attempt(
-    side: Side,
-    step: () => Macrostep,
-    input: NamedInput,
-    from?: Vertex,
-    event?: NamedEvent,
-  ): Macrostep {
-    try {
-      return step()
-    } catch (error) {
-      const { code, message, subject } = toMachineError(machines[side], error, input, from, event)
-      throw new PathError(code, `The machine ${side}: ${message}`, subject, { cause: error })
-    }
-  }
-
-  function listEvents({ before, after }: Pair): NamedEvent[] {
+  function listEvents({ before, after }: Record<Side, Vertex>): NamedEvent[] {
     const found = new Map<string, NamedEvent>()
     for (const { snapshot } of [before, after]) {
       if (snapshot.status !== 'active') continue
       const offered = space.listEvents(snapshot)
       const types = new Set(offered.map(({ event }) => event.type))
       const late = listDelayedEvents(snapshot).filter((type) => !types.has(type))
-      for (const event of [...offered, ...late.map(nameDelayedEvent)]) {
-        const key = `${event.label}\n${event.event.type}`
-        if (!found.has(key)) found.set(key, event)
-      }
+      for (const event of [...offered, ...late.map(nameDelayedEvent)])
+        getOrCreate(found, `${event.label}\n${event.event.type}`, () => event)
     }
-    return [...found.values()].filter(({ event }) =>
-      [before, after].some(({ snapshot }) => snapshot.status === 'active' && canHappen(snapshot, event)),
-    )
+    return [...found.values()].filter((event) => isOpenTo(event, before) || isOpenTo(event, after))
   }
 
-  function compareAll(): void {
-    for (const input of space.inputs) meet(begin('before', input), begin('after', input))
-    for (const pair of pairs) {
-      for (const event of listEvents(pair)) {
-        events++
-        meet(go('before', pair.before, event), go('after', pair.after, event))
-      }
-    }
+  const report = (bounded: PathError | null) => {
+    space.onProgress({ states: pairs.length, events, waiting: 0 })
+    return { pairs: pairs.length, bounded }
   }
-
   try {
-    compareAll()
+    for (const input of space.inputs) meet(go('before', input), go('after', input))
+    for (const { before, after } of pairs)
+      for (const event of listEvents({ before, after })) {
+        events++
+        meet(go('before', before.input, before, event), go('after', after.input, after, event))
+      }
   } catch (error) {
     if (!(error instanceof PathError) || error.code !== 'state_limit') throw error
-    bounded = error
+    return report(error)
   }
-  space.onProgress({ states: pairs.length, events, waiting: 0 })
-  return { pairs: pairs.length, bounded }
+  return report(null)
+}
+
+const isOpenTo = ({ event }: NamedEvent, { snapshot }: Vertex): boolean =>
+  snapshot.status === 'active' && canHappen(snapshot, event)
+
+function findKind(before: SideStep, after: SideStep): MachineDifferenceKind | undefined {
+  const [one, other] = [before.vertex.snapshot, after.vertex.snapshot]
+  if (one.status !== other.status || write(one.value) !== write(other.value)) return 'state'
+  if (write(before.emitted) !== write(after.emitted)) return 'emitted'
+  return write(one.output) === write(other.output) ? undefined : 'output'
 }

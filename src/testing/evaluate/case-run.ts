@@ -5,7 +5,6 @@ import { sha256 } from '../../../guards/lib/sha256.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { addUsage, noUsage, type Usage } from '../../../machines/agent/usage.js'
 import { createDefinitionFactory } from '../../core/agent/agent-internals.js'
-import type { Agent } from '../../core/agent/agent-options.js'
 import type { BudgetsOption } from '../../core/budgets/shared-budget.js'
 import { describeError, ConfigError, StatewrightError } from '../../core/base/errors.js'
 import type { AgentParts } from '../../core/live/agent-parts.js'
@@ -20,6 +19,7 @@ import {
   type EvaluationCase,
   evaluationTag,
   type RecordedResult,
+  type RecordedSession,
 } from './evaluation-case.js'
 import type { EvaluatedRun, GuardSaid } from './evaluation-report.js'
 import { rebindAgent, wrapTools } from '../rebind-agent.js'
@@ -64,37 +64,27 @@ const playTools = (tools: ToolSet, sessions: ReadonlyMap<string, SessionCalls>):
     }),
   })
 
-/** Repeated calls return their results in order, and then keep returning the last one. */
-class SessionCalls {
-  diverged: EvaluatedRun['diverged']
-  readonly #abort = new AbortController()
-  readonly #calls: readonly RecordedResult[]
-  readonly #tools = new Map<string, Promise<Map<string, RecordedResult[]>>>()
+type SessionCalls = ReturnType<typeof createSessionCalls>
 
-  constructor(calls: readonly RecordedResult[]) {
-    this.#calls = calls
+function createSessionCalls(recorded: readonly RecordedResult[]) {
+  const abort = new AbortController()
+  const byTool = new Map<string, Promise<Map<string, RecordedResult[]>>>()
+  const calls = {
+    signal: abort.signal,
+    diverged: undefined as EvaluatedRun['diverged'],
+    /** Repeated calls return their results in order, and then keep returning the last one. */
+    async take(tool: Tool, input: unknown): Promise<RecordedResult | undefined> {
+      const own = () => recorded.filter(({ name }) => name === tool.name)
+      const known = await getOrCreate(byTool, tool.name, () => readCalls(tool, own()))
+      const results = known.get(toCanonicalJson(input))
+      return results !== undefined && results.length > 1 ? results.shift() : results?.[0]
+    },
+    diverge(tool: string, input: unknown, why: string): void {
+      calls.diverged ??= { tool, arguments: (toCanonicalJson(input) ?? '').slice(0, 2000), why }
+      abort.abort(new Error(`Diverged: ${why}.`))
+    },
   }
-
-  get signal(): AbortSignal {
-    return this.#abort.signal
-  }
-
-  async take(tool: Tool, input: unknown): Promise<RecordedResult | undefined> {
-    const results = (await this.#readCalls(tool)).get(toCanonicalJson(input))
-    return results !== undefined && results.length > 1 ? results.shift() : results?.[0]
-  }
-
-  diverge(tool: string, input: unknown, why: string): void {
-    this.diverged ??= { tool, arguments: (toCanonicalJson(input) ?? '').slice(0, 2000), why }
-    this.#abort.abort(new Error(`Diverged: ${why}.`))
-  }
-
-  #readCalls(tool: Tool): Promise<Map<string, RecordedResult[]>> {
-    return getOrCreate(this.#tools, tool.name, () => {
-      const calls = this.#calls.filter(({ name }) => name === tool.name)
-      return readCalls(tool, calls)
-    })
-  }
+  return calls
 }
 
 /** Parses recorded arguments with the current schema. Calls that no longer match the schema are dropped. */
@@ -141,7 +131,7 @@ export interface CaseOutcome extends RunFacts {
   diverged?: EvaluatedRun['diverged']
 }
 
-export interface CaseRunnerOptions {
+interface CaseRunnerOptions {
   id: string
   parts: AgentParts
   store: SessionStore
@@ -159,80 +149,35 @@ const failures: ReadonlySet<string> = new Set([
   'shared_budget',
 ])
 
-export class CaseRunner {
-  readonly #options: CaseRunnerOptions
-  readonly #agent: Agent
-  readonly #played = new Map<string, SessionCalls>()
-  readonly #player: Agent
-  readonly #definition: string
+export function createCaseRunner({ id, parts, store, context, budgets, signal }: CaseRunnerOptions) {
+  const played = new Map<string, SessionCalls>()
+  const tools = playTools(parts.tools, played)
+  const agent = rebindAgent(parts, store)
+  const player = rebindAgent(parts, store, { tools, telemetry: undefined })
+  const definition = createDefinitionFactory(parts)(undefined).hash
+  const runOptions = { context, ...(budgets && { budgets }) }
 
-  constructor(options: CaseRunnerOptions) {
-    const { parts, store } = options
-    this.#options = options
-    this.#agent = rebindAgent(parts, store)
-    const tools = playTools(parts.tools, this.#played)
-    this.#player = rebindAgent(parts, store, { tools, telemetry: undefined })
-    this.#definition = createDefinitionFactory(parts)(undefined).hash
-  }
+  const createTags = (one: EvaluationCase): SessionTags => ({
+    [evaluationTag]: id,
+    case: one.id,
+    input: sha256(JSON.stringify(one.input)).slice(0, 16),
+  })
 
-  get definition(): string {
-    return this.#definition
-  }
-
-  /**
-   * Runs or continues a case. Returns null if the signal stopped it.
-   * @throws {ConfigError} for problems that affect all cases
-   * @throws {EvaluationError} `other_evaluation`
-   */
-  async run(one: EvaluationCase, repeat: number): Promise<CaseOutcome | null> {
-    const { id, store, signal } = this.#options
-    const session = toSessionId(id, one.id, repeat)
-    const none: CaseOutcome = { session, result: null, usage: noUsage, steps: 0, durationMs: 0, guards: [] }
-    try {
-      const ended = one.recorded
-        ? await this.#playRecorded(session, one, one.recorded)
-        : await this.#runInput(session, one)
-      if (ended === null) return null
-      const facts = await readRunFacts(store, session)
-      const failure = ended.diverged ? undefined : findFailure(ended.result)
-      return { ...none, ...ended, ...facts, ...(failure && { error: failure }) }
-    } catch (error) {
-      if (error instanceof ConfigError || error instanceof EvaluationError) throw error
-      if (signal.aborted) return null
-      const code = error instanceof StatewrightError ? error.code : 'internal'
-      return { ...none, error: { code, message: describeError(error) } }
-    }
-  }
-
-  async forget({ session }: CaseOutcome): Promise<void> {
-    await this.#agent.deleteSession(session)
-  }
-
-  async #runInput(session: string, one: EvaluationCase): Promise<EndedCase | null> {
-    const { context, signal, budgets: sharedBudgets } = this.#options
-    const budgets = sharedBudgets && { budgets: sharedBudgets }
-    const tags = this.#createTags(one)
-    const isStarted = await this.#isBegun(session, tags)
-    const run = isStarted
-      ? await this.#agent.resume(session, { context, ...budgets })
-      : this.#agent.run(one.input, { session, tags, context, ...budgets })
+  async function runInput(session: string, one: EvaluationCase): Promise<EndedCase | null> {
+    const tags = createTags(one)
+    const run = (await isBegun(session, tags))
+      ? await agent.resume(session, runOptions)
+      : agent.run(one.input, { session, tags, ...runOptions })
     const result = await followRun(run, signal)
     return result && { result, usage: result.usage, steps: result.steps }
   }
 
-  #createTags(one: EvaluationCase): SessionTags {
-    const { id } = this.#options
-    return { [evaluationTag]: id, case: one.id, input: sha256(JSON.stringify(one.input)).slice(0, 16) }
-  }
-
   /** Whether an earlier evaluation started this case. @throws {EvaluationError} for another agent or input */
-  async #isBegun(session: string, tags: SessionTags): Promise<boolean> {
-    const { id, store } = this.#options
+  async function isBegun(session: string, tags: SessionTags): Promise<boolean> {
     if ((await store.get(session)) === null) return false
     const folded = await readSessionAt(store, session)
     if (folded.run === null) return false
-    const { definition } = folded
-    const isOtherAgent = definition !== null && definition.hash !== this.#definition
+    const isOtherAgent = folded.definition !== null && folded.definition.hash !== definition
     if (!isOtherAgent && folded.tags['input'] === tags['input']) return true
     const what = isOtherAgent
       ? 'an agent with different instructions, tools or model'
@@ -246,34 +191,58 @@ export class CaseRunner {
   }
 
   /** Starts a run for each user message. Calls are answered from the log. */
-  async #playRecorded(
+  async function playRecorded(
     session: string,
     one: EvaluationCase,
-    recorded: NonNullable<EvaluationCase['recorded']>,
+    { calls: recordedCalls, turns }: RecordedSession,
   ): Promise<EndedCase | null> {
-    const { store, context, signal, budgets: sharedBudgets } = this.#options
-    const budgets = sharedBudgets && { budgets: sharedBudgets }
-    if ((await store.get(session)) !== null) await this.#player.deleteSession(session)
-    const played = new SessionCalls(recorded.calls)
-    this.#played.set(session, played)
+    if ((await store.get(session)) !== null) await player.deleteSession(session)
+    const calls = createSessionCalls(recordedCalls)
+    played.set(session, calls)
     const ended: EndedCase = { result: null, usage: noUsage, steps: 0 }
+    const tags = createTags(one)
     try {
-      for (const turn of recorded.turns) {
-        const tags = this.#createTags(one)
-        const run = this.#player.run(turn, { session, tags, context, signal: played.signal, ...budgets })
+      for (const turn of turns) {
+        const run = player.run(turn, { session, tags, signal: calls.signal, ...runOptions })
         // oxlint-disable-next-line no-await-in-loop -- one turn after the other
         const result = await followRun(run, signal)
         if (result === null) return null
         ended.result = result
         ended.usage = addUsage(ended.usage, result.usage)
         ended.steps += result.steps
-        if (played.diverged) return { ...ended, diverged: played.diverged }
+        if (calls.diverged) return { ...ended, diverged: calls.diverged }
         if (result.resumable || findFailure(result)) break
       }
       return ended
     } finally {
-      this.#played.delete(session)
+      played.delete(session)
     }
+  }
+
+  return {
+    definition,
+    /**
+     * Runs or continues a case. Returns null if the signal stopped it.
+     * @throws {ConfigError} for problems that affect all cases
+     * @throws {EvaluationError} `other_evaluation`
+     */
+    async run(one: EvaluationCase, repeat: number): Promise<CaseOutcome | null> {
+      const session = toSessionId(id, one.id, repeat)
+      const none: CaseOutcome = { session, result: null, usage: noUsage, steps: 0, durationMs: 0, guards: [] }
+      try {
+        const ended = await (one.recorded ? playRecorded(session, one, one.recorded) : runInput(session, one))
+        if (ended === null) return null
+        const facts = await readRunFacts(store, session)
+        const failure = ended.diverged ? undefined : findFailure(ended.result)
+        return { ...none, ...ended, ...facts, ...(failure && { error: failure }) }
+      } catch (error) {
+        if (error instanceof ConfigError || error instanceof EvaluationError) throw error
+        if (signal.aborted) return null
+        const code = error instanceof StatewrightError ? error.code : 'internal'
+        return { ...none, error: { code, message: describeError(error) } }
+      }
+    },
+    forget: ({ session }: CaseOutcome) => agent.deleteSession(session),
   }
 }
 

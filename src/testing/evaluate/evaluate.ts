@@ -18,7 +18,7 @@ import {
   type OptionRules,
   signalRule,
 } from '../../core/config/check-options.js'
-import { type CaseOutcome, CaseRunner } from './case-run.js'
+import { type CaseOutcome, createCaseRunner } from './case-run.js'
 import { checkCases, type EvaluationCase, EvaluationError } from './evaluation-case.js'
 import {
   type EvaluatedCase,
@@ -27,7 +27,7 @@ import {
   reportVersion,
 } from './evaluation-report.js'
 import { getInternals } from '../rebind-agent.js'
-import { checkScorers, type Scorer, type Scorers, scoreResult } from './score-run.js'
+import { checkScorers, type Scorer, scoreResult } from './score-run.js'
 import { scoreCase, summarizeCases } from './summarize-cases.js'
 
 /** Options for `evaluate`. */
@@ -126,139 +126,56 @@ const optionRules: OptionRules<EvaluateOptions> = {
 export async function evaluate<Expected, Context = unknown>(
   options: WithContext<EvaluateOptions<Expected, Context>, NoInfer<Context>>,
 ): Promise<EvaluationReport> {
-  return new Evaluation(options as unknown as EvaluateOptions).run()
-}
-
-const verdictCounts = {
-  passed: 'passed',
-  failed: 'failed',
-  error: 'errors',
-  diverged: 'diverged',
-} as const satisfies Record<EvaluatedRun['verdict'], keyof EvaluationProgress>
-
-interface Task {
-  case: EvaluationCase
-  repeat: number
-}
-
-class Evaluation {
-  readonly #options: EvaluateOptions
-  readonly #id: string
-  readonly #cases: readonly EvaluationCase[]
-  readonly #scorers: Scorers
-  readonly #runner: CaseRunner
-  readonly #store: SessionStore
-  readonly #isKept: boolean
-  readonly #clock: Clock
-  readonly #model: string
-  readonly #stop = new AbortController()
-  readonly #runs = new Map<string, (EvaluatedRun | undefined)[]>()
-  readonly #startedAt: number
-  readonly #tally: Omit<EvaluationProgress, 'total' | 'elapsedMs' | 'last'> = {
+  const checked = checkOptions(
+    'evaluate(options)',
+    options as unknown as EvaluateOptions,
+    optionRules,
+    (message, key) => new EvaluationError('invalid_option', message, key),
+  )
+  const { concurrency = 4, repeat = 1, passAt = 0.5, seed = 1 } = checked
+  const { agent, store: given, context, budgets, signal: stopSignal, onProgress } = checked
+  checkStore(given ?? undefined)
+  checkBudgets(budgets)
+  const { parts, store: own } = getInternals(agent)
+  const { clock, model } = parts
+  const cases = checkCases(checked.cases)
+  const scorers = checkScorers(checked.score)
+  const id = checked.id ?? createEvaluationId(clock)
+  const isReplay = cases.some(({ recorded }) => recorded !== undefined)
+  const chosen = given === undefined && !isReplay ? own : given
+  const isKept = chosen !== undefined && chosen !== null
+  const store = chosen ?? memoryStore()
+  const startedAt = clock.now()
+  const stop = new AbortController()
+  const { signal } = stop
+  const runner = createCaseRunner({ id, parts, store, context, budgets, signal })
+  const runs = new Map<string, (EvaluatedRun | undefined)[]>()
+  const total = cases.length * repeat
+  const tally = {
     done: 0,
     running: 0,
     passed: 0,
     failed: 0,
     errors: 0,
     diverged: 0,
-    cost: 0,
+    cost: 0 as number | null,
   }
-  #fatal: { error: unknown } | undefined
+  let fatal: { error: unknown } | undefined
 
-  constructor(options: EvaluateOptions) {
-    this.#options = checkOptions(
-      'evaluate(options)',
-      options,
-      optionRules,
-      (message, key) => new EvaluationError('invalid_option', message, key),
-    )
-    checkStore(options.store ?? undefined)
-    checkBudgets(options.budgets)
-    const { agent, cases, score, id, store, context, budgets } = options
-    const { parts, store: own } = getInternals(agent)
-    this.#cases = checkCases(cases)
-    this.#scorers = checkScorers(score)
-    this.#id = id ?? createEvaluationId(parts.clock)
-    const isReplay = this.#cases.some(({ recorded }) => recorded !== undefined)
-    const chosen = store === undefined && !isReplay ? own : store
-    this.#isKept = chosen !== undefined && chosen !== null
-    this.#store = chosen ?? memoryStore()
-    this.#clock = parts.clock
-    this.#model = `${parts.model.provider} ${parts.model.model}`
-    this.#startedAt = parts.clock.now()
-    const { signal } = this.#stop
-    this.#runner = new CaseRunner({ id: this.#id, parts, store: this.#store, context, budgets, signal })
+  function reportProgress(last?: EvaluationProgress['last']): void {
+    onProgress?.({ ...tally, total, elapsedMs: clock.now() - startedAt, ...(last && { last }) })
   }
 
-  async run(): Promise<EvaluationReport> {
-    const { signal, concurrency = 4, repeat = 1 } = this.#options
-    const unfollow = signal ? whenAborted(signal, () => this.#stop.abort()) : () => undefined
-    try {
-      const tasks = this.#listTasks(repeat).values()
-      await Promise.all(Array.from({ length: concurrency }, () => this.#work(tasks)))
-    } finally {
-      unfollow()
-    }
-    if (this.#fatal) throw this.#fatal.error
-    return this.#createReport()
-  }
-
-  /** Runs every case once before repeating any, so that a stopped evaluation covers as many cases as possible. */
-  #listTasks(repeat: number): Task[] {
-    return Array.from({ length: repeat }, (_, i) =>
-      this.#cases.map((one) => ({ case: one, repeat: i + 1 })),
-    ).flat()
-  }
-
-  async #work(tasks: Iterator<Task>): Promise<void> {
-    for (let next = tasks.next(); !next.done; next = tasks.next()) {
-      if (this.#stop.signal.aborted) return
-      try {
-        // oxlint-disable-next-line no-await-in-loop -- each worker has one case at a time
-        await this.#runTask(next.value)
-      } catch (error) {
-        this.#fatal ??= { error }
-        this.#stop.abort()
-      }
-    }
-  }
-
-  async #runTask({ case: one, repeat }: Task): Promise<void> {
-    this.#tally.running += 1
-    this.#report()
-    const run = await this.#runAndScore(one, repeat).finally(() => (this.#tally.running -= 1))
-    if (run === null) return
-    getOrCreate(this.#runs, one.id, () => [])[repeat - 1] = run
-    this.#count(run)
-    this.#report({ case: one.id, run })
-  }
-
-  async #runAndScore(one: EvaluationCase, repeat: number): Promise<EvaluatedRun | null> {
-    const outcome = await this.#runner.run(one, repeat)
-    if (outcome === null) return null
-    const run = await this.#score(one, outcome)
-    if (!this.#isKept) await this.#runner.forget(outcome)
-    return run
-  }
-
-  async #score(one: EvaluationCase, outcome: CaseOutcome): Promise<EvaluatedRun | null> {
-    const { passAt = 0.5, budgets } = this.#options
-    const { signal } = this.#stop
+  async function score(one: EvaluationCase, outcome: CaseOutcome): Promise<EvaluatedRun | null> {
     const { session, result, error, diverged } = outcome
     const isScored = result !== null && !error && !diverged
     const scored = isScored
-      ? await scoreResult(this.#scorers, result, one, {
-          passAt,
-          session,
-          store: this.#store,
-          budgets,
-          signal,
-        })
+      ? await scoreResult(scorers, result, one, { passAt, session, store, budgets, signal })
       : null
     if (signal.aborted) return null
     const problem = error ?? scored?.error
     return {
-      session: this.#isKept ? session : null,
+      session: isKept ? session : null,
       verdict: diverged ? 'diverged' : problem ? 'error' : scored?.passed ? 'passed' : 'failed',
       score: scored?.score ?? null,
       scores: scored?.scores ?? {},
@@ -269,45 +186,81 @@ class Evaluation {
     }
   }
 
-  #count({ verdict, cost }: EvaluatedRun): void {
-    const tally = this.#tally
+  async function runAndScore(one: EvaluationCase, turn: number): Promise<EvaluatedRun | null> {
+    const outcome = await runner.run(one, turn)
+    if (outcome === null) return null
+    const run = await score(one, outcome)
+    if (!isKept) await runner.forget(outcome)
+    return run
+  }
+
+  async function runCase(one: EvaluationCase, turn: number): Promise<void> {
+    tally.running += 1
+    reportProgress()
+    const run = await runAndScore(one, turn).finally(() => (tally.running -= 1))
+    if (run === null) return
+    getOrCreate(runs, one.id, () => [])[turn - 1] = run
+    const { agent: agentCost, judges } = run.cost
     tally.done += 1
-    tally[verdictCounts[verdict]] += 1
-    const { agent, judges } = cost
-    tally.cost = tally.cost === null || agent === null || judges === null ? null : tally.cost + agent + judges
+    tally[verdictCounts[run.verdict]] += 1
+    tally.cost =
+      tally.cost === null || agentCost === null || judges === null ? null : tally.cost + agentCost + judges
+    reportProgress({ case: one.id, run })
   }
 
-  #report(last?: EvaluationProgress['last']): void {
-    const { onProgress, repeat = 1 } = this.#options
-    const elapsedMs = this.#clock.now() - this.#startedAt
-    onProgress?.({ ...this.#tally, total: this.#cases.length * repeat, elapsedMs, ...(last && { last }) })
+  /** Runs every case once before repeating any, so that a stopped evaluation covers as many cases as possible. */
+  function* listTasks(): Generator<[one: EvaluationCase, turn: number]> {
+    for (let turn = 1; turn <= repeat; turn++) for (const one of cases) yield [one, turn]
   }
 
-  #createReport(): EvaluationReport {
-    const { passAt = 0.5, repeat = 1, seed = 1 } = this.#options
-    const scorers = Object.keys(this.#scorers)
-    const cases = this.#cases.flatMap((one): EvaluatedCase[] => {
-      const runs = this.#runs.get(one.id)?.filter((run) => run !== undefined) ?? []
-      return runs.length === 0 ? [] : [toEvaluatedCase(one, runs)]
-    })
-    const isWhole = this.#tally.done === this.#cases.length * repeat
-    return {
-      statewright: 'evaluation',
-      version: reportVersion,
-      id: this.#id,
-      startedAt: this.#startedAt,
-      endedAt: this.#clock.now(),
-      ...(!isWhole && { interrupted: true as const }),
-      agent: { model: this.#model, definition: this.#runner.definition },
-      scorers,
-      passAt,
-      repeat,
-      seed,
-      cases,
-      summary: summarizeCases(cases, scorers, seed),
+  const tasks = listTasks()
+  async function work(): Promise<void> {
+    for (let next = tasks.next(); !next.done; next = tasks.next()) {
+      if (signal.aborted) return
+      try {
+        // oxlint-disable-next-line no-await-in-loop -- each worker has one case at a time
+        await runCase(...next.value)
+      } catch (error) {
+        fatal ??= { error }
+        stop.abort()
+      }
     }
   }
+
+  const unfollow = stopSignal ? whenAborted(stopSignal, () => stop.abort()) : () => undefined
+  try {
+    await Promise.all(Array.from({ length: concurrency }, work))
+  } finally {
+    unfollow()
+  }
+  if (fatal) throw fatal.error
+  const evaluated = cases.flatMap((one): EvaluatedCase[] => {
+    const done = runs.get(one.id)?.filter((run) => run !== undefined) ?? []
+    return done.length === 0 ? [] : [toEvaluatedCase(one, done)]
+  })
+  return {
+    statewright: 'evaluation',
+    version: reportVersion,
+    id,
+    startedAt,
+    endedAt: clock.now(),
+    ...(tally.done !== total && { interrupted: true as const }),
+    agent: { model: `${model.provider} ${model.model}`, definition: runner.definition },
+    scorers: Object.keys(scorers),
+    passAt,
+    repeat,
+    seed,
+    cases: evaluated,
+    summary: summarizeCases(evaluated, Object.keys(scorers), seed),
+  }
 }
+
+const verdictCounts = {
+  passed: 'passed',
+  failed: 'failed',
+  error: 'errors',
+  diverged: 'diverged',
+} as const satisfies Record<EvaluatedRun['verdict'], keyof EvaluationProgress>
 
 function toFacts({ result, usage, steps, durationMs, guards }: CaseOutcome) {
   return {

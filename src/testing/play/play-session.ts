@@ -17,13 +17,7 @@ import {
   formatTextDifference,
   formatValue,
 } from './compare-agents.js'
-import {
-  type PlayScene,
-  CurrentAgent,
-  getSpeakerParts,
-  type RecordingRow,
-  LiveTools,
-} from './current-agent.js'
+import { type PlayScene, createCurrentAgent, createLiveTools, getSpeakerParts } from './current-agent.js'
 import { ReplayError, type SessionDifference, type ReadableRecording, readRecording } from './recording.js'
 import { toRecordedAgent, digestMessage, getPlace, listLeafChanges } from './record-session.js'
 import { standInByAgent } from './recorded-agent.js'
@@ -152,11 +146,10 @@ async function playRecording(
   const { recording, parts, config } = scene
   const present = toRecordedAgent(parts, config)
   const called = collectCallSteps(recording)
-  for (const found of compareAgents(recording.agent, present, called))
-    differences.push({ ...found, run: null, step: null, record: null, path })
-  const player = new SessionPlayer(scene)
-  await player.playAll()
-  differences.push(...player.differences.map((found) => ({ ...found, path })))
+  for (const one of compareAgents(recording.agent, present, called))
+    differences.push({ ...one, run: null, step: null, record: null, path })
+  const { folded, calls, notes, differences: found } = await playRecords(scene)
+  differences.push(...found.map((one) => ({ ...one, path })))
   const subAgents: SessionReplay[] = []
   for (const { tool, speaker, recording: child } of recording.subAgents) {
     const delegate = getSpeakerTools(parts.tools, speaker).get(tool)?.delegate
@@ -173,7 +166,6 @@ async function playRecording(
     // oxlint-disable-next-line no-await-in-loop -- in call order
     subAgents.push(await playRecording(deeper, [...path, tool], differences))
   }
-  const { folded, calls, notes } = player
   const last = recording.records.at(-1)?.seq ?? 0
   const isCut = recording.messages === null && recording.records[0]?.reached !== undefined
   const { tools: traits = {}, features } = folded.run?.context ?? {}
@@ -279,190 +271,147 @@ function explainDifference({ run: one }: FoldedSession, { run: other }: FoldedSe
   return [...settings, ...features, ...tools]
 }
 
+type RecordingRow = ReadableRecording['records'][number]
+
 /** Plays both agents side by side, with the same events unless the current one would act differently. */
-class SessionPlayer {
-  readonly differences: Omit<SessionDifference, 'path'>[] = []
-  readonly #scene: PlayScene
-  readonly #then: FoldedSession
-  readonly #now: FoldedSession
-  readonly #live: LiveTools | null
-  readonly #agent: CurrentAgent
-  #calls = 0
-  #isOver = false
+async function playRecords(scene: PlayScene) {
+  const { session, records, messages: digests } = scene.recording
+  const differences: Omit<SessionDifference, 'path'>[] = []
+  const first = [toRecord(records[0])]
+  const [then, now] = [createFoldedSession(first), createFoldedSession(first)]
+  const live = scene.isLive ? createLiveTools(scene.parts, scene.appContext) : null
+  const { reported, notes, adaptEntry } = createCurrentAgent(scene, live)
+  let calls = 0
 
-  constructor(scene: PlayScene) {
-    const { recording, parts, isLive, appContext } = scene
-    this.#scene = scene
-    const first = [{ ...toRecord(recording.records[0]), check: '' }]
-    this.#then = createFoldedSession(first)
-    this.#now = createFoldedSession(first)
-    this.#live = isLive ? new LiveTools(parts, appContext) : null
-    this.#agent = new CurrentAgent(scene, this.#live)
+  await playAll().finally(() => live?.stopAll())
+  return { folded: now, calls, notes, differences }
+
+  async function playAll(): Promise<void> {
+    // oxlint-disable-next-line no-await-in-loop -- one record after the other
+    for (const row of records) if (!(await playRow(row))) return
+    compareEnd()
   }
 
-  get folded(): FoldedSession {
-    return this.#now
-  }
-
-  get notes(): ReadonlySet<string> {
-    return this.#agent.notes
-  }
-
-  get calls(): number {
-    return this.#calls
-  }
-
-  async playAll(): Promise<void> {
-    try {
-      for (const row of this.#scene.recording.records) {
-        // oxlint-disable-next-line no-await-in-loop -- one record after the other
-        await this.#playRow(row)
-        if (this.#isOver) return
-      }
-      this.#compareEnd()
-    } finally {
-      this.#live?.stopAll()
-    }
-  }
-
-  async #playRow(row: RecordingRow): Promise<void> {
-    const { seq: _seq, at: _at, hidden, reached, ...entry } = row
+  /** Returns false if the agents are in different places, so that later records cannot be compared. */
+  async function playRow(row: RecordingRow): Promise<boolean> {
+    const { seq: _seq, at: _at, hidden = false, reached, ...content } = row
+    const entry = content as RecordContent
     // The snapshot contains nothing new.
-    if (entry.type === 'snapshot' && this.#now.run) return
-    if (hidden) this.#agent.notes.add(`record ${row.seq}, where shields withheld or changed content`)
+    if (entry.type === 'snapshot' && now.run) return true
+    if (hidden) notes.add(`record ${row.seq}, where shields withheld or changed content`)
     const found: FoundDifference[] = []
-    const now = await this.#agent
-      .adaptEntry(entry as RecordContent, row, this.#now.run?.context, found)
-      .catch((error: unknown) => {
-        throw error instanceof StatewrightError ? error : this.#damagedError(row, error)
-      })
-    this.#applyEntry(this.#then, row, entry as RecordContent)
-    this.#applyEntry(this.#now, row, now)
-    for (const one of found) this.#addDifference(row, one)
-    this.#comparePlaces(row, entry as RecordContent, reached, found)
-    if (this.#isOver) return
-    if (entry.type === 'event' && /^TOOL_(RESULT|OUTPUT)$/.test(entry.event.type)) this.#calls += 1
-    const { run } = this.#now
-    if (run && this.#live) this.#live.startCalls(run.context)
-    this.#compareMessages(row)
+    const adapted = await adaptEntry(entry, hidden, now.run?.context, found).catch((error: unknown) => {
+      throw error instanceof StatewrightError ? error : damagedError(row, error)
+    })
+    applyEntry(then, row, entry)
+    applyEntry(now, row, adapted)
+    for (const one of found) addDifference(row, one)
+    if (!comparePlaces(row, entry, reached, found)) return false
+    if (entry.type === 'event' && /^TOOL_(RESULT|OUTPUT)$/.test(entry.event.type)) calls += 1
+    if (now.run) live?.startCalls(now.run.context)
+    compareMessages(row)
+    return true
   }
 
-  #applyEntry(folded: FoldedSession, row: RecordingRow, entry: RecordContent): void {
-    const { session } = this.#scene.recording
+  function applyEntry(folded: FoldedSession, row: RecordingRow, entry: RecordContent): void {
     try {
-      applyOpenedRecord(folded, { ...toRecord(row), check: '' }, entry, session, pureReducer)
+      applyOpenedRecord(folded, toRecord(row), entry, session, pureReducer)
     } catch (error) {
-      throw this.#damagedError(row, error)
+      throw damagedError(row, error)
     }
   }
 
-  #damagedError({ seq }: RecordingRow, cause: unknown): ReplayError {
-    const { session } = this.#scene.recording
+  function damagedError({ seq }: RecordingRow, cause: unknown): ReplayError {
     const text = `The recording of session '${session}' cannot be read past record ${seq}: ${describeError(cause)}`
     return new ReplayError('damaged_recording', text, session, { cause })
   }
 
-  #comparePlaces(
+  function comparePlaces(
     row: RecordingRow,
     entry: RecordContent,
     reached: string | null | undefined,
-    found: FoundDifference[],
-  ): void {
-    const then = getPlace(this.#then)
-    const now = getPlace(this.#now)
-    const after = describeEntry(
-      entry,
-      (id) => this.#then.run?.context.calls.find((call) => call.id === id)?.name,
-    )
-    if (reached !== undefined && reached !== then) {
-      const [recorded, present] = [reached ?? 'nowhere', then ?? 'nowhere']
-      const message =
-        `After ${after} (record ${row.seq}) the run was in ${recorded}; this version of Statewright leads to ` +
-        `${present}.`
-      this.#addDifference(row, { by: 'chart', subject: null, recorded, now: present, message })
-      this.#isOver = true
-    } else if (then !== now) {
-      const [recorded, present] = [then ?? 'nowhere', now ?? 'nowhere']
-      const reasons = explainDifference(this.#then, this.#now)
-      const why =
-        reasons.length > 0
-          ? `\nChanges of the agent:\n${reasons.map((line) => `  ${line}`).join('\n')}`
-          : found.length > 0
-            ? ' This follows from the difference above.'
-            : ''
-      const message = `After ${after} (record ${row.seq}) the run was in ${recorded} and is now in ${present}.${why}`
-      this.#addDifference(row, { by: 'state', subject: null, recorded, now: present, message })
-      this.#isOver = true
+    found: readonly FoundDifference[],
+  ): boolean {
+    const [thenAt, nowAt] = [getPlace(then), getPlace(now)]
+    const nameCall = (id: string) => then.run?.context.calls.find((call) => call.id === id)?.name
+    const after = `After ${describeEntry(entry, nameCall)} (record ${row.seq}) the run was in`
+    const differ = (by: 'chart' | 'state', was: string | null, is: string | null, verb: string, why = '') => {
+      const [recorded, present] = [was ?? 'nowhere', is ?? 'nowhere']
+      const message = `${after} ${recorded}${verb} ${present}.${why}`
+      addDifference(row, { by, subject: null, recorded, now: present, message })
+      return false
     }
+    if (reached !== undefined && reached !== thenAt)
+      return differ('chart', reached, thenAt, '; this version of Statewright leads to')
+    if (thenAt === nowAt) return true
+    const reasons = explainDifference(then, now)
+    const why =
+      reasons.length > 0
+        ? `\nChanges of the agent:\n${reasons.map((line) => `  ${line}`).join('\n')}`
+        : found.length > 0
+          ? ' This follows from the difference above.'
+          : ''
+    return differ('state', thenAt, nowAt, ' and is now in', why)
   }
 
-  #compareMessages(row: RecordingRow): void {
-    const [then, now] = [this.#then.run?.context, this.#now.run?.context]
-    if (!then || !now || !comparableStates.test(getPlace(this.#now) ?? '')) return
-    for (const [i, message] of now.messages.entries()) {
-      const other = then.messages[i]
+  function compareMessages(row: RecordingRow): void {
+    const [before, after] = [then.run?.context, now.run?.context]
+    if (!before || !after || !comparableStates.test(getPlace(now) ?? '')) return
+    for (const [i, message] of after.messages.entries()) {
+      const other = before.messages[i]
       if (other === message || (other && digestMessage(other) === digestMessage(message))) continue
       const key = message.role === 'tool' ? message.tool_call_id : message.id
-      if (this.#agent.reported.has(key)) continue
-      this.#agent.reported.add(key)
-      const [recorded, present] = [other, message].map((one) =>
-        one ? JSON.stringify(getContent(one)) : '(none)',
-      ) as [string, string]
+      if (reported.has(key)) continue
+      reported.add(key)
+      const [recorded, present] = [formatContent(other), formatContent(message)]
       const text = `Message ${message.id} (${message.role}) is different:\n${formatTextDifference(recorded, present)}`
-      this.#addDifference(row, { by: 'message', subject: message.id, recorded, now: present, message: text })
+      addDifference(row, { by: 'message', subject: message.id, recorded, now: present, message: text })
     }
-    const [before, after] = [then.nudges.join('\n\n'), now.nudges.join('\n\n')]
-    if (before === after) return
-    const text = `The guards' message to the model with this request is different:\n${formatTextDifference(before, after)}`
-    this.#addDifference(row, { by: 'guidance', subject: null, recorded: before, now: after, message: text })
+    const [recorded, present] = [before.nudges.join('\n\n'), after.nudges.join('\n\n')]
+    if (recorded === present) return
+    const text = `The guards' message to the model with this request is different:\n${formatTextDifference(recorded, present)}`
+    addDifference(row, { by: 'guidance', subject: null, recorded, now: present, message: text })
   }
 
-  #compareEnd(): void {
-    const { recording } = this.#scene
-    const fault = findSessionFault(this.#then)
+  function compareEnd(): void {
+    const fault = findSessionFault(then)
     if (fault !== null) {
-      const text = `The recording of session '${recording.session}' is inconsistent (${fault}). Record it again.`
-      throw new ReplayError('damaged_recording', text, recording.session)
+      const text = `The recording of session '${session}' is inconsistent (${fault}). Record it again.`
+      throw new ReplayError('damaged_recording', text, session)
     }
-    const last = recording.records.at(-1)
-    if (recording.messages === null || !last) return
-    const messages = this.#then.run?.context.messages ?? this.#then.state.messages
-    const at = recording.messages.findIndex(
-      (digest, i) => messages[i] === undefined || digestMessage(messages[i]) !== digest,
-    )
-    if (at < 0 && messages.length === recording.messages.length) return
-    const message = messages[at < 0 ? recording.messages.length : at]
-    const now = message ? JSON.stringify(getContent(message)) : '(none)'
-    const text =
-      `Message m${(at < 0 ? recording.messages.length : at) + 1} is different with this version of Statewright. It is ` +
-      `now:\n  ${now}`
-    this.#addDifference(last, {
-      by: 'chart',
-      subject: message?.id ?? null,
-      recorded: '(a fingerprint)',
-      now,
-      message: text,
-    })
+    const last = records.at(-1)
+    if (digests === null || !last) return
+    const messages = then.run?.context.messages ?? then.state.messages
+    const length = Math.max(digests.length, messages.length)
+    const isOther = (i: number): boolean => !messages[i] || digestMessage(messages[i]) !== digests[i]
+    const at = Array.from({ length }, (_, i) => i).find(isOther)
+    if (at === undefined) return
+    const message = messages[at]
+    const present = formatContent(message)
+    const text = `Message m${at + 1} is different with this version of Statewright. It is now:\n  ${present}`
+    const subject = message?.id ?? null
+    addDifference(last, { by: 'chart', subject, recorded: '(a fingerprint)', now: present, message: text })
   }
 
-  #addDifference({ seq }: RecordingRow, found: FoundDifference): void {
-    const { run, runs } = this.#now
-    this.differences.push({ ...found, run: runs || null, step: run?.context.steps || null, record: seq })
+  function addDifference({ seq }: RecordingRow, found: FoundDifference): void {
+    const { run, runs } = now
+    differences.push({ ...found, run: runs || null, step: run?.context.steps || null, record: seq })
   }
 }
 
 /** States before a request or at rest. */
 const comparableStates = /asking\.(requesting|concluding)$|^WAITING_FOR_INPUT|^[A-Z_]+( \(done\))?$/
 
-function toRecord(row: RecordingRow | undefined): {
-  seq: number
-  at: number
-  type: RecordingRow['type']
-  data: string
-} {
-  return { seq: row?.seq ?? 1, at: row?.at ?? 0, type: row?.type ?? 'opened', data: '' }
-}
+const toRecord = (row: RecordingRow | undefined) => ({
+  seq: row?.seq ?? 1,
+  at: row?.at ?? 0,
+  type: row?.type ?? ('opened' as const),
+  data: '',
+  check: '',
+})
 
-function getContent({ id: _id, createdAt: _createdAt, ...rest }: AgentContext['messages'][number]): object {
-  return rest
+function formatContent(message: AgentContext['messages'][number] | undefined): string {
+  if (!message) return '(none)'
+  const { id: _id, createdAt: _createdAt, ...content } = message
+  return JSON.stringify(content)
 }

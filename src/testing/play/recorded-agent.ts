@@ -37,27 +37,20 @@ export const standInByAgent = new WeakMap<object, StandIn>()
  */
 export function createRecordedAgent(recording: object, changes: Partial<AgentOptions> = {}): Agent {
   const read = readRecording(recording)
-  const known = findFirstKnown(read)
-  const agent = createAgent({
-    ...createOptions(read.agent, known, new RecordedTeam(read)),
-    ...changes,
-  } as AgentOptions)
+  const options = createOptions(read.agent, findFirstKnown(read), createTeam(read))
+  const agent = createAgent({ ...options, ...changes } as AgentOptions)
   standInByAgent.set(agent, { tools: changes.tools === undefined, output: changes.output === undefined })
   return agent
 }
 
-class RecordedTeam {
-  readonly #recording: ReadableRecording
-  readonly #agents = new Map<string, Agent>()
+/** Finds the agents by name. */
+type RecordedTeam = (name: string) => Agent
 
-  constructor(recording: ReadableRecording) {
-    this.#recording = recording
-  }
-
-  /** Only the log contains the tools of an agent after a handoff. */
-  getAgent(name: string): Agent {
-    return getOrCreate(this.#agents, name, () => {
-      const { agent, records } = this.#recording
+function createTeam({ agent, records }: ReadableRecording): RecordedTeam {
+  const agents = new Map<string, Agent>()
+  const getAgent: RecordedTeam = (name) =>
+    getOrCreate(agents, name, () => {
+      // Only the log contains the tools of an agent after a handoff.
       const handed = records.flatMap((record) =>
         record.type === 'event' && record.event.type === 'HANDED_OFF' && record.event.to === name
           ? [record.event.tools]
@@ -65,9 +58,9 @@ class RecordedTeam {
       )[0]
       const known = handed && { tools: handed, features: noFeatures, config: {} as AgentContext['config'] }
       const { output: _output, ...own } = agent.team?.[name] ?? {}
-      return createAgent(createOptions(own, known ?? null, this))
+      return createAgent(createOptions(own, known ?? null, getAgent))
     })
-  }
+  return getAgent
 }
 
 type Known = Pick<AgentContext, 'config' | 'tools' | 'features'>
@@ -126,38 +119,28 @@ function createStandInParts(features: Features): Partial<AgentOptions> {
   }
 }
 
-function createTools({ tools }: RecordedAgent, known: Known | null, team: RecordedTeam): ToolEntry[] {
-  const traits = known?.tools ?? {}
+function createTools({ tools }: RecordedAgent, run: Known | null, team: RecordedTeam): ToolEntry[] {
+  const traits = run?.tools ?? {}
   const specs =
     tools ??
     Object.keys(traits).map((name) => ({ name, description: 'Not recorded.', parameters: anyObject }))
   const search = Object.entries(traits).find(([, { loads }]) => loads)
   const own = search === undefined ? specs : specs.filter(({ name }) => !isOfSearch(name, search))
-  const entries = own.map((spec): ToolEntry => {
-    const { name, description, parameters } = spec
-    const {
-      delegate,
-      deferred,
-      skill,
-      handoff: handsOver,
-      loads: _loads,
-      ...traitsOf
-    }: Partial<ToolTraits> = traits[name] ?? {}
-    const isDeferred = search !== undefined && (deferred === true || ('defer' in spec && spec.defer === true))
+  const entries = own.map((spec: RecordedTool): ToolEntry => {
+    const { name, description, parameters, client, defer, agent: below, handoff: recipient } = spec
+    const known: Partial<ToolTraits> = traits[name] ?? {}
+    const { delegate, deferred, skill, handoff: handsOver, loads: _loads, ...traitsOf } = known
+    const isDeferred = search !== undefined && (deferred === true || defer === true)
     const rest = { ...traitsOf, ...(isDeferred && { defer: true }) }
-    const below = 'agent' in spec ? spec.agent : undefined
     const words = { name, description, input: toSchema(parameters) }
-    if (handsOver || ('handoff' in spec && spec.handoff !== undefined)) {
-      const to = (spec as RecordedTool).handoff ?? name.replace(/^transfer_to_/, '')
-      return { ...handoff(() => team.getAgent(to), { name: to }), name, description } as ToolEntry
+    if (handsOver || recipient !== undefined) {
+      const to = recipient ?? name.replace(/^transfer_to_/, '')
+      return { ...handoff(() => team(to), { name: to }), name, description } as ToolEntry
     }
     if (below === undefined && !delegate) {
-      if ('client' in spec && spec.client) return defineTool({ ...words, ...rest, client: true }) as ToolEntry
-      const tool = defineTool({
-        ...words,
-        ...rest,
-        execute: () => Promise.reject(new Error(standInMessage)),
-      }) as Tool
+      if (client) return defineTool({ ...words, ...rest, client: true }) as ToolEntry
+      const execute = () => Promise.reject(new Error(standInMessage))
+      const tool = defineTool({ ...words, ...rest, execute }) as Tool
       return skill ? { ...tool, skill } : tool
     }
     const child = createAgent(createOptions(below ?? {}, null, team))

@@ -1,4 +1,4 @@
-import { classifyResponse } from '../../../machines/agent/model-response.js'
+import { classifyResponse, type ModelFailure } from '../../../machines/agent/model-response.js'
 import type { AssistantMessage, MediaPart, Message, ToolCall } from '../../../machines/agent/messages.js'
 import type { ToolSpec } from '../../core/models/provider.js'
 import { expectTrue, expectSame, formatValue, CheckFailure } from '../check-assertions.js'
@@ -46,11 +46,8 @@ export const answerChecks: Readonly<Record<string, ProviderCheckSpec>> = {
     expectSame('complete', response.complete, true)
     expectSame('the calls', response.toolCalls, [])
     expectTrue(activity > 0, 'onActivity must be called when content arrives')
-    expectSame(
-      `whether the server was asked to stream`,
-      Boolean(scene.server.requests[0]?.body.stream),
-      scene.stream,
-    )
+    const isStreamAsked = Boolean(scene.server.requests[0]?.body.stream)
+    expectSame(`whether the server was asked to stream`, isStreamAsked, scene.stream)
     if (!scene.stream) return
     expectSame('the text passed to onDelta', text, sampleText)
     expectTrue(pieces > 3, `a streamed answer must arrive in several chunks, not ${pieces}`)
@@ -91,39 +88,27 @@ export const answerChecks: Readonly<Record<string, ProviderCheckSpec>> = {
       })
       expectSame('the second answer', second.response.text, 'Done.')
       const { messages } = scene.server.requests[1]?.body ?? { messages: [] }
-      expectSame(
-        'the roles sent to the server',
-        messages.map(({ role }) => (role === 'developer' ? 'system' : role)),
-        ['system', 'user', 'assistant', 'tool', 'tool', 'user'],
-      )
-      expectSame('the results', messages.filter(({ role }) => role === 'tool').map(getMessageText), [
-        '3',
-        '7',
-      ])
+      const roles = messages.map(({ role }) => (role === 'developer' ? 'system' : role))
+      const wantedRoles = ['system', 'user', 'assistant', 'tool', 'tool', 'user']
+      expectSame('the roles sent to the server', roles, wantedRoles)
+      const sentResults = messages.filter(({ role }) => role === 'tool')
+      expectSame('the results', sentResults.map(getMessageText), ['3', '7'])
       const [system, userMessage, , , , nudge] = messages.map(getMessageText)
-      expectSame(
-        'the system, user and guard messages',
-        [system, userMessage, nudge],
-        ['Be brief.', 'Hello?', 'Do not repeat yourself.'],
-      )
+      const texts = ['Be brief.', 'Hello?', 'Do not repeat yourself.']
+      expectSame('the system, user and guard messages', [system, userMessage, nudge], texts)
       const sent = messages[2]?.tool_calls ?? []
       expectSame('the calls sent back', toPlainCalls(sent as ToolCall[]), twoCalls)
-      expectSame(
-        'the call ids of the results',
-        messages.filter(({ role }) => role === 'tool').map((message) => message.tool_call_id),
-        sent.map(({ id }) => id),
-      )
+      const callIds = sentResults.map((message) => message.tool_call_id)
+      const sentIds = sent.map(({ id }) => id)
+      expectSame('the call ids of the results', callIds, sentIds)
     },
   ),
   'a picture': check([{ text: 'A dot.' }], async (scene) => {
     const content = [{ type: 'text' as const, text: 'What is this?' }, picture]
     await askProvider(scene, { messages: [{ role: 'user', id: 'm1', createdAt: 0, content }] })
     const [userMessage] = scene.server.requests[0]?.body.messages ?? []
-    expectSame(
-      'the text next to the picture',
-      userMessage && getMessageText(userMessage).trim(),
-      'What is this?',
-    )
+    const sentText = userMessage && getMessageText(userMessage).trim()
+    expectSame('the text next to the picture', sentText, 'What is this?')
     expectTrue(
       JSON.stringify(userMessage).includes(pixel),
       `the picture should be in the message, which is ${formatValue(userMessage)}`,
@@ -165,11 +150,9 @@ export const answerChecks: Readonly<Record<string, ProviderCheckSpec>> = {
   usage: check([{ text: 'Hi.', usage: { input: 100, output: 20, cached: 60 } }], async (scene) => {
     const { usage } = (await askProvider(scene)).response
     const { inputTokens, outputTokens, totalTokens, cachedInputTokens } = usage ?? {}
-    expectSame(
-      'the usage',
-      { inputTokens, outputTokens, totalTokens, cachedInputTokens },
-      { inputTokens: 100, outputTokens: 20, totalTokens: 120, cachedInputTokens: 60 },
-    )
+    const found = { inputTokens, outputTokens, totalTokens, cachedInputTokens }
+    const wanted = { inputTokens: 100, outputTokens: 20, totalTokens: 120, cachedInputTokens: 60 }
+    expectSame('the usage', found, wanted)
   }),
   'missing usage': check([{ text: 'Hi.', usage: null }], async (scene) => {
     expectSame('the usage', (await askProvider(scene)).response.usage, null)
@@ -209,12 +192,8 @@ const troubledHistory: Message[] = [
   { role: 'user', id: 'm8', createdAt: 0, content: [{ type: 'text', text: 'Go on.' }] },
 ]
 
-function toPlainCalls(calls: readonly ToolCall[]) {
-  return calls.map(({ function: { name, arguments: text } }) => ({
-    name,
-    arguments: parseJsonOr(text, text),
-  }))
-}
+const toPlainCalls = (calls: readonly ToolCall[]) =>
+  calls.map(({ function: { name, arguments: text } }) => ({ name, arguments: parseJsonOr(text, text) }))
 
 function listOfferedTools({ server }: ProviderScene) {
   return (server.requests[0]?.body.tools ?? []).map((tool) => tool.function?.name)
@@ -247,19 +226,13 @@ function toResults({ tool_calls: calls = [] }: AssistantMessage, results: string
 /** Failure checks. A provider makes a single attempt, because the loop retries. */
 export const failureChecks: Readonly<Record<string, ProviderCheckSpec>> = {
   'a rate limit': check([{ status: 429, retryAfter: 7 }, unwanted], async (scene) => {
-    const { kind, status, retryAfterMs } = await getFailure(scene)
-    expectSame(
-      'the failure',
-      { kind, status, retryAfterMs },
-      { kind: 'rate_limit', status: 429, retryAfterMs: 7000 },
-    )
+    await expectFailure(scene, { kind: 'rate_limit', status: 429, retryAfterMs: 7000 })
     expectAttempts(scene, 1)
   }),
   'an outage (503)': createOutage(503),
   'an outage (529)': createOutage(529),
   'a rejected key': check([{ status: 401, error: { message: 'The key is invalid.' } }], async (scene) => {
-    const { kind, status, message } = await getFailure(scene)
-    expectSame('the failure', { kind, status }, { kind: 'fatal', status: 401 })
+    const { message } = await expectFailure(scene, { kind: 'fatal', status: 401 })
     expectTrue(
       message.includes('key'),
       `its message should explain what to do about the key, but is ${formatValue(message)}`,
@@ -320,33 +293,11 @@ export const failureChecks: Readonly<Record<string, ProviderCheckSpec>> = {
       expectSame('the outcome', outcome, 'no answer')
     },
   ),
-  'an abort during the response': check(
-    [{ text: 'One two three four', chunkSize: 4, hang: 2 }],
-    async (scene) => {
-      const controller = new AbortController()
-      const reason = new Error('Enough.')
-      const answer = askProvider(scene, {}, controller.signal, (text) => {
-        if (text === 'One two ') controller.abort(reason)
-      })
-      answer.catch(() => undefined)
-      if (!scene.stream) {
-        await waitUntil(scene, () => scene.server.requests.length > 0)
-        controller.abort(reason)
-      }
-      await expectRejection(answer, reason)
-      await waitUntil(scene, () => scene.server.requests[0]?.aborted === true)
-    },
+  'an abort during the response': createAbort(
+    { text: 'One two three four', chunkSize: 4, hang: 2 },
+    'One two ',
   ),
-  'an abort before the response': check([{ hang: true }], async (scene) => {
-    const controller = new AbortController()
-    const reason = new Error('Enough.')
-    const answer = askProvider(scene, {}, controller.signal)
-    answer.catch(() => undefined)
-    await waitUntil(scene, () => scene.server.requests.length > 0)
-    controller.abort(reason)
-    await expectRejection(answer, reason)
-    await waitUntil(scene, () => scene.server.requests[0]?.aborted === true)
-  }),
+  'an abort before the response': createAbort({ hang: true }),
   'an abort before the request': check([unwanted], async (scene) => {
     const reason = new Error('Enough.')
     await expectRejection(askProvider(scene, {}, AbortSignal.abort(reason)), reason)
@@ -356,10 +307,34 @@ export const failureChecks: Readonly<Record<string, ProviderCheckSpec>> = {
 
 function createOutage(status: number): ProviderCheckSpec {
   return check([{ status }, unwanted], async (scene) => {
-    const failure = await getFailure(scene)
-    expectSame('the failure', { kind: failure.kind, status: failure.status }, { kind: 'transient', status })
+    await expectFailure(scene, { kind: 'transient', status })
     expectAttempts(scene, 1)
   })
+}
+
+/** Aborts a streamed response at this text, or any other as soon as the server has the request. */
+function createAbort(turn: ProviderTurn, at?: string): ProviderCheckSpec {
+  return check([turn], async (scene) => {
+    const controller = new AbortController()
+    const reason = new Error('Enough.')
+    const answer = askProvider(scene, {}, controller.signal, (text) => {
+      if (text === at) controller.abort(reason)
+    })
+    answer.catch(() => undefined)
+    if (at === undefined || !scene.stream) {
+      await waitUntil(scene, () => scene.server.requests.length > 0)
+      controller.abort(reason)
+    }
+    await expectRejection(answer, reason)
+    await waitUntil(scene, () => scene.server.requests[0]?.aborted === true)
+  })
+}
+
+async function expectFailure(scene: ProviderScene, wanted: Partial<ModelFailure>): Promise<ModelFailure> {
+  const failure = await getFailure(scene)
+  const found = Object.keys(wanted).map((key) => [key, failure[key as keyof ModelFailure]])
+  expectSame('the failure', Object.fromEntries(found), wanted)
+  return failure
 }
 
 function readOutcome(scene: ProviderScene, nameFailure: (error: unknown) => string): Promise<string> {
@@ -378,13 +353,11 @@ function expectAttempts({ server }: ProviderScene, times: number): void {
 }
 
 async function expectRejection(answer: Promise<unknown>, reason: Error): Promise<void> {
-  const error = await answer.then(
-    () => new CheckFailure('it should have rejected'),
-    (rejected: unknown) => rejected,
+  const problem = await answer.then(
+    () => 'it should have rejected',
+    (error: unknown) =>
+      error !== reason &&
+      `it should have rejected with the signal's reason, but rejected with ${String(error)}`,
   )
-  if (error instanceof CheckFailure) throw error
-  expectTrue(
-    error === reason,
-    `it should have rejected with the signal's reason, but rejected with ${String(error)}`,
-  )
+  if (problem !== false) throw new CheckFailure(problem)
 }

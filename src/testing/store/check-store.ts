@@ -114,7 +114,7 @@ export async function checkStore(
   const { skip = {} } = options
   const names = storeChecks.map(({ name }) => name)
   checkSkippedNames(Object.keys(skip), names)
-  const checker = new StoreChecker(open, options)
+  const checker = createStoreChecker(open, options)
   const report: StoreReport = { clock: await checker.detectClock(), checks: [], broken: [] }
   for (const check of storeChecks) {
     const { name } = check
@@ -127,85 +127,68 @@ export async function checkStore(
   return report
 }
 
-export class StoreChecker {
-  readonly #open: (place: StorePlace) => SessionStore | Promise<SessionStore>
-  readonly #options: CheckStoreOptions
-  readonly #withinMs: number
-  readonly #leaseMs: number
-  #makeTime: Promise<() => CheckTime> | null = null
-
-  constructor(
-    open: (place: StorePlace) => SessionStore | Promise<SessionStore>,
-    options: CheckStoreOptions = {},
-  ) {
-    if (typeof open !== 'function')
-      throw badOptionError(
-        'open',
-        'must be a function that creates a store: ({ place, now }) => yourStore(…)',
-      )
-    this.#open = open
-    this.#options = options
-    this.#withinMs = checkDuration('withinMs', options.withinMs ?? 60_000)
-    this.#leaseMs = checkDuration('leaseMs', options.leaseMs ?? 500)
-  }
-
-  async detectClock(): Promise<'given' | 'own'> {
-    return (await this.#createTime()).isGiven ? 'given' : 'own'
-  }
-
-  async runCheck(check: StoreCheckSpec): Promise<StoreCheck> {
-    const time = await this.#createTime()
-    const { name } = check
-    const { shared = true, seed = 1 } = this.#options
-    let skipped: string | null = null
-    const problem = await this.#useStores(time, async (open) => {
-      const store = await open()
-      skipped = check.needs === undefined ? null : explainMissing(check.needs, store, shared)
-      if (skipped !== null) return
-      const { inbox, timers } = store as SessionStore & Pick<StoreScene, 'inbox' | 'timers'>
-      await check.run({ store, inbox, timers, open, time, seed })
-    })
-    if (problem !== null) return { name, outcome: 'broken', problem }
-    return { name, outcome: skipped === null ? 'kept' : 'skipped', problem: skipped }
-  }
+export function createStoreChecker(
+  openStore: (place: StorePlace) => SessionStore | Promise<SessionStore>,
+  options: CheckStoreOptions = {},
+) {
+  const { shared = true, seed = 1, remove } = options
+  const withinMs = checkDuration('withinMs', options.withinMs ?? 60_000)
+  const leaseMs = checkDuration('leaseMs', options.leaseMs ?? 500)
+  let found: Promise<() => CheckTime> | null = null
 
   /** Detects the clock once from the expiry of a lease. If that fails, the checks report the problem. */
-  async #createTime(): Promise<CheckTime> {
-    this.#makeTime ??= this.#detectTime()
-    return (await this.#makeTime)()
+  async function createTime(): Promise<CheckTime> {
+    found ??= detectTime()
+    return (await found)()
   }
 
-  async #detectTime(): Promise<() => CheckTime> {
-    let ahead: number | null = null
-    await this.#useStores(createGivenTime(), async (open) => {
+  async function detectTime(): Promise<() => CheckTime> {
+    let createFound = createGivenTime
+    await useStores(createGivenTime(), async (open) => {
       const { expiresAt } = await (await open()).acquire('clock', leaseRequest)
-      const [simulated, own] = [createGivenTime().now(), Date.now()].map(
-        (now) => expiresAt - leaseRequest.ttlMs - now,
-      )
-      if (simulated !== undefined && own !== undefined && Math.abs(own) < Math.abs(simulated)) ahead = own
+      const startedAt = expiresAt - leaseRequest.ttlMs
+      const ahead = startedAt - Date.now()
+      if (Math.abs(ahead) < Math.abs(startedAt - createGivenTime().now()))
+        createFound = () => createOwnTime(leaseMs, ahead)
     })
-    const found: number | null = ahead
-    return found === null ? createGivenTime : () => createOwnTime(this.#leaseMs, found)
+    return createFound
   }
 
-  async #useStores(
+  async function useStores(
     time: CheckTime,
     work: (open: () => Promise<SessionStore>) => Promise<void>,
   ): Promise<string | null> {
     const place = `check_${createId().replaceAll('-', '')}`
     const opened: SessionStore[] = []
     const open = async () => {
-      const store = await this.#open({ place, now: time.now })
+      const store = await openStore({ place, now: time.now })
       opened.push(store)
       return store
     }
     const problem =
-      (await findCheckProblem(this.#withinMs, work(open))) ??
-      (await findCheckProblem(this.#withinMs, Promise.all(opened.map(closeStore))))
+      (await findCheckProblem(withinMs, work(open))) ??
+      (await findCheckProblem(withinMs, Promise.all(opened.map(closeStore))))
     if (problem !== null)
-      await Promise.all(opened.map((store) => findCheckProblem(this.#withinMs, closeStore(store))))
-    await this.#options.remove?.(place)
+      await Promise.all(opened.map((store) => findCheckProblem(withinMs, closeStore(store))))
+    await remove?.(place)
     return problem
+  }
+
+  return {
+    detectClock: async (): Promise<'given' | 'own'> => ((await createTime()).isGiven ? 'given' : 'own'),
+    async runCheck({ name, needs, run }: StoreCheckSpec): Promise<StoreCheck> {
+      const time = await createTime()
+      let skipped: string | null = null
+      const problem = await useStores(time, async (open) => {
+        const store = await open()
+        skipped = needs === undefined ? null : explainMissing(needs, store, shared)
+        if (skipped !== null) return
+        const { inbox, timers } = store as SessionStore & Pick<StoreScene, 'inbox' | 'timers'>
+        await run({ store, inbox, timers, open, time, seed })
+      })
+      if (problem !== null) return { name, outcome: 'broken', problem }
+      return { name, outcome: skipped === null ? 'kept' : 'skipped', problem: skipped }
+    },
   }
 }
 

@@ -1,7 +1,9 @@
 import { isObject } from '../../core/base/values.js'
 import { expectSame, type RandomChoices, createRandomChoices } from '../check-assertions.js'
 import {
-  leaseRequest,
+  add,
+  hold,
+  expectHeld,
   type StoreChecks,
   getCode,
   createRecord,
@@ -22,7 +24,7 @@ export const crowdChecks: StoreChecks = {
     const ids = Array.from({ length: 200 }, (_, index) => `session-${index}`)
     await Promise.all(
       ids.map(async (id) => {
-        const lease = await store.acquire(id, leaseRequest)
+        const lease = await hold(store, id)
         for (let seq = 1; seq <= 10; seq += 2) {
           await Promise.resolve()
           await store.append(lease, [createRecord(seq, `"${id}"`), createRecord(seq + 1, `"${id}"`)])
@@ -48,7 +50,7 @@ export const crowdChecks: StoreChecks = {
     expectSame("the other writers' errors", [...new Set(refusals)], ['session_busy'])
   },
   'overlapping appends of one writer are stored completely or refused': async ({ store }) => {
-    const lease = await store.acquire('s', leaseRequest)
+    const lease = await hold(store)
     await Promise.allSettled(
       Array.from({ length: 10 }, async (_, index) =>
         store.append(lease, [createRecord(1, `${index}`), createRecord(2, `${index}`)]),
@@ -61,46 +63,41 @@ export const crowdChecks: StoreChecks = {
 }
 
 export const sharedChecks: StoreChecks = {
-  'another connection reads the records and is refused while the first one writes': async ({
-    store,
-    open,
-    time,
-  }) => {
+  'another connection reads the records and is refused while the first one writes': async (scene) => {
+    const { store, open, time } = scene
     const other = await open()
     const lease = await store.acquire('s', { holder: 'run 4f2a', ttlMs: time.ms(100) })
-    await store.append(lease, [createRecord(1)])
+    await add(store, lease, 1)
     expectSame('the log as another connection reads it', await other.read('s'), [createRecord(1)])
-    await expectBusy('acquire by another connection', 'run 4f2a', () => other.acquire('s', leaseRequest))
-    await expectRefusal('a delete by another connection', 'session_busy', () => other.delete('s'))
+    await expectBusy('acquire by another connection', 'run 4f2a', () => hold(other))
+    await expectHeld('a delete by another connection', () => other.delete('s'))
 
     await time.pass(100)
-    const newLease = await other.acquire('s', leaseRequest)
+    const newLease = await hold(other)
     await expectLost('an append with a lease that another connection has taken over', () =>
-      store.append(lease, [createRecord(2)]),
+      add(store, lease, 2),
     )
     await expectLost('renewing a lease that another connection has taken over', () =>
       store.renew(lease, 1000),
     )
-    await other.append(newLease, [createRecord(2)])
+    await add(other, newLease, 2)
     expectSame('the log', await store.read('s'), createRecords(1, 2))
   },
   'a new place can be opened by several stores at once': async ({ store, open }) => {
     await Promise.all(
       Array.from({ length: 8 }, async (_, index) => {
         const one = await open()
-        await one.append(await one.acquire(`s${index}`, leaseRequest), [createRecord(1)])
+        await one.append(await hold(one, `s${index}`), [createRecord(1)])
       }),
     )
     expectSame('the number of sessions written by eight stores', (await store.list()).length, 8)
   },
   'a closed store throws store_unavailable, and close is idempotent': async ({ store, open }) => {
     const other = await open()
-    const lease = await other.acquire('s', leaseRequest)
+    const lease = await hold(other)
     await other.close()
     await other.close()
-    await expectRefusal('an append to a closed store', 'store_unavailable', () =>
-      other.append(lease, [createRecord(1)]),
-    )
+    await expectRefusal('an append to a closed store', 'store_unavailable', () => add(other, lease, 1))
     await expectRefusal('reading a closed store', 'store_unavailable', () => other.read('s'))
     await expectRefusal('listing the sessions of a closed store', 'store_unavailable', () => other.list())
     expectSame('the log', await store.read('s'), [])
@@ -141,11 +138,8 @@ async function compareStores(
     const after = before.length === 0 ? '' : ` after ${before.join(', ')}`
     expectSame(`the result of ${words[index]}${after} (seed ${seed})`, found, wanted)
   }
-  expectSame(
-    `the log of ${words.join(', ')} (seed ${seed})`,
-    await store.read(id),
-    await model.store.read(id),
-  )
+  const [found, wanted] = [await store.read(id), await model.store.read(id)]
+  expectSame(`the log of ${words.join(', ')} (seed ${seed})`, found, wanted)
 }
 
 interface Side {

@@ -1,6 +1,7 @@
 import { expectTrue, expectSame, formatValue } from '../check-assertions.js'
 import {
-  leaseRequest,
+  add,
+  hold,
   type StoreChecks,
   createRecord,
   createRecords,
@@ -14,11 +15,10 @@ import {
 import type { SessionTimers, StoredTimer } from '../../core/sessions/store/timers.js'
 
 export const inboxChecks: StoreChecks = {
-  'the inbox keeps numbered messages in order until they are removed and never reuses a number': async ({
-    store,
-    inbox,
-    time,
-  }) => {
+  'the inbox keeps numbered messages in order until they are removed and never reuses a number': async (
+    scene,
+  ) => {
+    const { store, inbox, time } = scene
     await writeSession(store, 's')
     await writeSession(store, 'other')
     expectSame('a new inbox', await inbox.read('s'), [])
@@ -32,11 +32,8 @@ export const inboxChecks: StoreChecks = {
     expectSame('the first number of another session', (await inbox.put('other', '{}')).message, 1)
     const found = await inbox.read('s')
     const plain = found.map(({ message, text }) => ({ message, text }))
-    expectSame(
-      'the messages',
-      plain,
-      texts.map((text, index) => ({ message: index + 1, text })),
-    )
+    const wanted = texts.map((text, index) => ({ message: index + 1, text }))
+    expectSame('the messages', plain, wanted)
     for (const [index, { at }] of found.entries())
       time.same(`the time of message ${index + 1}`, at, times[index] ?? Number.NaN)
     await inbox.remove('s', [1, 3])
@@ -44,46 +41,30 @@ export const inboxChecks: StoreChecks = {
     expectSame('the remaining messages after 1 and 3 are removed', listNumbers(await inbox.read('s')), [2])
     await inbox.remove('s', [2])
     expectSame('an inbox after all its messages have been removed', await inbox.read('s'), [])
-    expectSame(
-      'the number of the message that follows three removed messages',
-      (await inbox.put('s', '{}')).message,
-      4,
-    )
+    const next = await inbox.put('s', '{}')
+    expectSame('the number of the message that follows three removed messages', next.message, 4)
     expectSame('the number of messages of another session', (await inbox.read('other')).length, 1)
   },
-  "put returns the lease owner, and the owner's next write returns the last message number": async ({
-    store,
-    inbox,
-    time,
-  }) => {
+  "put returns the lease owner, and the owner's next write returns the last message number": async (
+    scene,
+  ) => {
+    const { store, inbox, time } = scene
     const lease = await store.acquire('s', { holder: 'run 4f2a', ttlMs: 60_000 })
     expectSame("a new lease's inbox", lease.inbox ?? 0, 0)
-    expectSame('the result of append without messages', await store.append(lease, createRecords(1, 2)), {
-      inbox: 0,
-    })
+    const without = await store.append(lease, createRecords(1, 2))
+    expectSame('the result of append without messages', without, { inbox: 0 })
     const { holder } = await inbox.put('s', '{}')
-    expectTrue(
-      holder?.includes('run 4f2a') === true,
-      `put should name the lease owner, 'run 4f2a', but returned ${formatValue(holder)}`,
-    )
-    expectSame('the result of append with one message', await store.append(lease, [createRecord(3)]), {
-      inbox: 1,
-    })
-    expectSame("the next append's result", await store.append(lease, [createRecord(4)], createSummary('s')), {
-      inbox: 1,
-    })
+    const words = `put should name the lease owner, 'run 4f2a', but returned ${formatValue(holder)}`
+    expectTrue(holder?.includes('run 4f2a') === true, words)
+    expectSame('the result of append with one message', await add(store, lease, 3), { inbox: 1 })
+    const again = await store.append(lease, [createRecord(4)], createSummary('s'))
+    expectSame("the next append's result", again, { inbox: 1 })
     await inbox.put('s', '{}')
-    expectSame('the result of writing only a summary', await store.append(lease, [], createSummary('s')), {
-      inbox: 2,
-    })
+    const summary = await store.append(lease, [], createSummary('s'))
+    expectSame('the result of writing only a summary', summary, { inbox: 2 })
     await inbox.remove('s', [1, 2])
-    expectSame(
-      'the result of append after everything has been removed',
-      await store.append(lease, [createRecord(5)]),
-      {
-        inbox: 0,
-      },
-    )
+    const emptied = await add(store, lease, 5)
+    expectSame('the result of append after everything has been removed', emptied, { inbox: 0 })
     await inbox.put('s', '{}')
     expectSame('the result of release', await store.release(lease), { inbox: 3 })
     expectSame("a released session's owner", (await inbox.put('s', '{}')).holder, null)
@@ -93,14 +74,12 @@ export const inboxChecks: StoreChecks = {
     expectSame('the owner of a session with an expired lease', (await inbox.put('s', '{}')).holder, null)
   },
   'only sessions with records have an inbox, and it is deleted with them': async ({ store, inbox }) => {
-    await expectRefusal('a message for an unknown session', 'unknown_session', () =>
-      inbox.put('nobody', '{}'),
-    )
-    const lease = await store.acquire('s', leaseRequest)
-    await expectRefusal('a message for a session that was only acquired', 'unknown_session', () =>
-      inbox.put('s', '{}'),
-    )
-    await store.append(lease, [createRecord(1)])
+    const expectUnknown = (whose: string, id: string) =>
+      expectRefusal(`a message for ${whose}`, 'unknown_session', () => inbox.put(id, '{}'))
+    await expectUnknown('an unknown session', 'nobody')
+    const lease = await hold(store)
+    await expectUnknown('a session that was only acquired', 's')
+    await add(store, lease, 1)
     await inbox.put('s', '{}')
     await store.release(lease)
     await store.delete('s')
@@ -110,9 +89,7 @@ export const inboxChecks: StoreChecks = {
     expectSame('the first number of a recreated session', (await inbox.put('s', '{}')).message, 1)
     for (const strange of strangeIds) {
       expectSame(`the inbox of ${formatValue(strange)}`, await inbox.read(strange), [])
-      await expectRefusal(`a message for ${formatValue(strange)}`, 'unknown_session', () =>
-        inbox.put(strange, '{}'),
-      )
+      await expectUnknown(formatValue(strange), strange)
     }
   },
   'concurrent messages get unique numbers': async ({ store, inbox }) => {
@@ -135,9 +112,8 @@ export const findUnreadChecks: StoreChecks = {
     await inbox.put('a', '{}')
     await inbox.put('c', '{}')
     const waiting = await inbox.findUnread?.(['a', 'b', 'nobody', '\u0000'])
-    expectSame('the sessions with messages among a, b and two unknown ids', waiting, [
-      { sessionId: 'a', inbox: 2 },
-    ])
+    const wanted = [{ sessionId: 'a', inbox: 2 }]
+    expectSame('the sessions with messages among a, b and two unknown ids', waiting, wanted)
     expectSame('the sessions with messages in an empty list', await inbox.findUnread?.([]), [])
   },
 }
@@ -149,19 +125,19 @@ export const listUnreadChecks: StoreChecks = {
       for (const id of ['a', 'a', 'c', 'a']) await inbox.put(id, '{}')
       expectSame('the list of messages after message 1', listNumbers(await inbox.read('a', 1)), [2, 3])
       expectSame('the list of messages after the last one', await inbox.read('a', 3), [])
-      const lease = await store.acquire('c', leaseRequest)
+      const lease = await hold(store, 'c')
       const unheard = [...((await inbox.listUnread?.()) ?? [])].sort((a, b) =>
         a.sessionId < b.sessionId ? -1 : 1,
       )
-      expectSame('the list of leased and unleased sessions with messages', unheard, [
+      const [ofA, ofC] = [
         { sessionId: 'a', inbox: 3 },
         { sessionId: 'c', inbox: 1 },
-      ])
+      ]
+      expectSame('the list of leased and unleased sessions with messages', unheard, [ofA, ofC])
       await store.release(lease)
       await inbox.remove('a', [1, 2, 3])
-      expectSame('the sessions with messages after one inbox is emptied', await inbox.listUnread?.(), [
-        { sessionId: 'c', inbox: 1 },
-      ])
+      const left = await inbox.listUnread?.()
+      expectSame('the sessions with messages after one inbox is emptied', left, [ofC])
     },
 }
 
@@ -208,11 +184,8 @@ export const timerChecks: StoreChecks = {
   'a timer moves only from its current time': async ({ timers }) => {
     await timers.set([createTimer('a', 1000)])
     expectSame('a move from another time', await timers.move({ id: 'a', from: 999, to: 2000 }), false)
-    expectSame(
-      'moving a timer that does not exist',
-      await timers.move({ id: 'none', from: 1000, to: 2000 }),
-      false,
-    )
+    const isMoved = await timers.move({ id: 'none', from: 1000, to: 2000 })
+    expectSame('moving a timer that does not exist', isMoved, false)
     expectSame('a move', await timers.move({ id: 'a', from: 1000, to: 2000 }), true)
     expectSame("the timer's time after the move", (await timers.get('a'))?.at, 2000)
     expectSame('a removal from another time', await timers.move({ id: 'a', from: 1000, to: null }), false)

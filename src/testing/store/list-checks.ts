@@ -2,7 +2,8 @@ import type { StepMark } from '../../core/sessions/store/step-marks.js'
 import type { ListedSession, SessionStore } from '../../core/sessions/store/store.js'
 import { expectTrue, expectSame, formatValue } from '../check-assertions.js'
 import {
-  leaseRequest,
+  add,
+  hold,
   type StoreChecks,
   createRecord,
   createRecords,
@@ -18,19 +19,27 @@ import type { ListOptions } from '../../core/sessions/store/list-options.js'
 import type { SessionTags } from '../../core/sessions/store/session-tags.js'
 
 function expectOwner(what: string, listed: ListedSession | null | undefined, owner: string | null): void {
-  if (owner === null) expectSame(`the owner of ${what}`, listed?.holder, null)
-  else
-    expectTrue(
-      listed?.holder?.includes(owner) === true,
-      `the owner of ${what} should name '${owner}', but is ${formatValue(listed?.holder)}`,
-    )
+  const holder = listed?.holder
+  if (owner === null) return expectSame(`the owner of ${what}`, holder, null)
+  const words = `the owner of ${what} should name '${owner}', but is ${formatValue(holder)}`
+  expectTrue(holder?.includes(owner) === true, words)
+}
+
+/** Expects that the list refuses each of these options, and names the option. */
+async function expectRefusedLists(
+  store: SessionStore,
+  rows: readonly (readonly [key: string, options: object])[],
+): Promise<void> {
+  for (const [key, options] of rows) {
+    const asks = `list(${formatValue(options)})`
+    const error = await expectRefusal(asks, 'invalid_option', () => store.list(options as ListOptions))
+    expectSame(`the subject of the error for ${asks}`, error.subject, key)
+  }
 }
 
 export const listChecks: StoreChecks = {
-  'the list contains every session with records, newest first, with its lease owner': async ({
-    store,
-    time,
-  }) => {
+  'the list contains every session with records, newest first, with its lease owner': async (scene) => {
+    const { store, time } = scene
     const times: number[] = []
     const leases = []
     for (const id of ['a', 'b', 'c']) {
@@ -40,13 +49,13 @@ export const listChecks: StoreChecks = {
       await store.append(lease, createRecords(1, 2), createSummary(`about ${id}`))
       leases.push(lease)
     }
-    await store.acquire('not-written', leaseRequest)
+    await hold(store, 'not-written')
     const [a, b] = leases
     if (!a || !b) return
     await time.pass(10)
     const [ofA = 0, ofB = 0, ofC = 0] = times
     const later = time.now()
-    await store.append(a, [createRecord(3)])
+    await add(store, a, 3)
     await store.release(b)
 
     const list = await store.list()
@@ -74,10 +83,10 @@ export const listChecks: StoreChecks = {
   'get returns the same entry as the list, or null if there are no records': async ({ store, time }) => {
     const findListed = async () => (await store.list()).find(({ id }) => id === 's') ?? null
     expectSame('the entry of a session that does not exist', await store.get('s'), null)
-    const lease = await store.acquire('s', leaseRequest)
+    const lease = await hold(store)
     expectSame('the entry of a session that was only acquired', await store.get('s'), null)
     await store.append(lease, createRecords(1, 2), createSummary('about s'))
-    await store.append(await store.acquire('other', leaseRequest), createRecords(1, 3))
+    await store.append(await hold(store, 'other'), createRecords(1, 3))
     const listed = await store.get('s')
     expectSame('the entry of a session', listed, await findListed())
     expectSame('the head and the summary', [listed?.head, listed?.summary], [2, createSummary('about s')])
@@ -91,17 +100,15 @@ export const listChecks: StoreChecks = {
     for (const strange of ['S', ...strangeIds])
       expectSame(`the entry of ${formatValue(strange)}`, await store.get(strange), null)
   },
-  'the list can be filtered by state and agent, and its pages contain no duplicates': async ({
-    store,
-    time,
-  }) => {
+  'the list can be filtered by state and agent, and its pages contain no duplicates': async (scene) => {
+    const { store, time } = scene
     const states = ['RUNNING', 'PAUSED', 'COMPLETED', 'WAITING_FOR_INPUT'] as const
     const held: string[] = []
     for (let n = 0; n < 40; n += 1) {
       const id = `s${n}`
       // Several sessions have the same updatedAt, so the id decides.
       if (n % 3 === 0) await time.pass(10)
-      const lease = await store.acquire(id, leaseRequest)
+      const lease = await hold(store, id)
       const listed = {
         ...createSummary(id),
         state: states[n % 4] ?? null,
@@ -110,7 +117,7 @@ export const listChecks: StoreChecks = {
       await store.append(lease, [createRecord(1)], listed)
       if (n % 7 === 0) {
         await time.pass(1)
-        await store.append(lease, [createRecord(2)])
+        await add(store, lease, 2)
       }
       if (n % 6 === 0) held.push(id)
       else await store.release(lease)
@@ -133,43 +140,39 @@ export const listChecks: StoreChecks = {
     }
   },
   'the list refuses invalid options': async ({ store }) => {
-    for (const [key, value] of [
-      ['state', 7],
-      ['state', 'WAITING'],
-      ['state', ['PAUSED', 'paused']],
-      ['user', 'ann'],
-      ['agent', 7],
-      ['limit', 0],
-      ['limit', 1.5],
-      ['after', 's'],
-      ['after', { id: 's' }],
-    ] as const) {
-      const asks = `list(${formatValue({ [key]: value })})`
-      const error = await expectRefusal(asks, 'invalid_option', () => store.list({ [key]: value }))
-      expectSame(`the subject of the error for ${asks}`, error.subject, key)
-    }
+    await expectRefusedLists(store, [
+      ['state', { state: 7 }],
+      ['state', { state: 'WAITING' }],
+      ['state', { state: ['PAUSED', 'paused'] }],
+      ['user', { user: 'ann' }],
+      ['agent', { agent: 7 }],
+      ['limit', { limit: 0 }],
+      ['limit', { limit: 1.5 }],
+      ['after', { after: 's' }],
+      ['after', { after: { id: 's' } }],
+    ])
   },
   'the list contains the last written summary, or none': async ({ store }) => {
     const listed = async () => {
       const [listed] = await store.list()
       return [listed?.head, listed?.summary]
     }
-    const lease = await store.acquire('s', leaseRequest)
-    await store.append(lease, [createRecord(1)])
+    const lease = await hold(store)
+    await add(store, lease, 1)
     expectSame('head and summary without a written summary', await listed(), [1, null])
     const first = createSummary('Quotes \' " \\ \u0000 and \u{1F600}')
     await store.append(lease, [createRecord(2)], first)
-    await store.append(lease, [createRecord(3)])
+    await add(store, lease, 3)
     expectSame('head and summary after another record', await listed(), [3, first])
     const renamed = { ...first, name: 'renamed', cost: 0.25 }
     await store.append(lease, [], renamed)
     expectSame('head and summary after writing only a summary', await listed(), [3, renamed])
   },
   'delete removes a session with all its records and returns whether it existed': async ({ store }) => {
-    const lease = await store.acquire('s', leaseRequest)
+    const lease = await hold(store)
     await store.append(lease, createRecords(1, 3), createSummary('gone'))
     await store.release(lease)
-    await store.append(await store.acquire('kept', leaseRequest), [createRecord(1)])
+    await add(store, await hold(store, 'kept'), 1)
 
     expectSame('the first delete', await store.delete('s'), true)
     expectSame('the second delete', await store.delete('s'), false)
@@ -177,29 +180,29 @@ export const listChecks: StoreChecks = {
     expectSame('the log of a deleted session', await store.read('s'), [])
     expectSame('the list', listIds(await store.list()), ['kept'])
 
-    await store.append(await store.acquire('s', leaseRequest), [createRecord(1)])
+    await add(store, await hold(store), 1)
     expectSame('the log of a recreated session', await store.read('s'), [createRecord(1)])
     const again = (await store.list()).find(({ id }) => id === 's')
     expectSame('the summary of a recreated session', again?.summary, null)
   },
   'delete is refused while a process has the lease': async ({ store, time }) => {
     const lease = await store.acquire('s', { holder: 'run 4f2a', ttlMs: time.ms(100) })
-    await store.append(lease, [createRecord(1)])
+    await add(store, lease, 1)
     await expectBusy('a delete', 'run 4f2a', () => store.delete('s'))
     expectSame('the log', await store.read('s'), [createRecord(1)])
     await time.pass(100)
     expectSame('a delete after the lease has expired', await store.delete('s'), true)
     await expectLost("renewing a deleted session's lease", () => store.renew(lease, 100))
-    await expectLost('an append to a deleted session', () => store.append(lease, [createRecord(2)]))
+    await expectLost('an append to a deleted session', () => add(store, lease, 2))
     expectSame('the log of a deleted session', await store.read('s'), [])
   },
 }
 
 export const purgeChecks: StoreChecks = {
   'purge keeps sessions that were not deleted, even while a process writes to them': async ({ store }) => {
-    const held = await store.acquire('held', leaseRequest)
+    const held = await hold(store, 'held')
     await store.append(held, createRecords(1, 2), createSummary('held'))
-    const lease = await store.acquire('gone', leaseRequest)
+    const lease = await hold(store, 'gone')
     await store.append(lease, [createRecord(1)], createSummary('gone'))
     await store.release(lease)
     await store.delete('gone')
@@ -207,7 +210,7 @@ export const purgeChecks: StoreChecks = {
     await store.purge?.()
     expectSame('the list after purging', await store.list(), before)
     expectSame('a log after purging', await store.read('held'), createRecords(1, 2))
-    await store.append(held, [createRecord(3)])
+    await add(store, held, 3)
     await store.purge?.()
     expectSame('the log after another append', await store.read('held'), createRecords(1, 3))
   },
@@ -218,10 +221,10 @@ export const titleChecks: StoreChecks = {
     const title = async (id: string) => (await store.get(id))?.summary?.title
     const setTitle = async (id: string, newTitle: string | null) => store.setTitle?.(id, newTitle)
     expectSame('a title for an unknown session', await setTitle('s', 'Given'), false)
-    const lease = await store.acquire('s', leaseRequest)
+    const lease = await hold(store)
     expectSame('a title for a session without a record', await setTitle('s', 'Given'), false)
     await store.append(lease, [createRecord(1)], createSummary('first message'))
-    await store.append(await store.acquire('other', leaseRequest), [createRecord(1)], createSummary('other'))
+    await store.append(await hold(store, 'other'), [createRecord(1)], createSummary('other'))
     const before = await store.get('s')
     await time.pass(10)
     expectSame('a title for a leased session', await setTitle('s', "O'Hara; -- 東京 🚆"), true)
@@ -231,17 +234,14 @@ export const titleChecks: StoreChecks = {
     await store.append(lease, [createRecord(2)], createSummary('first message'))
     await store.release(lease)
     expectSame('the title after an append', await title('s'), "O'Hara; -- 東京 🚆")
-    expectSame(
-      'the titles in the list',
-      (await store.list()).map(({ id, summary }) => `${id}: ${summary?.title}`).sort(),
-      ['other: other', "s: O'Hara; -- 東京 🚆"],
-    )
+    const titles = (await store.list()).map(({ id, summary }) => `${id}: ${summary?.title}`).sort()
+    expectSame('the titles in the list', titles, ['other: other', "s: O'Hara; -- 東京 🚆"])
     expectSame('clearing the title', await setTitle('s', null), true)
     expectSame('the title after clearing it', await title('s'), 'first message')
     await setTitle('s', 'Of the deleted session')
     await store.delete('s')
     expectSame('a title for a deleted session', await setTitle('s', 'Given'), false)
-    await store.append(await store.acquire('s', leaseRequest), [createRecord(1)], createSummary('anew'))
+    await store.append(await hold(store), [createRecord(1)], createSummary('anew'))
     expectSame('the title of a recreated session', await title('s'), 'anew')
     for (const strange of strangeIds)
       expectSame(`a title for ${formatValue(strange)}`, await setTitle(strange, 'Given'), false)
@@ -255,7 +255,7 @@ export const markChecks: StoreChecks = {
     const good: StepMark = { seq: 2, mark: 'good', note: "O'Hara; -- 東京 🚆", at: 1_700_000_000_000 }
     const bad: StepMark = { seq: 1, mark: 'bad', note: '', at: 1_700_000_000_001 }
     expectSame('a mark in an unknown session', await setMark('s', 1, bad), false)
-    const lease = await store.acquire('s', leaseRequest)
+    const lease = await hold(store)
     await store.append(lease, [createRecord(1), createRecord(2)], createSummary('first'))
     const before = await store.get('s')
     expectSame('the marks of a session without marks', before?.marks, undefined)
@@ -268,16 +268,15 @@ export const markChecks: StoreChecks = {
     await store.append(lease, [createRecord(3)], createSummary('first'))
     await store.release(lease)
     expectSame('the marks in the list', (await store.list())[0]?.marks, [bad, good])
-    expectSame('replacing a mark', await setMark('s', 1, { ...bad, mark: 'note', note: 'Why?' }), true)
+    const why: StepMark = { ...bad, mark: 'note', note: 'Why?' }
+    expectSame('replacing a mark', await setMark('s', 1, why), true)
     expectSame('removing a mark', await setMark('s', 2, null), true)
-    expectSame('the marks after one has been removed', await marks(), [
-      { ...bad, mark: 'note', note: 'Why?' },
-    ])
+    expectSame('the marks after one has been removed', await marks(), [why])
     expectSame('removing the last mark', await setMark('s', 1, null), true)
     expectSame('the marks after the last one has been removed', await marks(), undefined)
     await setMark('s', 1, bad)
     await store.delete('s')
-    await store.append(await store.acquire('s', leaseRequest), [createRecord(1)], createSummary('anew'))
+    await store.append(await hold(store), [createRecord(1)], createSummary('anew'))
     expectSame('the marks of a recreated session', await marks(), undefined)
     for (const strange of strangeIds)
       expectSame(`a mark for ${formatValue(strange)}`, await setMark(strange, 1, bad), false)
@@ -363,20 +362,16 @@ export const ownerChecks: StoreChecks = {
       })
     for (const [n, text] of oddTexts.entries()) {
       for (const tags of [{ is: text }, Object.fromEntries([[text, 'x']])]) {
-        expectSame(`the list filtered by ${formatValue(tags)}`, listIds(await store.list({ tags })), [
-          `s${n}`,
-        ])
+        const found = listIds(await store.list({ tags }))
+        expectSame(`the list filtered by ${formatValue(tags)}`, found, [`s${n}`])
       }
       const tags = (await store.get(`s${n}`))?.summary?.tags ?? {}
-      expectSame(
-        `the tags with ${formatValue(text)}`,
-        [tags['is'], Object.hasOwn(tags, text) && tags[text]],
-        [text, 'x'],
-      )
+      const found = [tags['is'], Object.hasOwn(tags, text) && tags[text]]
+      expectSame(`the tags with ${formatValue(text)}`, found, [text, 'x'])
     }
-    const lease = await store.acquire('s0', leaseRequest)
+    const lease = await hold(store, 's0')
     await store.append(lease, [createRecord(2)], { ...createSummary('s0'), tags: { is: 'new' } })
-    await store.append(lease, [createRecord(3)])
+    await add(store, lease, 3)
     const listNew = async () => listIds(await store.list({ tags: { is: 'new' } }))
     expectSame('the list filtered by a new tag while its session is leased', await listNew(), ['s0'])
     await store.release(lease)
@@ -394,7 +389,7 @@ export const ownerChecks: StoreChecks = {
   },
   'the list refuses missing owners and contradicting options': async ({ store }) => {
     await writeSession(store, 'ann:1', { tags: { user: 'ann' } })
-    for (const [key, options] of [
+    await expectRefusedLists(store, [
       ['prefix', { prefix: undefined }],
       ['prefix', { prefix: '' }],
       ['prefix', { prefix: 'ann:' }],
@@ -420,11 +415,7 @@ export const ownerChecks: StoreChecks = {
       ['before', { since: 2, before: 2 }],
       ['cursor', { cursor: undefined }],
       ['order', { order: 'asc' }],
-    ] as const) {
-      const asks = `list(${formatValue(options)})`
-      const error = await expectRefusal(asks, 'invalid_option', () => store.list(options as ListOptions))
-      expectSame(`the subject of the error for ${asks}`, error.subject, key)
-    }
+    ])
   },
 }
 

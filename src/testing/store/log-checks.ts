@@ -1,7 +1,8 @@
-import type { SessionStore } from '../../core/sessions/store/store.js'
+import type { LogRecord, SessionStore } from '../../core/sessions/store/store.js'
 import { expectSame, createRandomChoices } from '../check-assertions.js'
 import {
-  leaseRequest,
+  add,
+  hold,
   type StoreChecks,
   createRecord,
   createRecords,
@@ -11,7 +12,7 @@ import {
 
 export const logChecks: StoreChecks = {
   'the log returns the records in order across several appends': async ({ store }) => {
-    const lease = await store.acquire('s', leaseRequest)
+    const lease = await hold(store)
     const written = [
       createRecord(1, '{"type":"start"}', 'opened'),
       createRecord(2, '{}', 'start'),
@@ -22,7 +23,7 @@ export const logChecks: StoreChecks = {
     expectSame('the log', await store.read('s'), written)
   },
   'the log keeps any JSON text unchanged': async ({ store, seed }) => {
-    const lease = await store.acquire('s', leaseRequest)
+    const lease = await hold(store)
     const { text, whole } = createRandomChoices(seed)
     const hard = ['\u0000', '\ud800', '😀', "'; DROP TABLE records; --", '{1,"NULL"}\\']
     let seq = 0
@@ -35,15 +36,12 @@ export const logChecks: StoreChecks = {
     }
   },
   'the log keeps a record of one megabyte': async ({ store }) => {
-    const lease = await store.acquire('s', leaseRequest)
+    const lease = await hold(store)
     const large = createRecord(1, JSON.stringify('é'.repeat(1_000_000)), 'snapshot')
     await store.append(lease, [large, createRecord(2)])
     const log = await store.read('s')
-    expectSame(
-      'the length of each record',
-      log.map(({ data }) => data.length),
-      [large.data.length, createRecord(2).data.length],
-    )
+    const lengthsOf = (records: readonly LogRecord[]) => records.map(({ data }) => data.length)
+    expectSame('the length of each record', lengthsOf(log), lengthsOf([large, createRecord(2)]))
     expectSame('the log', log, [large, createRecord(2)])
   },
   'the log of a session that does not exist is empty': async ({ store }) => {
@@ -51,7 +49,7 @@ export const logChecks: StoreChecks = {
     expectSame('the log from its snapshot', await store.read('nobody', { from: 'snapshot' }), [])
   },
   'the log is read in ranges, and an invalid range is empty': async ({ store }) => {
-    await store.append(await store.acquire('s', leaseRequest), createRecords(1, 9))
+    await store.append(await hold(store), createRecords(1, 9))
     const ranges: [range: Parameters<SessionStore['read']>[1], seqs: number[]][] = [
       [{ from: 7 }, [7, 8, 9]],
       [{ to: 2 }, [1, 2]],
@@ -72,7 +70,7 @@ export const logChecks: StoreChecks = {
     }
   },
   'the log is read from the last snapshot in the range, or from the start': async ({ store }) => {
-    const lease = await store.acquire('s', leaseRequest)
+    const lease = await hold(store)
     await store.append(lease, createRecords(1, 9))
     const reaches = async (to: number | undefined, wanted: number[]) => {
       const found = await store.read('s', { from: 'snapshot', ...(to !== undefined && { to }) })
@@ -91,7 +89,7 @@ export const logChecks: StoreChecks = {
     await reaches(2, [1, 2])
   },
   "an append must follow the log's head and is atomic": async ({ store }) => {
-    const lease = await store.acquire('s', leaseRequest)
+    const lease = await hold(store)
     await store.append(lease, createRecords(1, 2))
     for (const wrong of [[2], [4], [0], [3, 5], [3, 3], [3, 4, 3]]) {
       const what = `an append of ${wrong.join(', ')} to a log of two`
@@ -99,11 +97,11 @@ export const logChecks: StoreChecks = {
       await expectRefusal(what, 'out_of_order', () => store.append(lease, added))
       expectSame(`the log after ${what}`, await store.read('s'), createRecords(1, 2))
     }
-    await store.append(lease, [createRecord(3)])
+    await add(store, lease, 3)
     expectSame('the log', await store.read('s'), createRecords(1, 3))
   },
   'the log refuses records it could not return unchanged': async ({ store }) => {
-    const lease = await store.acquire('s', leaseRequest)
+    const lease = await hold(store)
     for (const [what, bad] of [
       ['data with a NUL', createRecord(1, 'a\u0000b')],
       ['data with an unpaired surrogate', createRecord(1, 'a\ud800b')],

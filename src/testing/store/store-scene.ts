@@ -2,7 +2,7 @@ import { describeError, UsageError } from '../../core/base/errors.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 import type { SessionInbox } from '../../core/sessions/store/inbox.js'
 import type { SessionTimers } from '../../core/sessions/store/timers.js'
-import type { LogRecord, SessionStore, SessionSummary } from '../../core/sessions/store/store.js'
+import type { Lease, LogRecord, SessionStore, SessionSummary } from '../../core/sessions/store/store.js'
 import { CheckFailure, formatValue, expectSame, expectTrue } from '../check-assertions.js'
 import { systemClock } from '../../core/base/clock.js'
 
@@ -60,6 +60,11 @@ export const listIds = (list: readonly { id: string }[]): string[] => list.map((
 
 export const leaseRequest = { holder: 'run 1', ttlMs: 60_000 }
 
+export const add = async (store: SessionStore, lease: Lease, seq: number) =>
+  store.append(lease, [createRecord(seq)])
+
+export const hold = async (store: SessionStore, id = 's'): Promise<Lease> => store.acquire(id, leaseRequest)
+
 /** Ids that no session has. They must not break a query. */
 export const strangeIds = ['', "s' OR 1=1 --", '\u0000', '../s', 'é'.repeat(300)]
 
@@ -94,6 +99,8 @@ export async function expectRefusal(
   )
 }
 
+export const expectHeld = (what: string, work: () => unknown) => expectRefusal(what, 'session_busy', work)
+
 export const expectLost = (what: string, work: () => unknown) => expectRefusal(what, 'lease_lost', work)
 
 export async function expectBusy(what: string, holder: string, work: () => unknown) {
@@ -111,7 +118,7 @@ export async function writeSession(
   more: Partial<SessionSummary> = {},
   isHeld = false,
 ): Promise<void> {
-  const lease = await store.acquire(id, leaseRequest)
+  const lease = await hold(store, id)
   await store.append(lease, [createRecord(1)], { ...createSummary(id), ...more })
   if (!isHeld) await store.release(lease)
 }
