@@ -10,6 +10,7 @@ import {
 import { getErrorMessage, assertMachine } from './errors.js'
 import { createWriter } from './explore-options.js'
 import { describeEvent, describeState } from '../core/chart/state-labels.js'
+import { limitTime } from '../core/base/abort.js'
 import { systemClock } from '../core/base/clock.js'
 import { UsageError } from '../core/base/errors.js'
 
@@ -100,8 +101,11 @@ export async function replay(
   )
   expectArgument('replay(path, harness, options)', options, optionsRule)
   const { timeoutMs = 10_000, clock = systemClock } = options
-  const within = <T>(call: () => T, name: string): Promise<Awaited<T>> =>
-    callInTime(call, name, timeoutMs, clock)
+  /** A call that has returned is in time, although it may have moved the clock past its limit. */
+  const within: Within = (call, name) => {
+    const late = (): Error => new Error(`${name} of the harness took longer than ${timeoutMs} ms`)
+    return limitTime({ ms: timeoutMs, clock, late }, (async () => call())())
+  }
   const result = await playPath(path, harness, within)
   try {
     await within(() => harness.stop(), 'stop()')
@@ -115,7 +119,7 @@ export async function replay(
   }
 }
 
-type Within = <T>(call: () => T, name: string) => Promise<Awaited<T>>
+type Within = (call: () => unknown, name: string) => Promise<unknown>
 
 async function playPath(path: ReplayPath, harness: ReplayHarness, within: Within): Promise<ReplayResult> {
   for (const [step, { event, state, ...more }] of path.steps.entries()) {
@@ -167,24 +171,6 @@ function isSameValue(one: StateValue | undefined, other: StateValue | undefined)
   if (typeof one !== 'object' || typeof other !== 'object') return one === other
   const keys = Object.keys(one)
   return keys.length === Object.keys(other).length && keys.every((key) => isSameValue(one[key], other[key]))
-}
-
-/** A call that has returned is in time, although it may have moved the clock past its limit. */
-async function callInTime<T>(
-  call: () => T,
-  name: string,
-  ms: number,
-  clock: ReplayClock,
-): Promise<Awaited<T>> {
-  let timer: unknown
-  const late = new Promise<never>((_, reject) => {
-    timer = clock.setTimeout(() => reject(new Error(`${name} of the harness took longer than ${ms} ms`)), ms)
-  })
-  try {
-    return await Promise.race([call(), late])
-  } finally {
-    clock.clearTimeout(timer)
-  }
 }
 
 /**

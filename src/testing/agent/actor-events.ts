@@ -1,3 +1,4 @@
+import type { PolicyVerdict } from '../../../machines/agent/approvals.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelActorError } from '../../../machines/agent/model-response.js'
 import type { Refusal } from '../../../machines/agent/refusals.js'
@@ -58,34 +59,34 @@ export function listRefusingEvents(context: AgentContext, actor: 'model' | 'conc
   }
 }
 
-export const modelActorEvents = createModelEvents()
-/** The events for agents with output shields, which do not keep partial text. */
-const screenedActorEvents = createModelEvents({ partialText: '' })
-const objectEvents = {
-  ...createAnswerEvents('model', objectOutcomes),
-  ...createAnswerEvents('conclusion', objectOutcomes),
+type Actor = 'model' | 'conclusion'
+
+function createModelEvents(actor: Actor, change: Partial<ModelActorError> = {}): Events {
+  const failures = Object.entries(modelFailures).map(
+    ([name, error]) => [`${actor}: ${name}`, failed(actor, { ...error, ...change })] as const,
+  )
+  return { ...createAnswerEvents(actor, modelOutcomes), ...Object.fromEntries(failures) }
 }
 
-function createModelEvents(change: Partial<ModelActorError> = {}) {
-  const list = (actor: 'model' | 'conclusion'): { inTime: Events; late: Events } => {
-    const failures = Object.entries(modelFailures).map(([name, error]) => [
-      `${actor}: ${name}`,
-      failed(actor, { ...error, ...change }),
-    ])
-    return {
-      inTime: { ...createAnswerEvents(actor, modelOutcomes), ...(Object.fromEntries(failures) as Events) },
-      late: { [`${actor}: text after the deadline`]: done(actor, modelOutcomes.text, late) },
-    }
-  }
-  return { model: list('model'), conclusion: list('conclusion') }
-}
+const createEvents = (create: (actor: Actor) => Events): Events => ({
+  ...create('model'),
+  ...create('conclusion'),
+})
+
+export const conclusionEvents = createModelEvents('conclusion')
+const plainEvents = createEvents(createModelEvents)
+/** The events for agents with output shields, which do not keep partial text. */
+const screenedEvents = createEvents((actor) => createModelEvents(actor, { partialText: '' }))
+const objectEvents = createEvents((actor) => createAnswerEvents(actor, objectOutcomes))
+const lateEvents = createEvents((actor) => ({
+  [`${actor}: text after the deadline`]: done(actor, modelOutcomes.text, late),
+}))
 
 /** With `budget.preflight`, requests are always refused. Without it, they are never refused. */
 export function listModelEvents({ config: { budget }, features }: AgentContext, hurried: boolean): Events {
   if (budget.preflight) return refusedRequest
   if (features.structuredOutput) return objectEvents
-  const { model, conclusion } = features.outputShields ? screenedActorEvents : modelActorEvents
-  return { ...model.inTime, ...conclusion.inTime, ...(hurried && { ...model.late, ...conclusion.late }) }
+  return { ...(features.outputShields ? screenedEvents : plainEvents), ...(hurried && lateEvents) }
 }
 
 const refusedRequest: Events = {
@@ -306,21 +307,10 @@ export function listAskEvents({ calls }: AgentContext): Events {
 }
 
 function createElicitation(callId: string): PendingCall & { fromTool: true } {
-  const elicitation: Elicitation = {
-    server: 'airline',
-    message: 'Which seat?',
-    mode: 'form',
-    schema: { type: 'object', properties: { seat: { type: 'string' } } },
-  }
-  return {
-    fromTool: true,
-    callId,
-    name: 'book',
-    arguments: '{}',
-    needs: 'elicitation',
-    fingerprint: callId,
-    elicitation,
-  }
+  const schema: Elicitation['schema'] = { type: 'object', properties: { seat: { type: 'string' } } }
+  const elicitation: Elicitation = { server: 'airline', message: 'Which seat?', mode: 'form', schema }
+  const call = { callId, name: 'book', arguments: '{}', needs: 'elicitation' as const }
+  return { fromTool: true, ...call, fingerprint: callId, elicitation }
 }
 
 /** A sub-agent fails permanently after spending the budget. */
@@ -384,21 +374,17 @@ export function listShieldEvents(context: AgentContext): Events {
 export function listDecisionEvents(context: AgentContext): Events {
   const open = listUnclearedCalls(context)
   if (open.length === 0) return {}
-  const events: Events = {}
-  for (const [name, decisions] of Object.entries(laterDecisions))
-    for (const [action, words] of [
-      ['allow', 'allowed'],
-      ['redact', 'redacted'],
-    ] as const)
-      events[`calls ${words}, policies: ${name}`] = done(
-        'callShields',
-        open.map((call) => ({
-          ...createScreening(action, action === 'redact' ? '{"n":0}' : call.arguments),
-          callId: call.id,
-          ...(decisions && { decisions: [...decisions] }),
-        })),
-      )
-  return events
+  const screen = (action: 'allow' | 'redact', decisions: readonly PolicyVerdict[] | undefined) =>
+    open.map((call) => ({
+      ...createScreening(action, action === 'redact' ? '{"n":0}' : call.arguments),
+      callId: call.id,
+      ...(decisions && { decisions: [...decisions] }),
+    }))
+  const events = Object.entries(laterDecisions).flatMap(([name, decisions]) => [
+    [`calls allowed, policies: ${name}`, done('callShields', screen('allow', decisions))] as const,
+    [`calls redacted, policies: ${name}`, done('callShields', screen('redact', decisions))] as const,
+  ])
+  return Object.fromEntries(events)
 }
 
 export function createCallsAllowed(context: AgentContext): Events {

@@ -89,11 +89,7 @@ function listEvents({ context, value }: SnapshotFrom<typeof agentMachine>): Even
     const isDelegating = config.guardrails.terminalDelegation !== null
     return merge(
       { cancel },
-      request(
-        featureModels.watched,
-        actorEvents.modelActorEvents.conclusion.inTime,
-        isDelegating && twoCalls,
-      ),
+      request(featureModels.watched, actorEvents.conclusionEvents, isDelegating && twoCalls),
       watchedActors,
       actorEvents.createCallsAllowed(context),
       execute(actorEvents.chooseOutcomes(config), ...(isDelegating ? [actorEvents.listChildEnd] : [])),

@@ -1,8 +1,7 @@
 import { formatCount } from '../../core/format/format-words.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { expectTrue } from '../check-assertions.js'
-import type { AgentScene } from './agent-scene.js'
-import type { Turn } from './scripted-model.js'
+import { type AgentScene, describeEnd } from './agent-scene.js'
 
 export const agentCheckClasses = [
   'basics',
@@ -29,11 +28,6 @@ export type AgentChecks = Readonly<Record<string, AgentCheckSpec>>
 
 export const check = (title: string, run: AgentCheckSpec['run']): AgentCheckSpec => ({ title, run })
 
-export const endOf = ({ state, reason }: RunResult): string => `${state} ${reason}`
-
-export const describeEnd = (result: RunResult): string =>
-  `${endOf(result)}${result.error ? `: ${result.error.message}` : ''}`
-
 export const isNormal = ({ state, reason }: RunResult): boolean =>
   state === 'COMPLETED' && reason === 'end_turn'
 
@@ -49,10 +43,3 @@ export function expectTold(result: RunResult, after = ''): void {
 export function expectOneResult({ lastResults }: AgentScene): void {
   expectTrue(lastResults.length === 1, `the model received ${formatCount(lastResults.length, 'result')}`)
 }
-
-export const say = (text = 'Done.'): Turn => ({ text })
-
-export const turns =
-  (...list: Turn[]) =>
-  (at: number): Turn =>
-    list[at - 1] ?? say()

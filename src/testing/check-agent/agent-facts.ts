@@ -1,5 +1,6 @@
 import type { JsonObject, Json } from '../../../machines/agent/json.js'
 import { StatewrightError } from '../../core/base/errors.js'
+import { asList, asObject } from '../../core/base/values.js'
 import type { AgentParts } from '../../core/live/agent-parts.js'
 import { needsPerson } from '../../core/tools/prepare-calls.js'
 import type { Tool } from '../../core/tools/tool.js'
@@ -79,60 +80,49 @@ function inputError(name: string, why: string): StatewrightError {
 }
 
 /** A value for a JSON Schema, different for each `n` if the schema allows. It may be invalid. */
-export function sampleValue(schema: JsonObject, n = 0, root: JsonObject = schema, depth = 0): Json {
-  const read = (key: string): Json | undefined => schema[key]
-  const { const: fixed, enum: choices, default: preset } = schema
-  if (fixed !== undefined) return fixed
-  if (Array.isArray(choices) && choices.length > 0) return choices[n % choices.length] ?? null
-  const reference = read('$ref')
-  if (typeof reference === 'string' && depth < 8) {
-    const found = resolveReference(reference, root)
-    if (found) return sampleValue(found, n, root, depth + 1)
+export function sampleValue(root: JsonObject, n = 0): Json {
+  return sample(root, n, 0)
+
+  function sample(schema: JsonObject, at: number, depth: number): Json {
+    const { const: fixed, enum: choices, default: preset, $ref: reference } = schema
+    if (fixed !== undefined) return fixed
+    if (Array.isArray(choices) && choices.length > 0) return choices[at % choices.length] ?? null
+    const found = typeof reference === 'string' && depth < 8 ? resolve(reference) : null
+    if (found) return sample(found, at, depth + 1)
+    const variants = ['anyOf', 'oneOf', 'allOf'].flatMap((key) => asList(schema[key]))
+    const first = variants.map(asObject).find((variant) => variant !== null)
+    if (first) return sample(first, at, depth + 1)
+    const type = Array.isArray(schema['type']) ? schema['type'][0] : schema['type']
+    if (type === 'object' || asObject(schema['properties'])) return sampleObject(schema, at, depth)
+    if (type === 'array') return sampleList(schema, at, depth)
+    if (type === 'string') return sampleText(schema, at)
+    if (type === 'integer' || type === 'number') return sampleNumber(schema, at)
+    return type === 'boolean' ? at % 2 === 0 : (preset ?? null)
   }
-  const [first] = ['anyOf', 'oneOf', 'allOf'].flatMap((key) => {
-    const list = read(key)
-    return Array.isArray(list) ? list.filter(isSchema) : []
-  })
-  if (first) return sampleValue(first, n, root, depth + 1)
-  const type = Array.isArray(schema['type']) ? schema['type'][0] : schema['type']
-  if (type === 'object' || isSchema(read('properties'))) return sampleObject(schema, n, root, depth)
-  if (type === 'array') return sampleList(schema, n, root, depth)
-  if (type === 'string') return sampleText(schema, n)
-  if (type === 'integer' || type === 'number') return sampleNumber(schema, n)
-  if (type === 'boolean') return n % 2 === 0
-  return preset ?? null
-}
 
-function isSchema(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function resolveReference(reference: string, root: JsonObject): JsonObject | undefined {
-  let found: Json | undefined = root
-  for (const part of reference.replace(/^#\/?/, '').split('/')) {
-    if (part === '') continue
-    found = isSchema(found) ? found[part] : undefined
+  function resolve(reference: string): JsonObject | null {
+    const parts = reference.replace(/^#\/?/, '').split('/').filter(Boolean)
+    return parts.reduce<JsonObject | null>((found, part) => asObject(found?.[part]), root)
   }
-  return isSchema(found) ? found : undefined
-}
 
-function sampleObject(schema: JsonObject, n: number, root: JsonObject, depth: number): JsonObject {
-  const properties = isSchema(schema['properties']) ? schema['properties'] : {}
-  const required = Array.isArray(schema['required']) ? schema['required'] : []
-  const entries = Object.entries(properties).filter(([key]) => required.includes(key))
-  // Optional properties are omitted unless they are the only way to vary the input.
-  const included = entries.length > 0 ? entries : depth === 0 ? Object.entries(properties).slice(0, 1) : []
-  return Object.fromEntries(
-    included.map(([key, value]) => [key, isSchema(value) ? sampleValue(value, n, root, depth + 1) : null]),
-  )
-}
+  function sampleObject({ properties, required }: JsonObject, at: number, depth: number): JsonObject {
+    const all = Object.entries(asObject(properties) ?? {})
+    const needed = all.filter(([key]) => asList(required).includes(key))
+    // Optional properties are omitted unless they are the only way to vary the input.
+    const included = needed.length > 0 ? needed : depth === 0 ? all.slice(0, 1) : []
+    return Object.fromEntries(
+      included.map(([key, value]) => {
+        const inner = asObject(value)
+        return [key, inner && sample(inner, at, depth + 1)]
+      }),
+    )
+  }
 
-function sampleList(schema: JsonObject, n: number, root: JsonObject, depth: number): Json[] {
-  const items = schema['items']
-  const least = Math.max(1, Number(schema['minItems'] ?? 1))
-  return isSchema(items)
-    ? Array.from({ length: least }, (_, at) => sampleValue(items, n + at, root, depth + 1))
-    : []
+  function sampleList({ items, minItems }: JsonObject, at: number, depth: number): Json[] {
+    const inner = asObject(items)
+    const length = Math.max(1, Number(minItems ?? 1))
+    return inner ? Array.from({ length }, (_, i) => sample(inner, at + i, depth + 1)) : []
+  }
 }
 
 const formats: Record<string, (n: number) => string> = {

@@ -17,9 +17,8 @@ import type { ModelFault, StoreFault, ToolFault } from '../chaos/chaos-parts.js'
 import { CheckFailure, expectTrue } from '../check-assertions.js'
 import { checkSessionLog } from '../check-session-log.js'
 import { getInternals, rebindAgent, wrapTools } from '../rebind-agent.js'
-import { describeEnd, endOf, turns } from './agent-check.js'
 import type { AgentFacts, SampledTool } from './agent-facts.js'
-import { createScriptedModel, type Script, type Turn } from './scripted-model.js'
+import { createScriptedModel, type Script, type Turn, turns } from './scripted-model.js'
 
 interface Execution {
   tool: string
@@ -48,6 +47,11 @@ interface SceneFaults {
 export type SayOptions = Pick<RunOptions, 'signal' | 'limits'> & { session?: string }
 
 export const sessionId = 'checked'
+
+export const endOf = ({ state, reason }: RunResult): string => `${state} ${reason}`
+
+export const describeEnd = (result: RunResult): string =>
+  `${endOf(result)}${result.error ? `: ${result.error.message}` : ''}`
 
 /** Why a check does not apply to the agent. */
 export class NotAsked extends Error {}

@@ -1,10 +1,10 @@
 import { formatCount } from '../../core/format/format-words.js'
 import { expectTrue } from '../check-assertions.js'
-import { type AgentCheckSpec, type AgentChecks, check, describeEnd, endOf } from './agent-check.js'
-import { expectNormal, expectOneResult, isNormal, say, turns } from './agent-check.js'
-import { type AgentScene, callOf, hang, NotAsked, textsOf } from './agent-scene.js'
+import { type AgentCheckSpec, type AgentChecks, check } from './agent-check.js'
+import { expectNormal, expectOneResult, isNormal } from './agent-check.js'
+import { type AgentScene, callOf, describeEnd, endOf, hang, NotAsked, textsOf } from './agent-scene.js'
 import type { ModelFault } from '../chaos/chaos-parts.js'
-import type { Turn } from './scripted-model.js'
+import { say, type Turn, turns } from './scripted-model.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 
 /** Checks whether the agent works with the scripted model at all. The other checks depend on this. */

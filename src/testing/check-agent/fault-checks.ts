@@ -1,11 +1,11 @@
 import { formatCount } from '../../core/format/format-words.js'
 import type { ModelFault, StoreFault, ToolFault } from '../chaos/chaos-parts.js'
 import { expectTrue } from '../check-assertions.js'
-import { type AgentCheckSpec, type AgentChecks, check, describeEnd, endOf } from './agent-check.js'
-import { expectNormal, expectOneResult, expectTold, isNormal, say, turns } from './agent-check.js'
-import { AgentScene, sessionId } from './agent-scene.js'
+import { type AgentCheckSpec, type AgentChecks, check } from './agent-check.js'
+import { expectNormal, expectOneResult, expectTold, isNormal } from './agent-check.js'
+import { AgentScene, describeEnd, endOf, sessionId } from './agent-scene.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
-import type { Script } from './scripted-model.js'
+import { say, type Script, turns } from './scripted-model.js'
 
 const passes = (fault: ModelFault, title: string): AgentCheckSpec =>
   check(title, async (scene) => {

@@ -2,12 +2,13 @@ import { formatCount } from '../../core/format/format-words.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { describeError, StatewrightError } from '../../core/base/errors.js'
 import { expectTrue } from '../check-assertions.js'
-import { type AgentCheckSpec, type AgentChecks, check, describeEnd, endOf } from './agent-check.js'
-import { expectNormal, isNormal, say, turns } from './agent-check.js'
-import { type AgentProcess, type AgentScene, callOf, textsOf, nextTask, sessionId } from './agent-scene.js'
+import { type AgentCheckSpec, type AgentChecks, check, expectNormal, isNormal } from './agent-check.js'
+import { callOf, describeEnd, endOf, nextTask, sessionId, textsOf } from './agent-scene.js'
+import type { AgentProcess, AgentScene } from './agent-scene.js'
+import { say, turns } from './scripted-model.js'
 import type { PendingCall, RunResult } from '../../../machines/agent/run-result.js'
 import type { Run } from '../../core/run/run.js'
-import type { SessionStore } from '../../core/sessions/store/store.js'
+import type { LogRecord, SessionStore } from '../../core/sessions/store/store.js'
 
 const manyRuns = 50
 
@@ -62,10 +63,8 @@ async function runMany(scene: AgentScene): Promise<string> {
     const foreign = textsOf(messages, 'tool').find((text) => !text.includes(own))
     expectTrue(foreign === undefined, `run ${number} reads ${JSON.stringify(foreign)}`)
   }
-  expectTrue(
-    scene.executions.length === manyRuns,
-    `${formatCount(scene.executions.length, 'call')} of ${manyRuns} runs were executed`,
-  )
+  const { length } = scene.executions
+  expectTrue(length === manyRuns, `${formatCount(length, 'call')} of ${manyRuns} runs were executed`)
   return formatCount(scene.requests.length, 'request')
 }
 
@@ -76,6 +75,7 @@ export const concurrencyChecks: AgentChecks = {
 }
 
 interface Waiting {
+  scene: AgentScene
   process: AgentProcess
   run: Run
   call: PendingCall
@@ -88,7 +88,7 @@ async function untilAsked(scene: AgentScene): Promise<Waiting> {
   const [call] = result.pending ?? []
   expectTrue(call !== undefined, `no person was asked: ${describeEnd(result)}`)
   expectTrue(scene.executions.length === 0, 'the call was executed before a person was asked')
-  return { process, run, call }
+  return { scene, process, run, call }
 }
 
 function refusalOf(answer: () => void): string | null {
@@ -112,10 +112,8 @@ async function answerAtRest(process: AgentProcess, run: Run, answer: (run: Run) 
   return process.rest(run)
 }
 
-const approvals = (
-  title: string,
-  run: (scene: AgentScene, waiting: Waiting) => Promise<string>,
-): AgentCheckSpec => check(title, async (scene) => run(scene, await untilAsked(scene)))
+const approvals = (title: string, run: (waiting: Waiting) => Promise<string>): AgentCheckSpec =>
+  check(title, async (scene) => run(await untilAsked(scene)))
 
 function expectRuns(scene: AgentScene, times: number, result: RunResult): string {
   const { length } = scene.executions
@@ -126,94 +124,81 @@ function expectRuns(scene: AgentScene, times: number, result: RunResult): string
 function withOtherArguments(store: SessionStore, call: PendingCall): SessionStore {
   const argumentsText = JSON.stringify(call.arguments).slice(1, -1)
   const other = argumentsText.replace(/[a-z0-9](?=[^a-z0-9]*$)/i, (letter) => (letter === 'x' ? 'y' : 'x'))
-  return {
-    ...store,
-    read: async (id, range) =>
-      (await store.read(id, range)).map((record) => ({
-        ...record,
-        data: record.data.replaceAll(argumentsText, other),
-      })),
-  }
+  const alter = (record: LogRecord) => ({ ...record, data: record.data.replaceAll(argumentsText, other) })
+  return { ...store, read: async (id, range) => (await store.read(id, range)).map(alter) }
 }
 
 export const approvalChecks: AgentChecks = {
-  'approved-twice': approvals(
-    'A call approved twice at once is executed once',
-    async (scene, { process, run, call }) => {
-      refusalOf(() => run.approve(call))
-      const second = refusalOf(() => run.approve(call))
-      const result = await process.rest(run)
-      return `${expectRuns(scene, 1, result)}; the second answer: ${second ?? 'accepted'}`
-    },
-  ),
-  refused: approvals(
-    'A rejected call is not executed, and the model receives the reason',
-    async (scene, { process, run, call }) => {
-      run.reject(call, 'Not before Monday.')
-      const seen = expectRuns(scene, 0, await process.rest(run))
-      const read = JSON.stringify(scene.requests.at(-1)?.messages)
-      expectTrue(read.includes('Not before Monday.'), 'the model did not receive the reason')
-      return seen
-    },
-  ),
+  'approved-twice': approvals('A call approved twice at once is executed once', async (asked) => {
+    const { scene, process, run, call } = asked
+    refusalOf(() => run.approve(call))
+    const second = refusalOf(() => run.approve(call))
+    const result = await process.rest(run)
+    return `${expectRuns(scene, 1, result)}; the second answer: ${second ?? 'accepted'}`
+  }),
+  refused: approvals('A rejected call is not executed, and the model receives the reason', async (asked) => {
+    const { scene, process, run, call } = asked
+    run.reject(call, 'Not before Monday.')
+    const seen = expectRuns(scene, 0, await process.rest(run))
+    const read = JSON.stringify(scene.requests.at(-1)?.messages)
+    expectTrue(read.includes('Not before Monday.'), 'the model did not receive the reason')
+    return seen
+  }),
   'refused-then-approved': approvals(
     'A call rejected and approved at once is not executed',
-    async (scene, { process, run, call }) => {
+    async (asked) => {
+      const { scene, process, run, call } = asked
       run.reject(call, 'No.')
       refusalOf(() => run.approve(call))
       return expectRuns(scene, 0, await process.rest(run))
     },
   ),
-  late: approvals('A call approved after a cancel is not executed', async (scene, { process, run, call }) => {
+  late: approvals('A call approved after a cancel is not executed', async (asked) => {
+    const { scene, process, run, call } = asked
     run.cancel('Enough.')
     const result = await process.rest(run)
     refusalOf(() => run.approve(call))
     await nextTask(10)
     return expectRuns(scene, 0, result)
   }),
-  'after-death': approvals(
-    'A call approved after the process died is executed once',
-    async (scene, { process, call }) => {
-      process.die()
-      const result = await answerAgain(scene, (run) => run.approve(call))
-      return expectRuns(scene, 1, result)
-    },
-  ),
+  'after-death': approvals('A call approved after the process died is executed once', async (asked) => {
+    const { scene, process, call } = asked
+    process.die()
+    const result = await answerAgain(scene, (run) => run.approve(call))
+    return expectRuns(scene, 1, result)
+  }),
   'refused-after-death': approvals(
     'A call rejected after the process died is not executed',
-    async (scene, { process, call }) => {
+    async (asked) => {
+      const { scene, process, call } = asked
       process.die()
       const result = await answerAgain(scene, (run) => run.reject(call, 'No.'))
       return expectRuns(scene, 0, result)
     },
   ),
-  'two-processes': approvals(
-    'A call approved by two processes at once is executed once',
-    async (scene, { process, call }) => {
-      process.die()
-      const ends = await Promise.allSettled([1, 2].map(() => answerAgain(scene, (run) => run.approve(call))))
-      const [result] = ends.flatMap((end) => (end.status === 'fulfilled' ? [end.value] : []))
-      expectTrue(result !== undefined, 'neither process could continue the session')
-      return expectRuns(scene, 1, result)
-    },
-  ),
-  altered: approvals(
-    'A call with altered arguments in the stored state is not executed',
-    async (scene, { process, call }) => {
-      process.die()
-      const next = scene.open(turns(), {}, withOtherArguments(scene.store, call))
-      const approve = (run: Run): void => void refusalOf(() => run.approve(call))
-      // Only the resume may be refused. A later error breaks the check.
-      const resumed = await next
-        .resume()
-        .catch((error: unknown) => (error instanceof StatewrightError ? error.code : String(error)))
-      const end =
-        typeof resumed === 'string' ? resumed : describeEnd(await answerAtRest(next, resumed, approve))
-      const approved = JSON.stringify(scene.askingTool.input(0))
-      const wrong = scene.executions.find(({ input }) => JSON.stringify(input) !== approved)
-      expectTrue(wrong === undefined, `executed with ${JSON.stringify(wrong?.input)} (${end})`)
-      expectTrue((await scene.store.read(sessionId)).length > 0, 'there was no stored state')
-      return end
-    },
-  ),
+  'two-processes': approvals('A call approved by two processes at once is executed once', async (asked) => {
+    const { scene, process, call } = asked
+    process.die()
+    const ends = await Promise.allSettled([1, 2].map(() => answerAgain(scene, (run) => run.approve(call))))
+    const [result] = ends.flatMap((end) => (end.status === 'fulfilled' ? [end.value] : []))
+    expectTrue(result !== undefined, 'neither process could continue the session')
+    return expectRuns(scene, 1, result)
+  }),
+  altered: approvals('A call with altered arguments in the stored state is not executed', async (asked) => {
+    const { scene, process, call } = asked
+    process.die()
+    const next = scene.open(turns(), {}, withOtherArguments(scene.store, call))
+    const approve = (run: Run): void => void refusalOf(() => run.approve(call))
+    // Only the resume may be refused. A later error breaks the check.
+    const resumed = await next
+      .resume()
+      .catch((error: unknown) => (error instanceof StatewrightError ? error.code : String(error)))
+    const end =
+      typeof resumed === 'string' ? resumed : describeEnd(await answerAtRest(next, resumed, approve))
+    const approved = JSON.stringify(scene.askingTool.input(0))
+    const wrong = scene.executions.find(({ input }) => JSON.stringify(input) !== approved)
+    expectTrue(wrong === undefined, `executed with ${JSON.stringify(wrong?.input)} (${end})`)
+    expectTrue((await scene.store.read(sessionId)).length > 0, 'there was no stored state')
+    return end
+  }),
 }

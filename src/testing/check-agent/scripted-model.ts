@@ -18,6 +18,13 @@ export interface Turn {
 
 export type Script = (at: number, request: ModelRequest) => Turn
 
+export const say = (text = 'Done.'): Turn => ({ text })
+
+export const turns =
+  (...list: Turn[]) =>
+  (at: number): Turn =>
+    list[at - 1] ?? say()
+
 export const tokensOfTurn = { input: 30, output: 10 } as const
 
 /** Plays a script in chunks determined by the seed. A required structured output replaces text. */

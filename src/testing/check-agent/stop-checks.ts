@@ -1,11 +1,10 @@
 import { formatCount } from '../../core/format/format-words.js'
 import { expectTrue } from '../check-assertions.js'
-import { type AgentCheckSpec, type AgentChecks, check, describeEnd } from './agent-check.js'
-import { endOf, expectTold, say, turns } from './agent-check.js'
-import { type AgentScene, type Behavior, callOf, hang, nextTask, NotAsked } from './agent-scene.js'
-import { type SayOptions, textsOf } from './agent-scene.js'
+import { type AgentCheckSpec, type AgentChecks, check, expectTold } from './agent-check.js'
+import { callOf, describeEnd, endOf, hang, nextTask, NotAsked, textsOf } from './agent-scene.js'
+import type { AgentScene, Behavior, SayOptions } from './agent-scene.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
-import { type Script, tokensOfTurn } from './scripted-model.js'
+import { say, type Script, tokensOfTurn, turns } from './scripted-model.js'
 
 type Cancel = (scene: AgentScene, controller: AbortController) => Promise<RunResult>
 

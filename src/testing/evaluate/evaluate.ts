@@ -28,7 +28,7 @@ import {
 } from './evaluation-report.js'
 import { getInternals } from '../rebind-agent.js'
 import { checkScorers, type Scorer, scoreResult } from './score-run.js'
-import { scoreCase, summarizeCases } from './summarize-cases.js'
+import { addCosts, scoreCase, summarizeCases } from './summarize-cases.js'
 
 /** Options for `evaluate`. */
 export interface EvaluateOptions<Expected = unknown, Context = unknown> {
@@ -200,11 +200,9 @@ export async function evaluate<Expected, Context = unknown>(
     const run = await runAndScore(one, turn).finally(() => (tally.running -= 1))
     if (run === null) return
     getOrCreate(runs, one.id, () => [])[turn - 1] = run
-    const { agent: agentCost, judges } = run.cost
     tally.done += 1
     tally[verdictCounts[run.verdict]] += 1
-    tally.cost =
-      tally.cost === null || agentCost === null || judges === null ? null : tally.cost + agentCost + judges
+    tally.cost = addCosts(addCosts(tally.cost, run.cost.agent), run.cost.judges)
     reportProgress({ case: one.id, run })
   }
 

@@ -12,7 +12,7 @@ import {
   evaluationTag,
 } from './evaluation-case.js'
 import type { EvaluatedRun, GivenScore } from './evaluation-report.js'
-import { getMean } from './summarize-cases.js'
+import { addCosts, getMean } from './summarize-cases.js'
 import { createAgent } from '../../core/agent/agent.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
 import type { Agent, AgentOptions } from '../../core/agent/agent-options.js'
@@ -106,12 +106,13 @@ export async function scoreResult(
       // oxlint-disable-next-line no-await-in-loop -- a later scorer may be a judge, which costs money
       const returned = await scorer(result, one, { ...context, name })
       const usage = typeof returned === 'object' ? returned?.usage : undefined
-      if (usage) judgesCost = judgesCost === null || usage.cost === null ? null : judgesCost + usage.cost
+      if (usage) judgesCost = addCosts(judgesCost, usage.cost)
       scores[name] = readScore(returned, name, passAt)
     } catch (thrown) {
-      const code = thrown instanceof EvaluationError ? thrown.code : 'scorer_failed'
-      const isOwn = thrown instanceof EvaluationError
-      const message = isOwn ? thrown.message : `Scorer '${name}' threw: ${describeError(thrown)}`
+      const { code, message } =
+        thrown instanceof EvaluationError
+          ? thrown
+          : { code: 'scorer_failed', message: `Scorer '${name}' threw: ${describeError(thrown)}` }
       error ??= { code, message, scorer: name }
     }
   }

@@ -41,7 +41,7 @@ export function summarizeCases(
     guards: countNames(
       runs.flatMap(({ guards }) => [...new Set(guards.map(({ guard, action }) => `${guard} ${action}`))]),
     ),
-    cost: { ...cost, total: cost.agent === null || cost.judges === null ? null : cost.agent + cost.judges },
+    cost: { ...cost, total: addCosts(cost.agent, cost.judges) },
     tokens: { input: sumTokens('input'), output: sumTokens('output'), total: sumTokens('total') },
     steps: measureSpread(begun.map(({ steps }) => steps)),
     durationMs: measureSpread(begun.map(({ durationMs }) => durationMs)),
@@ -82,11 +82,12 @@ const listTags = ({ tags }: EvaluatedCase): string[] =>
   Object.entries(tags ?? {}).map(([name, value]) => `${name}=${value}`)
 
 function sumCosts(runs: readonly EvaluatedRun[], of: keyof EvaluatedRun['cost']): number | null {
-  return runs.reduce<number | null>((sum, { cost }) => {
-    const more = cost[of]
-    return sum === null || more === null ? null : sum + more
-  }, 0)
+  return runs.reduce<number | null>((sum, { cost }) => addCosts(sum, cost[of]), 0)
 }
+
+/** Null if either is unknown. */
+export const addCosts = (one: number | null, other: number | null): number | null =>
+  one === null || other === null ? null : one + other
 
 function countNames(names: readonly string[]): Record<string, number> {
   const counts = new Map<string, number>()

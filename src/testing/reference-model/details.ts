@@ -215,76 +215,52 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
   const text = row.event === '' ? '' : (event.partial?.text ?? event.error?.partialText ?? '')
   if (text !== '' && (isEnd(row.to) || row.to === 'stopping'))
     after = withCounts(after, { lastMessageNumber: lastMessageNumber + 1, uncleared: 0 })
-  if (row.changes.includes('stop budget'))
-    return withCounts(after, { near: findNear(run.setup.config, before) })
+  const set = (change: Partial<Counts>): Run => withCounts(after, change)
+  const addMessages = (added: number) => ({ lastMessageNumber: lastMessageNumber + added })
+  const addInput = (added: number) => ({
+    ...addMessages(added),
+    uncleared: run.setup.features.inputShields ? before.uncleared + added : 0,
+  })
+  if (row.changes.includes('stop budget')) return set({ near: findNear(run.setup.config, before) })
   if (row.conditions.includes('waitsForBudget'))
     return {
       ...after,
       reason: typeof run.pausing === 'string' ? run.pausing : run.pausing ? 'paused' : 'shared_budget',
     }
   if (row.changes[0]?.startsWith('again') && !row.changes[0].endsWith('emptyRetries'))
-    return withCounts(after, { lastMessageNumber: lastMessageNumber + 1 })
-  if (row.changes.includes('tellSteering')) {
-    const delivered = run.steering - next.steering
-    const uncleared = run.setup.features.inputShields ? before.uncleared + delivered : 0
-    return withCounts(after, { lastMessageNumber: lastMessageNumber + delivered, uncleared })
-  }
-  if (row.changes.includes('countAttempt'))
-    return withCounts(after, { backOffUntil: now + getWaitMs(run, event.error) })
+    return set(addMessages(1))
+  if (row.changes.includes('tellSteering')) return set(addInput(run.steering - next.steering))
+  if (row.changes.includes('countAttempt')) return set({ backOffUntil: now + getWaitMs(run, event.error) })
   if (row.changes.includes('doubt')) return capCalls(run, after)
-  if (row.changes.includes('takeResult'))
-    return withCounts(after, { outputProblem: event.output?.outputProblem ?? null })
+  if (row.changes.includes('takeResult')) return set({ outputProblem: event.output?.outputProblem ?? null })
   if (row.changes.includes('takeAnswer')) {
     const { response, outputProblem = null } = event.output
     const { toolCalls } = response
     const hosted = toolCalls.filter((call: Json) => call.hosted).map(({ id }: Json) => id)
     const skills = { ...before.skills, before: before.skills.history.length, pending: {} }
-    const answered = next.response !== 'empty' && {
-      lastMessageNumber: lastMessageNumber + 1 + toolCalls.length,
-      uncleared: 0,
-    }
-    return withCounts(after, {
-      batchNumber: lastMessageNumber + 1,
-      outputProblem,
-      hosted,
-      skills,
-      handoffs: {},
-      ...answered,
-    })
+    const answered = next.response !== 'empty' && { ...addMessages(1 + toolCalls.length), uncleared: 0 }
+    const batchNumber = lastMessageNumber + 1
+    return set({ batchNumber, outputProblem, hosted, skills, handoffs: {}, ...answered })
   }
   switch (row.event) {
-    case 'REPLY': {
-      const added = event.messages?.length ?? 0
-      const uncleared = run.setup.features.inputShields ? before.uncleared + added : 0
-      return withCounts(after, {
-        lastMessageNumber: lastMessageNumber + added,
-        uncleared,
-        outputProblem: null,
-        callCounts: null,
-      })
-    }
+    case 'REPLY':
+      return set({ ...addInput(event.messages?.length ?? 0), outputProblem: null, callCounts: null })
     case 'SKILL_CHANGED': {
       const pending = { ...before.skills.pending, [event.callId]: event.change }
-      return withCounts(after, { skills: { ...before.skills, pending } })
+      return set({ skills: { ...before.skills, pending } })
     }
     case 'HANDED_OFF': {
       const { callId, to, tools } = event
-      return withCounts(after, { handoffs: { ...before.handoffs, [callId]: { to, tools } } })
+      return set({ handoffs: { ...before.handoffs, [callId]: { to, tools } } })
     }
     case 'done inputShields':
-      return withCounts(after, {
-        uncleared: 0,
-        lastMessageNumber: lastMessageNumber + (row.to === 'BLOCKED' ? 1 : 0),
-      })
+      return set({ uncleared: 0, ...addMessages(row.to === 'BLOCKED' ? 1 : 0) })
     case 'done outputShields': {
       const [look] = looksOf(event)
       // A shield's refusal is a message from the model. An empty answer or a tool result is not.
       const isResult = run.calls.length === 0 && lastMessageNumber > before.batchNumber
-      if (row.to === 'BLOCKED' && (run.response === 'empty' || isResult))
-        return withCounts(after, { lastMessageNumber: lastMessageNumber + 1 })
-      return look?.outputProblem === undefined
-        ? after
-        : withCounts(after, { outputProblem: look.outputProblem })
+      if (row.to === 'BLOCKED' && (run.response === 'empty' || isResult)) return set(addMessages(1))
+      return look?.outputProblem === undefined ? after : set({ outputProblem: look.outputProblem })
     }
     case 'done callShields':
       return {
