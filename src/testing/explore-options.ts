@@ -112,19 +112,23 @@ function nameInputs(inputs: NamedValues<unknown>): NamedInput[] {
 }
 
 function createEventLookup(alphabet: ExploreOptions['alphabet'], key: string): ExploreSpace['listEvents'] {
-  if (typeof alphabet !== 'function') {
-    const events = nameEvents(alphabet, key)
-    return () => events
-  }
-  return (snapshot) => {
-    let events: NamedValues<AnyEventObject>
-    try {
-      events = alphabet(snapshot)
-    } catch (cause) {
-      const reason = `The ${key} threw in state ${JSON.stringify(snapshot.value)}: ${getErrorMessage(cause)}`
-      throw new PathError('bad_option', reason, key, { cause })
+  if (typeof alphabet === 'function')
+    return (snapshot) => {
+      const where = (): string => `The ${key} threw in state ${JSON.stringify(snapshot.value)}`
+      return nameEvents(
+        callOption(key, () => alphabet(snapshot), where),
+        key,
+      )
     }
-    return nameEvents(events, key)
+  const events = nameEvents(alphabet, key)
+  return () => events
+}
+
+function callOption<Value>(option: string, call: () => Value, where: () => string): Value {
+  try {
+    return call()
+  } catch (cause) {
+    throw new PathError('bad_option', `${where()}: ${getErrorMessage(cause)}`, option, { cause })
   }
 }
 
@@ -149,13 +153,8 @@ function createKeyFunction(
 ): ExploreSpace['toKey'] {
   if (serializeState === undefined) return createStateKey()
   return (snapshot) => {
-    let key: unknown
-    try {
-      key = serializeState(snapshot)
-    } catch (cause) {
-      const reason = `serializeState threw: ${getErrorMessage(cause)}`
-      throw new PathError('bad_option', reason, 'serializeState', { cause })
-    }
+    const call = (): unknown => serializeState(snapshot)
+    const key = callOption('serializeState', call, () => 'serializeState threw')
     if (typeof key !== 'string') throw badOptionError('serializeState', 'a function that returns a string')
     return `${JSON.stringify(snapshot.value)} ${snapshot.status} ${key}`
   }

@@ -20,78 +20,41 @@ export const agentSnapshot = objectRule(['context', 'value'], 'a snapshot of the
 export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>): string {
   expectArgument('serializeAgentState(snapshot)', snapshot, agentSnapshot)
   const { context } = snapshot
-  const { guardrails, steps, attempt, rateLimits } = context
-  const { recoveries, reprompts, emptyRetries, outputRepairs } = context
-  const watching = isWatching(context.config.guardrails)
+  const { config, features, guardrails, steps, attempt, plan, skills, tools, verdict } = context
+  const { recoveries, reprompts, emptyRetries, outputRepairs, callCounts } = context
+  const watching = isWatching(config.guardrails)
   return JSON.stringify([
-    getNumber(context.config),
-    getNumber(context.features),
-    [
-      steps,
-      attempt,
-      attempt > 1 && context.backOffUntil,
-      rateLimits,
-      recoveries,
-      reprompts,
-      emptyRetries,
-      outputRepairs,
-      context.callCounts,
-    ],
+    getNumber(config),
+    getNumber(features),
+    [steps, attempt, attempt > 1 && context.backOffUntil, context.rateLimits],
+    [recoveries, reprompts, emptyRetries, outputRepairs, callCounts],
     [context.state, context.reason, context.lastBatchFailed, context.pausing],
     [context.deadline, context.timeLeft, findBudgetReason(context), isConcluding(context), context.wakeAt],
-    [
-      context.loaded.length,
-      context.retrieved !== null,
-      context.pendingAnswer !== null,
-      context.unemittedStep !== null,
-      listUnclearedInput(context).length,
-    ],
-    [context.steering.length > 0, context.inbox.length > 0, context.verdict?.guard, context.verdict?.onHalt],
-    context.plan && [context.plan.step - steps, context.plan.tools],
+    [context.loaded.length, context.retrieved !== null, context.pendingAnswer !== null],
+    [context.unemittedStep !== null, listUnclearedInput(context).length],
+    [context.steering.length > 0, context.inbox.length > 0, verdict?.guard, verdict?.onHalt],
+    plan && [plan.step - steps, plan.tools],
     context.speaker,
     context.grants?.map(({ id, uses, until }) => [id, uses, until]),
     context.refusals && [context.refusals, context.resends],
-    context.skills.map(({ name, allowedTools }) => [name, allowedTools]),
-    context.calls.map((call) => [
-      (watching ||
-        context.skills.length > 0 ||
-        context.plan?.tools ||
-        context.tools[call.name]?.endsRun ||
-        context.tools[call.name]?.handoff) &&
-        call.name,
-      call.skill,
-      call.handoff?.to,
-      call.needs,
-      call.started,
-      call.unscreenedResult,
-      call.unscreenedArguments,
-      call.decisions && [
-        findStrictest(call),
-        listApprovers(call),
-        call.undecided,
-        call.client,
-        call.approved,
-        call.approvals?.map(({ by }) => by?.id),
-      ],
-      call.unloaded,
-      (call.approved || call.ungranted || call.grant !== undefined) && [
-        call.approved,
-        call.approvals?.map(({ by }) => by?.id),
-        call.grant,
-        call.ungranted,
-      ],
-      call.expiresAt !== undefined && [call.expiresAt, getExpiry(call, context.expiry), call.approved],
-      isInDoubt(context, call),
-      call.wakeAt,
-      call.result?.wakeAt,
-      call.questions?.map(({ needs, fromTool, answer, expiresAt }) => [
-        needs,
-        fromTool,
-        answer !== undefined,
-        expiresAt,
-      ]),
-      call.result && (watching ? [call.result.status, call.result.content] : call.result.status === 'ok'),
-    ]),
+    skills.map(({ name, allowedTools }) => [name, allowedTools]),
+    context.calls.map((call) => {
+      const { name, approved, grant, ungranted, expiresAt, result } = call
+      const voters = call.approvals?.map(({ by }) => by?.id)
+      const { endsRun, handoff } = tools[name] ?? {}
+      return [
+        (watching || skills.length > 0 || plan?.tools || endsRun || handoff) && name,
+        [call.skill, call.handoff?.to, call.needs, call.started, call.unloaded],
+        [call.unscreenedResult, call.unscreenedArguments],
+        call.decisions && [findStrictest(call), listApprovers(call), call.undecided, call.client],
+        (call.decisions || approved || ungranted || grant !== undefined) && [approved, voters],
+        [grant, ungranted],
+        expiresAt !== undefined && [expiresAt, getExpiry(call, context.expiry), approved],
+        [isInDoubt(context, call), call.wakeAt, result?.wakeAt],
+        call.questions?.map((one) => [one.needs, one.fromTool, one.answer !== undefined, one.expiresAt]),
+        result && (watching ? [result.status, result.content] : result.status === 'ok'),
+      ]
+    }),
     watching && guardrails,
   ])
 }

@@ -1,7 +1,7 @@
 import { formatCount } from '../../core/format/format-words.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
-import type { Agent, RunOptions } from '../../core/agent/agent-options.js'
+import type { RunOptions } from '../../core/agent/agent-options.js'
 import { systemClock, wait, readElapsed } from '../../core/base/clock.js'
 import type { AnyAgent } from '../../core/drive/define-agents.js'
 import { leaseMs } from '../../core/sessions/log/lease.js'
@@ -165,26 +165,9 @@ export class AgentScene {
   }
 }
 
-export interface AgentProcess {
-  agent: Agent
-  chaos: Chaos<string>[]
-  say: (text: string, options?: SayOptions) => Promise<RunResult>
-  start: (text: string, options?: SayOptions) => Run
-  resume: () => Promise<Run>
-  rest: (run: Run) => Promise<RunResult>
-  /** The result of a run, or null if its process died. */
-  restOrDeath: (run: Run) => Promise<RunResult | null>
-  untilFault: () => Promise<void>
-  die: () => void
-  stop: () => void
-}
+export type AgentProcess = ReturnType<typeof openProcess>
 
-function openProcess(
-  scene: AgentScene,
-  script: Script,
-  faults: SceneFaults,
-  innerStore: SessionStore,
-): AgentProcess {
+function openProcess(scene: AgentScene, script: Script, faults: SceneFaults, innerStore: SessionStore) {
   const { make, facts, seed, context } = scene.options
   const clock = createLeapingClock(scene.time)
   const chaos: Chaos<string>[] = []
@@ -273,34 +256,41 @@ function openProcess(
     return work
   }
 
-  const process: AgentProcess = {
+  const start = (text: string, options?: SayOptions): Run =>
+    agent.run(text, { session: sessionId, ...options, context }) as Run
+
+  const rest = (run: Run): Promise<RunResult> => settle(run.result)
+
+  function stop(): void {
+    isStopped = true
+    clock.stop()
+  }
+
+  return {
     agent,
     chaos,
-    say: (text, options) => process.rest(process.start(text, options)),
-    start: (text, options) => agent.run(text, { session: sessionId, ...options, context }) as Run,
+    start,
+    rest,
+    stop,
+    say: (text: string, options?: SayOptions): Promise<RunResult> => rest(start(text, options)),
     resume: async () => settle(agent.resume(sessionId, { context })) as Promise<Run>,
-    rest: (run) => settle(run.result),
-    restOrDeath: async (run) => {
+    /** The result of a run, or null if its process died. */
+    async restOrDeath(run: Run): Promise<RunResult | null> {
       const isDead = (): boolean => (storeChaos?.landed.length ?? 0) > 0
       await until(run.result, isDead)
       // Pending writes are reported in the same tick.
       await nextTask(5)
       return isDead() ? null : run.result
     },
-    untilFault: async () => {
+    async untilFault(): Promise<void> {
       // oxlint-disable-next-line no-await-in-loop -- waits for the first fault
       while (chaos.every(({ landed }) => landed.length === 0)) await nextTask()
     },
-    die: () => {
-      process.stop()
+    die(): void {
+      stop()
       scene.time.aheadMs += leaseMs * 2
     },
-    stop: () => {
-      isStopped = true
-      clock.stop()
-    },
   }
-  return process
 }
 
 export async function nextTask(times = 1): Promise<void> {

@@ -5,7 +5,7 @@ import { PathError, getErrorMessage } from '../errors.js'
 import { createStateTest, type Moment, type MomentCondition, type Property } from './property.js'
 import type { ObservedMachine } from '../../core/chart/observe-machine.js'
 import type { ExploreSpace, NamedEvent } from '../explore-options.js'
-import { exploreMachine, type Exploration } from '../explore.js'
+import { exploreMachine } from '../explore.js'
 import { createInitEvent, type Vertex } from '../machine-path.js'
 
 /** Evaluates the conditions of one property. Errors name the property. */
@@ -128,19 +128,10 @@ export interface Verdict {
 export interface MomentGraph {
   starts: MomentNode[]
   nodes: MomentNode[]
-  exploration: Exploration
 }
 
-export interface JudgedExploration {
-  exploration: Exploration
-  getGraph: (at: number) => MomentGraph
-}
-
-export function judgeMachine(
-  observed: ObservedMachine,
-  space: ExploreSpace,
-  judges: readonly Judge[],
-): JudgedExploration {
+/** `getGraph` returns the graph of the judge at this index. */
+export function judgeMachine(observed: ObservedMachine, space: ExploreSpace, judges: readonly Judge[]) {
   const tables = new Map<string, { id: number; verdicts: Verdict[] }>()
   const moves = new Map<Vertex, JudgedMove[]>()
   const starts: { vertex: Vertex; truth: number }[] = []
@@ -197,10 +188,38 @@ export function judgeMachine(
   )
 
   const verdicts = [...tables.values()].map((table) => table.verdicts)
-  return {
-    exploration,
-    getGraph: (at) =>
-      linkNodes({ exploration, starts, moves, verdicts: verdicts.map((all) => all[at] ?? noVerdict) }),
+  return { exploration, getGraph: (at: number) => linkNodes(verdicts.map((all) => all[at] ?? noVerdict)) }
+
+  function linkNodes(verdictsOf: readonly Verdict[]): MomentGraph {
+    const isOpen = new Set(exploration.vertices.slice(exploration.expanded))
+    const nodes: MomentNode[] = []
+    const byVertex = new Map<Vertex, MomentNode[]>()
+    const linked = new Map<Vertex, MomentMove[]>()
+
+    function getNode(vertex: Vertex, truth: number, from: MomentNode | undefined): MomentNode {
+      const siblings = getOrCreate(byVertex, vertex, () => [])
+      const verdict = verdictsOf[truth] ?? noVerdict
+      const known = siblings.find((node) => isSame(node.verdict, verdict))
+      if (known) return known
+      const depth = from ? from.depth + 1 : 0
+      const node = { vertex, depth, via: undefined, verdict, moves: [], isExpanded: !isOpen.has(vertex) }
+      siblings.push(node)
+      nodes.push(node)
+      return node
+    }
+
+    function linkMoves(from: MomentNode): MomentMove[] {
+      return (moves.get(from.vertex) ?? []).map(({ event, to, truth, isEffective }) => {
+        const before = nodes.length
+        const target = getNode(to, truth, from)
+        if (nodes.length > before) target.via = { event, to: target, isEffective, from }
+        return { event, to: target, isEffective }
+      })
+    }
+
+    const first = new Set(starts.map(({ vertex, truth }) => getNode(vertex, truth, undefined)))
+    for (const node of nodes) node.moves = getOrCreate(linked, node.vertex, () => linkMoves(node))
+    return { starts: [...first], nodes }
   }
 }
 
@@ -211,45 +230,6 @@ interface JudgedMove {
   to: Vertex
   truth: number
   isEffective: boolean
-}
-
-interface JudgedMoves {
-  exploration: Exploration
-  starts: readonly { vertex: Vertex; truth: number }[]
-  moves: ReadonlyMap<Vertex, readonly JudgedMove[]>
-  verdicts: readonly Verdict[]
-}
-
-function linkNodes({ exploration, starts, moves, verdicts }: JudgedMoves): MomentGraph {
-  const isOpen = new Set(exploration.vertices.slice(exploration.expanded))
-  const nodes: MomentNode[] = []
-  const byVertex = new Map<Vertex, MomentNode[]>()
-  const linked = new Map<Vertex, MomentMove[]>()
-
-  function getNode(vertex: Vertex, truth: number, from: MomentNode | undefined): MomentNode {
-    const siblings = getOrCreate(byVertex, vertex, () => [])
-    const verdict = verdicts[truth] ?? noVerdict
-    const known = siblings.find((node) => isSame(node.verdict, verdict))
-    if (known) return known
-    const depth = from ? from.depth + 1 : 0
-    const node = { vertex, depth, via: undefined, verdict, moves: [], isExpanded: !isOpen.has(vertex) }
-    siblings.push(node)
-    nodes.push(node)
-    return node
-  }
-
-  function linkMoves(from: MomentNode): MomentMove[] {
-    return (moves.get(from.vertex) ?? []).map(({ event, to, truth, isEffective }) => {
-      const before = nodes.length
-      const target = getNode(to, truth, from)
-      if (nodes.length > before) target.via = { event, to: target, isEffective, from }
-      return { event, to: target, isEffective }
-    })
-  }
-
-  const first = new Set(starts.map(({ vertex, truth }) => getNode(vertex, truth, undefined)))
-  for (const node of nodes) node.moves = getOrCreate(linked, node.vertex, () => linkMoves(node))
-  return { starts: [...first], nodes, exploration }
 }
 
 function isSame(one: Verdict, other: Verdict): boolean {

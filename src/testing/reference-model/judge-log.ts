@@ -28,51 +28,111 @@ export function judgeLog(entries: Iterable<LogEntry>, details?: Details): Violat
   for (const entry of entries) {
     try {
       if (entry.type === 'opened') opened = entry['state'] ?? {}
-      else runs = judgeEntry(runs, entry, opened, details)
+      else runs = judgeEntry(entry)
     } catch (error) {
       return toViolation(entry.seq, error)
     }
   }
   return null
-}
 
-function judgeEntry(runs: Run[], entry: Json, opened: Json, details?: Details): Run[] {
-  const { type, at, input, event, state } = entry
-  const moment: Moment = { now: event?.now ?? input?.now ?? at, event: event ?? {}, ask }
-  function ask(what: string, run: Run): Verdict {
-    return details?.answers[what]?.(run, moment) ?? 'perhaps'
+  function judgeEntry(entry: Json): Run[] {
+    const { type, at, input, event, state } = entry
+    const moment: Moment = { now: event?.now ?? input?.now ?? at, event: event ?? {}, ask }
+    function ask(what: string, run: Run): Verdict {
+      return details?.answers[what]?.(run, moment) ?? 'perhaps'
+    }
+    switch (type) {
+      case 'start': {
+        const ended = runs.filter(({ place }) => isEnd(place))
+        if (runs.length > 0 && ended.length === 0)
+          throw new Broken(
+            'start: A run starts only if no other run is active.',
+            `Another run is in ${runs[0]?.place}.`,
+          )
+        return (ended.length > 0 ? ended : [undefined]).flatMap((before) => {
+          const run = begin(input, before?.loaded ?? opened.loaded, before?.grants ?? opened.grants)
+          return settle({ ...run, details: details?.begin(entry, opened, before) }, moment)
+        })
+      }
+      case 'event':
+        if (runs.length === 0)
+          throw new Broken('start: A run starts before its events.', `${event.type} comes before the start.`)
+        return narrow(runs, (run) => hear(run, moment))
+      case 'snapshot': {
+        const seen = readRun(state, details)
+        // A partial log starts with a snapshot. A `selected` snapshot switches to another branch.
+        if (entry.selected === undefined) narrow(runs, (run) => checkSnapshot(run, seen, state.status))
+        return [seen]
+      }
+      default:
+        throw new Broken('known: Every record has a known type.', `'${type}' is not a record type.`)
+    }
   }
-  switch (type) {
-    case 'start': {
-      const ended = runs.filter(({ place }) => isEnd(place))
-      if (runs.length > 0 && ended.length === 0)
-        throw new Broken(
-          'start: A run starts only if no other run is active.',
-          `Another run is in ${runs[0]?.place}.`,
-        )
-      return (ended.length > 0 ? ended : [undefined]).flatMap((before) =>
-        settle(
-          {
-            ...begin(input, before?.loaded ?? opened.loaded, before?.grants ?? opened.grants),
-            details: details?.begin(entry, opened, before),
-          },
-          moment,
-          details,
-        ),
+
+  /** Follows automatic transitions. Returns several runs if the log does not determine a single one. */
+  function settle(run: Run, moment: Moment): Run[] {
+    const { runs: settled, isDecided } = follow(run, '', moment)
+    return isDecided ? settled : [...settled, run]
+  }
+
+  /** The runs that are possible after an event. @throws Broken if there are none */
+  function hear(run: Run, moment: Moment): Run[] {
+    const { type } = moment.event
+    if (isEnd(run.place))
+      throw new Broken(
+        'end: The end of a run is its last record.',
+        `${type} comes after the end in ${run.place}.`,
       )
+    const event = type.replace(/^xstate\.(done|error)\.actor\./, '$1 ')
+    const { runs: possible } = follow(details?.hear(run, moment) ?? run, event, moment)
+    if (possible.length > 0) return possible
+    const law = rows.find((row) => row.event === event)?.law ?? 'known: Every event has a known type.'
+    throw new Broken(law, `${type} happens while the run is in ${run.place}.`)
+  }
+
+  function follow(run: Run, event: string, moment: Moment): { runs: Run[]; isDecided: boolean } {
+    const followed: Run[] = []
+    for (const row of rows) {
+      if (row.event !== event || (row.place !== run.place && row.place !== '*')) continue
+      const verdict = judge(row, run, moment)
+      if (verdict === false) continue
+      const next = apply(row, run, moment)
+      const moved = details ? details.move(run, next, moment, row) : [next]
+      followed.push(...moved.flatMap((one) => settle(one, moment)))
+      if (verdict === true) return { runs: followed, isDecided: true }
     }
-    case 'event':
-      if (runs.length === 0)
-        throw new Broken('start: A run starts before its events.', `${event.type} comes before the start.`)
-      return narrow(runs, (run) => hear(run, moment, details))
-    case 'snapshot': {
-      const seen = readRun(state, details)
-      // A partial log starts with a snapshot. A `selected` snapshot switches to another branch.
-      if (entry.selected === undefined) narrow(runs, (run) => checkSnapshot(run, seen, state.status, details))
-      return [seen]
+    return { runs: followed, isDecided: false }
+  }
+
+  function checkSnapshot(run: Run, seen: Run, status: string): Run[] {
+    const [due, is] = [sketch(run, seen), sketch(seen, seen)]
+    // Only the guard knows why it stopped the run.
+    if (run.reason === undefined || (run.reason === null && run.stop !== null)) is['reason'] = due['reason']
+    // The table alone does not model sleeping sub-agents.
+    if (!details && run.reason === 'paused' && seen.reason === 'sleeping') is['reason'] = due['reason']
+    if (run.lastBatchFailed === 'perhaps') is['lastBatchFailed'] = run.lastBatchFailed
+    const law = 'snapshot: A snapshot matches the place, counters, totals and calls its log leads to.'
+    for (const key of Object.keys(due)) {
+      const [one, other] = [JSON.stringify(is[key]), JSON.stringify(due[key])]
+      if (one !== other) throw new Broken(law, `The ${key} is ${one}, but the log leads to ${other}.`)
     }
-    default:
-      throw new Broken('known: Every record has a known type.', `'${type}' is not a record type.`)
+    if ((status === 'done') !== isEnd(run.place))
+      throw new Broken(law, `The status is ${status} in ${run.place}.`)
+    return [seen]
+  }
+
+  /** The fields to compare. After the end, values that are used only before the next request are ignored. */
+  function sketch(run: Run, seen: Run): Record<string, unknown> {
+    const { setup: _, details: __, ...compared } = run
+    const calls = run.calls.map(({ id, done, perhaps, unscreened, ...call }, i) => {
+      const { needs, started, unchecked, hasHandle } = call
+      // The snapshot shows whether a guard refused the call.
+      const isDone = done || (perhaps && seen.calls[i]?.done === true)
+      return { id, isDone, unscreened, ...(!isDone && { needs, started, unchecked, hasHandle }) }
+    })
+    const over = isEnd(run.place) && { steering: 0, recalled: false }
+    const grants = run.grants.map(({ id, uses = null }) => ({ id, uses }))
+    return { ...compared, calls, grants, ...over, ...details?.sketch(run) }
   }
 }
 
@@ -143,40 +203,6 @@ const readCall = ({ id, name, needs, questions, result, started, ...marks }: Jso
   perhaps: false,
 })
 
-function checkSnapshot(run: Run, seen: Run, status: string, details?: Details): Run[] {
-  const [due, is] = [sketch(run, seen, details), sketch(seen, seen, details)]
-  // Only the guard knows why it stopped the run.
-  if (run.reason === undefined || (run.reason === null && run.stop !== null)) is['reason'] = due['reason']
-  // The table alone does not model sleeping sub-agents.
-  if (!details && run.reason === 'paused' && seen.reason === 'sleeping') is['reason'] = due['reason']
-  if (run.lastBatchFailed === 'perhaps') is['lastBatchFailed'] = run.lastBatchFailed
-  const law = 'snapshot: A snapshot matches the place, counters, totals and calls its log leads to.'
-  for (const key of Object.keys(due)) {
-    const [one, other] = [JSON.stringify(is[key]), JSON.stringify(due[key])]
-    if (one !== other) throw new Broken(law, `The ${key} is ${one}, but the log leads to ${other}.`)
-  }
-  if ((status === 'done') !== isEnd(run.place))
-    throw new Broken(law, `The status is ${status} in ${run.place}.`)
-  return [seen]
-}
-
-/** The fields to compare. After the end, values that are used only before the next request are ignored. */
-function sketch(run: Run, seen: Run, details?: Details): Record<string, unknown> {
-  const { setup: _, details: __, ...compared } = run
-  const calls = run.calls.map(
-    ({ id, done, perhaps, unscreened, needs, started, unchecked, hasHandle }, i) => {
-      // The snapshot shows whether a guard refused the call.
-      const isDone = done || (perhaps && seen.calls[i]?.done === true)
-      return isDone
-        ? { id, isDone, unscreened }
-        : { id, isDone, unscreened, needs, started, unchecked, hasHandle }
-    },
-  )
-  const over = isEnd(run.place) && { steering: 0, recalled: false }
-  const grants = run.grants.map(({ id, uses = null }) => ({ id, uses }))
-  return { ...compared, calls, grants, ...over, ...details?.sketch(run) }
-}
-
 /** A row in the table. An event that no row accepts violates its law. */
 export interface Row {
   law: string
@@ -238,49 +264,6 @@ function readRows(): Row[] {
   const actors = read.filter(({ event }) => event.startsWith('done '))
   const ending = { conditions: [''], to: 'ERROR', changes: ['because'] }
   return [...read, ...actors.map((row) => ({ ...row, ...ending, event: row.event.replace('done', 'error') }))]
-}
-
-/** Follows automatic transitions. Returns several runs if the log does not determine a single one. */
-function settle(run: Run, moment: Moment, details?: Details): Run[] {
-  const { runs, isDecided } = follow(run, '', moment, details)
-  return isDecided ? runs : [...runs, run]
-}
-
-/** The runs that are possible after an event. @throws Broken if there are none */
-function hear(run: Run, moment: Moment, details?: Details): Run[] {
-  const { type } = moment.event
-  if (isEnd(run.place))
-    throw new Broken(
-      'end: The end of a run is its last record.',
-      `${type} comes after the end in ${run.place}.`,
-    )
-  const event = type.replace(/^xstate\.(done|error)\.actor\./, '$1 ')
-  const { runs } = follow(details?.hear(run, moment) ?? run, event, moment, details)
-  if (runs.length > 0) return runs
-  const law = rows.find((row) => row.event === event)?.law
-  throw new Broken(
-    law ?? 'known: Every event has a known type.',
-    `${type} happens while the run is in ${run.place}.`,
-  )
-}
-
-function follow(
-  run: Run,
-  event: string,
-  moment: Moment,
-  details?: Details,
-): { runs: Run[]; isDecided: boolean } {
-  const runs: Run[] = []
-  for (const row of rows) {
-    if (row.event !== event || (row.place !== run.place && row.place !== '*')) continue
-    const verdict = judge(row, run, moment)
-    if (verdict === false) continue
-    const next = apply(row, run, moment)
-    const moved = details ? details.move(run, next, moment, row) : [next]
-    runs.push(...moved.flatMap((one) => settle(one, moment, details)))
-    if (verdict === true) return { runs, isDecided: true }
-  }
-  return { runs, isDecided: false }
 }
 
 function judge({ conditions: names }: Row, run: Run, moment: Moment): Verdict {
