@@ -247,20 +247,19 @@ function createWalkGraph({ starts }: Exploration, pairs: boolean): WalkGraph {
   function getNode(vertex: Vertex, last: DefinedTransition | undefined): WalkNode {
     const remembered = pairs ? last : undefined
     const siblings = getOrCreate(nodes, vertex, () => new Map<DefinedTransition | undefined, WalkNode>())
-    const known = siblings.get(remembered)
-    if (known) return known
-    let laidOut: WalkEdge[] | undefined
-    const node: WalkNode = {
-      edges: () =>
-        (laidOut ??= vertex.out.map((edge) => ({
-          from: node,
-          to: getNode(edge.to, edge.transitions.at(-1) ?? last),
-          items: toItems(edge.transitions, last),
-          edge,
-        }))),
-    }
-    siblings.set(remembered, node)
-    return node
+    return getOrCreate(siblings, remembered, () => {
+      let laidOut: WalkEdge[] | undefined
+      const node: WalkNode = {
+        edges: () =>
+          (laidOut ??= vertex.out.map((edge) => ({
+            from: node,
+            to: getNode(edge.to, edge.transitions.at(-1) ?? last),
+            items: toItems(edge.transitions, last),
+            edge,
+          }))),
+      }
+      return node
+    })
   }
 
   return {

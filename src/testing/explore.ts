@@ -75,10 +75,8 @@ export function explore<TMachine extends AnyStateMachine>(
 ): ExploredGraph<TMachine> {
   assertMachine(machine)
   const states = new Map<Vertex, ExploredState<TMachine>>()
-  const getState = (vertex: Vertex): ExploredState<TMachine> => {
-    const known = states.get(vertex)
-    if (known) return known
-    const state: ExploredState<TMachine> = {
+  const getState = (vertex: Vertex): ExploredState<TMachine> =>
+    getOrCreate(states, vertex, () => ({
       snapshot: vertex.snapshot as SnapshotFrom<TMachine>,
       input: vertex.input.label,
       depth: vertex.depth,
@@ -87,10 +85,7 @@ export function explore<TMachine extends AnyStateMachine>(
       get path() {
         return createPathTo(vertex)
       },
-    }
-    states.set(vertex, state)
-    return state
-  }
+    }))
   const exploration = exploreMachine(
     observeMachine(machine),
     resolveSpace(options as unknown as ExploreOptions),
@@ -163,23 +158,18 @@ export function exploreMachine(
     via: Omit<Edge, 'to'> | undefined,
   ): Vertex {
     const known = getOrCreate(byInput, input, () => new Map<string, Vertex>())
-    const key = space.toKey(snapshot)
-    const before = known.get(key)
-    if (before) return before
-    if (vertices.length >= space.limit) throw stateLimitError(space.limit, vertices)
-    const vertex: Vertex = { snapshot, input, depth: via ? via.from.depth + 1 : 0, via: undefined, out: [] }
-    if (via) vertex.via = { ...via, to: vertex }
-    known.set(key, vertex)
-    vertices.push(vertex)
-    return vertex
+    return getOrCreate(known, space.toKey(snapshot), () => {
+      if (vertices.length >= space.limit) throw stateLimitError(space.limit, vertices)
+      const vertex: Vertex = { snapshot, input, depth: via ? via.from.depth + 1 : 0, via: undefined, out: [] }
+      if (via) vertex.via = { ...via, to: vertex }
+      vertices.push(vertex)
+      return vertex
+    })
   }
 
   /** Most steps take one of a few sequences, so equal sequences share one array. */
   function shareTransitions(transitions: DefinedTransition[]): readonly DefinedTransition[] {
-    const key = transitions.map((transition) => transition.declared.id).join('\n')
-    const before = lists.get(key)
-    if (!before) lists.set(key, transitions)
-    return before ?? transitions
+    return getOrCreate(lists, listIds(transitions).join('\n'), () => transitions)
   }
 
   function tryStep(apply: () => Macrostep, input: NamedInput, from?: Vertex, event?: NamedEvent): Macrostep {
@@ -212,16 +202,10 @@ export function exploreMachine(
 
   function listEvents(snapshot: AnyMachineSnapshot): NamedEvent[] {
     if (snapshot.status !== 'active') return []
-    const events = space.listEvents(snapshot).filter(({ event }) => canHappen(snapshot, event))
-    const listed = new Set(events.map(({ event }) => event.type))
-    const late = listDelayedEvents(snapshot).filter((type) => !listed.has(type))
-    for (const type of late) {
-      listed.add(type)
-      events.push(nameDelayedEvent(type))
-    }
+    const events = listOffered(space, snapshot).filter(({ event }) => canHappen(snapshot, event))
     for (const node of listActiveStates(snapshot)) {
       const types = getOrCreate(offered, getStateName(node), () => new Set<string>())
-      for (const type of listed) types.add(type)
+      for (const { event } of events) types.add(event.type)
     }
     return events
   }
@@ -260,14 +244,15 @@ export function canHappen(snapshot: AnyMachineSnapshot, event: AnyEventObject): 
   return actor === undefined || actor in snapshot.children
 }
 
-export function listDelayedEvents(snapshot: AnyMachineSnapshot): string[] {
-  return listActiveStates(snapshot).flatMap((node) =>
-    [...node.transitions.keys()].filter((type) => type.startsWith('xstate.after.')),
-  )
-}
-
-export function nameDelayedEvent(type: string): NamedEvent {
-  return { event: { type }, label: `after ${type.split('.')[2] ?? ''}` }
+/** The events of the alphabet, and the `after` events of active states that it does not list. */
+export function listOffered(space: ExploreSpace, snapshot: AnyMachineSnapshot): NamedEvent[] {
+  const events = space.listEvents(snapshot)
+  const listed = new Set(events.map(({ event }) => event.type))
+  const late = listActiveStates(snapshot)
+    .flatMap((node) => [...node.transitions.keys()])
+    .filter((type) => type.startsWith('xstate.after.') && !listed.has(type))
+    .map((type) => ({ event: { type }, label: `after ${type.split('.')[2] ?? ''}` }))
+  return [...events, ...late]
 }
 
 /** Converts an error from the machine to an error that names the faulty part and the path to that part. */

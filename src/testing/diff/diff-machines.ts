@@ -21,13 +21,7 @@ import {
   type NamedEvent,
   type NamedInput,
 } from '../explore-options.js'
-import {
-  stateLimitError,
-  toMachineError,
-  canHappen,
-  listDelayedEvents,
-  nameDelayedEvent,
-} from '../explore.js'
+import { stateLimitError, toMachineError, canHappen, listOffered } from '../explore.js'
 import { listEmitted } from '../replay-path.js'
 
 /** A changed transition with the shortest trace that shows the change. */
@@ -349,14 +343,9 @@ function explorePairs(
 
   function listEvents({ before, after }: Record<Side, Vertex>): NamedEvent[] {
     const found = new Map<string, NamedEvent>()
-    for (const { snapshot } of [before, after]) {
-      if (snapshot.status !== 'active') continue
-      const offered = space.listEvents(snapshot)
-      const types = new Set(offered.map(({ event }) => event.type))
-      const late = listDelayedEvents(snapshot).filter((type) => !types.has(type))
-      for (const event of [...offered, ...late.map(nameDelayedEvent)])
+    for (const { snapshot } of [before, after])
+      for (const event of snapshot.status === 'active' ? listOffered(space, snapshot) : [])
         getOrCreate(found, `${event.label}\n${event.event.type}`, () => event)
-    }
     return [...found.values()].filter((event) => isOpenTo(event, before) || isOpenTo(event, after))
   }
 
