@@ -229,14 +229,14 @@ async function findDefect(file, { seed, isKnown, most }) {
 }
 
 async function playPlanted({ isKnown, defect: only, most = mostSeeds }) {
-  const sound = await bundle()
-  let areFound = true
   const list = planted.filter(({ name }) => only === undefined || name === only)
-  for (const defect of list) {
-    // oxlint-disable no-await-in-loop -- each is planted by itself
+  const seeds = list.map(({ seed }) => seed)
+  const sound = await ask(await bundle(), ['check', ...seeds])
+  let areFound = true
+  for (const [i, defect] of list.entries()) {
+    const alone = sound[i]
+    // oxlint-disable-next-line no-await-in-loop -- each is planted by itself
     const found = await findDefect(await bundle(defect), { seed: defect.seed, isKnown, most })
-    const [alone] = await ask(sound, ['check', defect.seed])
-    // oxlint-enable no-await-in-loop
     areFound &&= found !== null && alone.broken === null
     const outcome = found ? `seed ${found.seed}: ${found.broken}` : 'NOT FOUND'
     console.log(
