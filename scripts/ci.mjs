@@ -1,4 +1,5 @@
 // Everything that main must pass, after `npm ci`: npm run ci [-- STEP …]. Two steps run at a time, one that computes and one that waits.
+// After the tests, which use all cores, a second step that waits joins them.
 // A step prints when it ends, and a failure does not stop the other steps. The end of the output repeats the last lines of
 // the failed steps and names them.
 import { spawn } from 'node:child_process'
@@ -88,7 +89,7 @@ function runStep(name) {
   })
 }
 
-/** Runs its own steps, then the steps that the other lane has not started. */
+/** Runs its own steps, then the steps that the other lanes have not started. */
 async function runLane(own, other) {
   for (let step = own.shift() ?? other.shift(); step; step = own.shift() ?? other.shift())
     // oxlint-disable-next-line no-await-in-loop -- a lane runs one step at a time
@@ -97,8 +98,13 @@ async function runLane(own, other) {
 
 await runStep('build')
 process.env.STATEWRIGHT_BUILT = 'yes'
-const lanes = [select(busy), select(waiting)]
-await Promise.all([runLane(lanes[0], lanes[1]), runLane(lanes[1], lanes[0])])
+const [computing, waits] = [select(busy), select(waiting)]
+const tested = computing[0] === 'test' ? runStep(computing.shift()) : Promise.resolve()
+await Promise.all([
+  tested.then(() => runLane(computing, waits)),
+  tested.then(() => runLane(waits, computing)),
+  runLane(waits, computing),
+])
 
 for (const [name, text] of failed) console.log(`\n== ${name}, again\n${text}`)
 for (const name of failed.keys()) console.log(`FAILED: ${name}`)

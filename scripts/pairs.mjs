@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { bundleTests } from './plain.mjs'
 import { runSuite } from './suite.mjs'
 
-const parts = 3
+const parts = 5
 const [seed = '1', only] = process.argv.slice(2)
 if (only !== undefined) runSuite(['--runInBand', 'test/pairs'], { PAIRS_SEED: seed, PAIRS_ONLY: only })
 
