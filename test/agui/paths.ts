@@ -7,13 +7,14 @@ import { maskMessages } from '../../machines/agent/mask-uncleared.js'
 import { type AGUIMessage, toAGUIMessages } from '../../src/agui/index.js'
 import { AGUIEventFold, type RunStatus } from '../../src/agui/agui-fold.js'
 import { agentSpace, generatePaths, type ReplayPath } from '../../src/testing/index.js'
+import { agentPaths } from '../support/agent-paths.js'
 import { followPath } from '../support/follow-path.js'
 import { AGUIPage, comparable } from './page.js'
 
 /** The paths over all pairs of consecutive transitions, from these inputs or from all. */
 export function generatedPaths(...only: string[]): GeneratedPath[] {
-  const space = agentSpace(only.length > 0 ? { only } : {})
-  return generatePaths(agentMachine, { ...space, coverage: 'transition-pairs' }).paths
+  if (only.length === 0) return agentPaths()
+  return generatePaths(agentMachine, { ...agentSpace({ only }), coverage: 'transition-pairs' }).paths
 }
 
 type GeneratedPath = ReplayPath & { input: string; name: string }

@@ -9,6 +9,7 @@ import {
 } from '../../src/testing/index.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { addUsage, noUsage } from '../../machines/agent/usage.js'
+import { agentPaths } from '../support/agent-paths.js'
 import { Recorded, tokensOf } from '../support/spans.js'
 import { faults } from '../support/record-faults.js'
 import { toStored, restoreProblem } from '../support/restore-plain.js'
@@ -46,6 +47,15 @@ wholeTest('the paths take every transition that the chart declares', () => {
 wholeTest('the paths take every pair of transitions that can follow each other', () => {
   expect(coverage.pairs?.filter(({ count }) => count === 0)).toEqual([])
   expect(coverage.pairs?.length).toBeGreaterThan(coverage.transitions.length)
+})
+
+wholeTest('the paths that other suites share are the same', () => {
+  const shown = ({ input, name, steps }: (typeof paths)[number]) => [
+    input,
+    name,
+    ...steps.map(({ event, label, state: { value }, transitions }) => [event, label, value, transitions]),
+  ]
+  expect(agentPaths().map(shown)).toEqual(paths.map(shown))
 })
 
 test('the tables take every path like XState, with the same actions and events', () => {

@@ -2,6 +2,7 @@ import { agentMachine } from '../../machines/agent.machine.js'
 import { judgeLog as judgeByRules, type LogEntry } from '../../src/testing/reference-model/judge-log.js'
 import { judgeWhole as judgeLog } from './judge-whole.js'
 import { agentSpace, generatePaths, type MachinePath } from '../../src/testing/index.js'
+import { agentPaths } from '../support/agent-paths.js'
 import { runsAll, sampledRows } from '../support/extent.js'
 import { writePathLog } from './path-log.js'
 import { tamperings } from './tampering.js'
@@ -22,14 +23,13 @@ const sample = [
 const spaces = runsAll
   ? [agentSpace()]
   : sample.map((name) => agentSpace({ only: [name], maxSteps: name === 'with a deadline' ? 2 : 1 }))
-const coverage = runsAll ? 'transition-pairs' : 'transitions'
 let paths: MachinePath[]
 let logs: LogEntry[][]
 let snapped: LogEntry[][]
 
 // Skipped when tests are only listed.
 beforeAll(() => {
-  paths = spaces.flatMap((space) => generatePaths(agentMachine, { ...space, coverage }).paths)
+  paths = runsAll ? agentPaths() : spaces.flatMap((space) => generatePaths(agentMachine, space).paths)
   const writeLogs = (isSnappedOften: boolean) =>
     paths.map((path) => {
       const input = spaces.find(({ inputs }) => inputs[path.input as string])?.inputs[path.input as string]
