@@ -138,7 +138,7 @@ export function assembleAgent(
     parts,
     host,
     openInput: (input) => inputs.open(input),
-    openStored: async () => new (await loadStored()).StoredRuns(internals, getStore(internals)),
+    openStored: async () => (await loadStored()).createStoredRuns(internals, getStore(internals)),
   }
   const { openStored } = internals
 

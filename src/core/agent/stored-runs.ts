@@ -12,26 +12,26 @@ import { checkTokenizerInstalled } from '../effects/check-run-start.js'
 import { isLostSpeaker } from '../live/agent-parts.js'
 import { deleteSessions, type SessionOwner } from '../run/delete-sessions.js'
 import { editFork, type ForkOptions } from '../run/edit-fork.js'
-import { endLeftChildren, endStoredRun, type StoreParts } from '../run/end-stored-run.js'
+import { endLeftChildren, endStoredRun, releaseOnError, type StoreParts } from '../run/end-stored-run.js'
 import type { Run } from '../run/run.js'
 import type { Inspector } from '../run/safe-listeners.js'
-import type { ChildHost } from '../sub-agents/open-child.js'
+import { bindStoredRun, type ChildHost } from '../sub-agents/open-child.js'
 import type { RunOrigin, RunParts } from '../run/run-parts.js'
 import { sendToStoredSession, type SendParts } from '../run/send-to-stored-session.js'
-import { watchSession, type WatchedEvent, type WatchOptions } from '../run/watch-session.js'
+import { watchSession, type WatchOptions } from '../run/watch-session.js'
 import { acceptsDefinition, type AgentDefinition, type AgentLabel } from '../sessions/agent-definition.js'
 import { addBranch, type BranchStart, getBranch, maxBranches, unbranched } from '../sessions/branch-tree.js'
 import { deleteSession, renameSession } from '../sessions/delete-session.js'
 import { findClientId, findTurnIndex, isTurnOpening } from '../sessions/find-turn.js'
-import { toMachineState, type FoldedSession, getLastEventSeq } from '../sessions/fold-session.js'
+import type { FoldedSession } from '../sessions/fold-session.js'
 import { forkSession } from '../sessions/fork-session.js'
 import { isQueueStopped, type QueuedMessage } from '../sessions/inbox/queued-message.js'
-import type { Receipt, SessionMessage } from '../sessions/inbox/session-message.js'
+import type { SessionMessage } from '../sessions/inbox/session-message.js'
 import { type InputConversation, sessionNotEmptyError, addHistory } from '../sessions/input-history.js'
 import { openSession, type AcquiredSession } from '../sessions/open-session.js'
 import { toRequesters } from '../sessions/principal.js'
 import { readSession, readSessionAt, type SessionSnapshot } from '../sessions/replay-session.js'
-import { listBranches, replayBranch, selectBranch, type SessionBranch } from '../sessions/select-branch.js'
+import { listBranches, replayBranch, selectBranch } from '../sessions/select-branch.js'
 import {
   lostSpeakerError,
   nothingToResumeError,
@@ -85,60 +85,47 @@ export interface StoredAgent {
   inspect: Inspector | undefined
 }
 
+export type StoredRuns = ReturnType<typeof createStoredRuns>
+
 /** The sessions of an agent in its store. Loaded on first use, so that pages and programs without a store never load it. */
-export class StoredRuns {
-  readonly #agent: StoredAgent
-  readonly #host: ChildHost
-  readonly #store: SessionStore
-
-  constructor(agent: StoredAgent, store: SessionStore) {
-    this.#agent = agent
-    this.#host = agent.host
-    this.#store = store
-  }
-
-  getDefinition(): AgentDefinition {
-    return this.#host.definitionAs(this.#agent.label)
-  }
+export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
+  const { host } = agent
+  const { clock, parts, tools } = host
+  const sendParts: SendParts = { store, clock, tools }
+  const getDefinition = (): AgentDefinition => host.definitionAs(agent.label)
 
   /** Executes a run that has started or resumed. */
-  run(handle: Pick<RunParts, 'runId' | 'session' | 'origin'> & Partial<RunParts>): Run {
-    return this.#host.run({ signal: undefined, inspect: this.#agent.inspect, ...handle })
-  }
-
-  get #parts(): SendParts {
-    const { clock, tools } = this.#host
-    return { store: this.#store, clock, tools }
-  }
+  const run = (handle: Pick<RunParts, 'runId' | 'session' | 'origin'> & Partial<RunParts>): Run =>
+    host.run({ signal: undefined, inspect: agent.inspect, ...handle })
 
   /**
    * Acquires a session and ends unfinished sub-agent runs from earlier processes.
    * @throws as `openSession`
    */
-  async acquire(
+  async function acquire(
     id: string,
     request: { holder: string; name?: string | undefined; definition?: () => AgentDefinition },
   ): Promise<AcquiredSession> {
-    const { clock, parts } = this.#host
     const { interpreter } = parts
-    const definition = () => this.getDefinition()
-    const acquired = await openSession(this.#store, id, { clock, definition, interpreter, ...request })
-    await endLeftChildren(this.#parts, acquired.folded)
+    const acquired = await openSession(store, id, {
+      clock,
+      definition: getDefinition,
+      interpreter,
+      ...request,
+    })
+    await endLeftChildren(sendParts, acquired.folded)
     return acquired
   }
 
-  async begin(start: RunStart): Promise<RunOrigin> {
-    const { runId, session } = start
-    const acquired = await this.acquire(session.id, { holder: `run ${runId}`, name: session.name })
-    return this.beginAcquired(acquired, start)
-  }
+  const acquireForRun = ({ runId, session }: Pick<RunStart, 'runId' | 'session'>): Promise<AcquiredSession> =>
+    acquire(session.id, { holder: `run ${runId}`, name: session.name })
 
   /** Starts a run in an acquired session, which is released if the run cannot start. */
-  async beginAcquired(
+  const beginAcquired = (
     { log, folded }: AcquiredSession,
     { runId, session, conversation, config, context, tags, requesters, budgets, queued, branch }: RunStart,
-  ): Promise<RunOrigin> {
-    try {
+  ): Promise<RunOrigin> =>
+    releaseOnError(log, async () => {
       refuseSubAgentSession(session.id, folded.parent)
       refuseUnfinishedRun(folded, session.id)
       if (folded.head > 0 && conversation.history.length > 0) throw sessionNotEmptyError(session.id)
@@ -148,10 +135,10 @@ export class StoredRuns {
         folded.head === 0 ? addHistory(session.state, conversation, session.id) : folded.state
       const state = branch ? cutState(stateBefore, branch) : stateBefore
       const tagsNow = (): SessionTags => log.facts.current.tags
-      const binding = { context, journal: log, store: this.#store, budgets, tags: tagsNow }
+      const binding = { context, journal: log, store, budgets, tags: tagsNow }
       const options = { config, ...(queued ? addRequester([], queued.by) : { requesters }) }
-      const bound = this.#host.bind(runId, session.id, state, conversation.newMessages, options, binding)
-      await this.#host.ready(bound)
+      const bound = host.bind(runId, session.id, state, conversation.newMessages, options, binding)
+      await host.ready(bound)
       log.addInitialState(state)
       if (branch) {
         const tree = folded.branches ?? unbranched
@@ -160,31 +147,21 @@ export class StoredRuns {
       if (queued === undefined) return { input: bound, log }
       log.setQueued(queued.message)
       return { input: bound, log, queuedId: queued.messageId }
-    } catch (error) {
-      await log.close()
-      throw error
-    }
-  }
-
-  async resume(id: string, resumption: RunResumption): Promise<Run> {
-    return this.resumeAcquired(await this.acquire(id, { holder: 'a resumed run' }), id, resumption)
-  }
+    })
 
   /**
    * Resumes the run of an acquired session. If the session has no run, or another agent started the run, the session is
    * released. A run that was resumed too often is ended.
    * @throws {UsageError} `unknown_session`, `nothing_to_resume`, `stranded`
    */
-  async resumeAcquired(
+  const resumeAcquired = (
     acquired: AcquiredSession,
     id: string,
     { context, budgets, ...handle }: RunResumption,
-  ): Promise<Run> {
-    const { parts, clock } = this.#host
-    const { label } = this.#agent
-    const store = this.#store
-    const { log } = acquired
-    try {
+  ): Promise<Run> =>
+    releaseOnError(acquired.log, async () => {
+      const { label } = agent
+      const { log } = acquired
       if (acquired.folded.run?.status === 'active' && !acceptsDefinition(label, acquired.folded.definition))
         throw strandedError(id, acquired.folded.definition, [label])
       const folded = await endPoisonedRun({ store, clock }, acquired)
@@ -197,135 +174,98 @@ export class StoredRuns {
         await checkTokenizerInstalled(parts, folded.run.context.config)
       }
       await log.inbox.readFirst()
-      const snapshot = toMachineState(folded.run)
-      this.#host.bindSnapshot(snapshot, {
-        context,
-        journal: log,
-        lastEventSeq: getLastEventSeq(folded),
-        link: folded.link,
-        store,
-        budgets,
-        tags: () => log.facts.current.tags,
-      })
+      const tags = (): SessionTags => log.facts.current.tags
+      const bound = bindStoredRun(host, log, folded, folded.run, { context, store, budgets, tags })
       const session = new Session(id, folded.name)
       session.update(folded.run.context)
-      const { runId } = folded.run.context
-      return this.run({ runId, session, origin: { snapshot, log }, ...handle })
-    } catch (error) {
-      await log.close()
-      throw error
-    }
-  }
+      return run({ ...bound, session, ...handle })
+    })
 
-  /** Starts a run on a new branch of a session. */
-  async branch(
-    options: BranchOptions,
-    { runId, session }: Pick<RunStart, 'runId' | 'session'>,
-  ): Promise<RunOrigin> {
-    const { from: _from, edit: _edit, key: _key, ...rest } = checkBranchOptions(options)
-    const { context, tags, limits, budgets, by } = checkRunOptions(rest)
-    this.#host.parts.model.check?.()
-    const own = this.#host.config
-    const config = limits === undefined ? own : overrideLimits(own, limits)
-    const requesters = toRequesters({ by }, 'branch()')
-    const acquired = await this.acquire(session.id, { holder: `run ${runId}`, name: session.name })
-    let plan: ReturnType<typeof planBranch>
-    try {
-      plan = planBranch(acquired.folded, options, session.id)
-    } catch (error) {
-      await acquired.log.close()
-      throw error
-    }
-    const start = { runId, session, config, context, tags, budgets, ...requesters, ...plan }
-    return this.beginAcquired(acquired, start)
-  }
+  return {
+    getDefinition,
+    run,
+    acquire,
+    beginAcquired,
+    resumeAcquired,
+    begin: async (start: RunStart): Promise<RunOrigin> => beginAcquired(await acquireForRun(start), start),
+    resume: async (id: string, resumption: RunResumption): Promise<Run> =>
+      resumeAcquired(await acquire(id, { holder: 'a resumed run' }), id, resumption),
 
-  /**
-   * Acquires a session whose next run starts with a queued message. The run starts when the returned function is
-   * called, so that a subscriber can attach first. Returns null if no message waits, if the session is active or
-   * waiting, or if another process holds it.
-   */
-  async beginQueued(id: string, { findSender, afterStop }: QueuedRunOptions): Promise<(() => Run) | null> {
-    const runId = createId()
-    const acquired = await this.acquire(id, { holder: `run ${runId}` }).catch(nullIfBusy)
-    if (acquired === null) return null
-    const { log, folded } = acquired
-    const { run, name, state } = folded
-    const { parts } = this.#host
-    try {
-      const mayBegin = run?.status !== 'active' && (afterStop || !run || !isQueueStopped(run.context))
-      const queued = mayBegin ? await log.inbox.findNext((run?.context ?? state).messages) : null
-      const found = queued && findSender(queued.messageId)
-      if (!queued || !found) {
-        await log.close()
-        return null
-      }
+    /** Starts a run on a new branch of a session. */
+    branch: async (
+      options: BranchOptions,
+      handle: Pick<RunStart, 'runId' | 'session'>,
+    ): Promise<RunOrigin> => {
+      const { from: _from, edit: _edit, key: _key, ...rest } = checkBranchOptions(options)
+      const { context, tags, limits, budgets, by } = checkRunOptions(rest)
       parts.model.check?.()
-      const session = new Session(id, name)
-      const conversation = { history: [], newMessages: queued.messages }
-      const { context, tags } = found
-      const start = { runId, session, conversation, config: parts.config, context, tags, queued }
-      const origin = await this.beginAcquired(acquired, start)
-      return () => this.run({ runId, session, origin })
-    } catch (error) {
-      await log.close()
-      throw error
-    }
-  }
+      const config = limits === undefined ? host.config : overrideLimits(host.config, limits)
+      const requesters = toRequesters({ by }, 'branch()')
+      const acquired = await acquireForRun(handle)
+      const plan = await releaseOnError(acquired.log, async () =>
+        planBranch(acquired.folded, options, handle.session.id),
+      )
+      return beginAcquired(acquired, { ...handle, config, context, tags, budgets, ...requesters, ...plan })
+    },
 
-  readFolded(id: string): Promise<FoldedSession> {
-    return readSessionAt(this.#store, id)
-  }
+    /**
+     * Acquires a session whose next run starts with a queued message. The run starts when the returned function is
+     * called, so that a subscriber can attach first. Returns null if no message waits, if the session is active or
+     * waiting, or if another process holds it.
+     */
+    beginQueued: async (
+      id: string,
+      { findSender, afterStop }: QueuedRunOptions,
+    ): Promise<(() => Run) | null> => {
+      const runId = createId()
+      const acquired = await acquire(id, { holder: `run ${runId}` }).catch(nullIfBusy)
+      if (acquired === null) return null
+      const { log, folded } = acquired
+      return releaseOnError(log, async () => {
+        const mayBegin =
+          folded.run?.status !== 'active' && (afterStop || !folded.run || !isQueueStopped(folded.run.context))
+        const queued = mayBegin
+          ? await log.inbox.findNext((folded.run?.context ?? folded.state).messages)
+          : null
+        const found = queued && findSender(queued.messageId)
+        if (!queued || !found) {
+          await log.close()
+          return null
+        }
+        parts.model.check?.()
+        const { context, tags } = found
+        const session = new Session(id, folded.name)
+        const conversation = { history: [], newMessages: queued.messages }
+        const start = { runId, session, conversation, config: parts.config, context, tags, queued }
+        const origin = await beginAcquired(acquired, start)
+        return () => run({ runId, session, origin })
+      })
+    },
 
-  read(id: string): Promise<Session> {
-    return readSession(this.#store, checkSessionId(id))
-  }
-
-  replay(id: string, options?: { branch?: number; to?: number }): Promise<SessionSnapshot> {
-    expectArgument('agent.replay(id, options)', options, optionsRule)
-    return replayBranch(this.#store, checkSessionId(id), options)
-  }
-
-  rename(id: string, title: string | null): Promise<void> {
-    return renameSession(this.#store, checkSessionId(id), title)
-  }
-
-  fork(id: string, seq: number | undefined, options: ForkOptions = {}): Promise<string> {
-    expectArgument('agent.fork(id, seq, options)', options, optionsRule)
-    const { edit, askFirst } = options
-    const change = (folded: FoldedSession) => editFork(this.#host.parts, folded, options)
-    const isEdited = edit !== undefined || askFirst === true
-    return forkSession(this.#store, checkSessionId(id), seq, this.#host.clock, isEdited ? change : undefined)
-  }
-
-  listBranches(id: string): Promise<SessionBranch[]> {
-    return listBranches(this.#store, id)
-  }
-
-  selectBranch(id: string, branch: number): Promise<void> {
-    return selectBranch(this.#parts, id, branch)
-  }
-
-  send(id: string, message: SessionMessage): Promise<Receipt> {
-    return sendToStoredSession(this.#parts, id, message)
-  }
-
-  watch(
-    id: string,
-    options: WatchOptions | undefined,
-    left: AbortSignal,
-  ): AsyncGenerator<WatchedEvent, void> {
-    return watchSession(this.#parts, id, options, left)
-  }
-
-  async delete(id: string): Promise<boolean> {
-    const deleted = await deleteSession(this.#store, this.#host.clock, id)
-    await this.#store.purge?.()
-    return deleted > 0
-  }
-
-  deleteAll(owner: SessionOwner): Promise<number> {
-    return deleteSessions(this.#parts, owner)
+    readFolded: (id: string) => readSessionAt(store, id),
+    read: (id: string) => readSession(store, checkSessionId(id)),
+    replay: (id: string, options?: { branch?: number; to?: number }): Promise<SessionSnapshot> => {
+      expectArgument('agent.replay(id, options)', options, optionsRule)
+      return replayBranch(store, checkSessionId(id), options)
+    },
+    rename: (id: string, title: string | null) => renameSession(store, checkSessionId(id), title),
+    fork: (id: string, seq?: number, options: ForkOptions = {}): Promise<string> => {
+      expectArgument('agent.fork(id, seq, options)', options, optionsRule)
+      const isEdited = options.edit !== undefined || options.askFirst === true
+      const change = isEdited ? (folded: FoldedSession) => editFork(parts, folded, options) : undefined
+      return forkSession(store, checkSessionId(id), seq, clock, change)
+    },
+    listBranches: (id: string) => listBranches(store, id),
+    selectBranch: (id: string, branch: number) => selectBranch(sendParts, id, branch),
+    send: (id: string, message: SessionMessage) => sendToStoredSession(sendParts, id, message),
+    watch: (id: string, options: WatchOptions | undefined, left: AbortSignal) =>
+      watchSession(sendParts, id, options, left),
+    delete: async (id: string): Promise<boolean> => {
+      const deleted = await deleteSession(store, clock, id)
+      await store.purge?.()
+      return deleted > 0
+    },
+    deleteAll: (owner: SessionOwner) => deleteSessions(sendParts, owner),
   }
 }
 

@@ -6,7 +6,7 @@ import { type RunResult, isWorkState, isFinalState } from '../../../machines/age
 import { toRunResult } from '../../../machines/agent/to-result.js'
 import { type AgentInternals, getStore, internalsByAgent } from '../agent/agent-internals.js'
 import { checkModels } from '../agent/read-parts.js'
-import { StoredRuns } from '../agent/stored-runs.js'
+import { createStoredRuns, type StoredRuns } from '../agent/stored-runs.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { whenAborted } from '../base/abort.js'
 import { RunClock } from '../base/clock.js'
@@ -117,7 +117,7 @@ class AgentChoice {
   }
 
   get stored(): StoredRuns {
-    return new StoredRuns(this.#internals, getStore(this.#internals))
+    return createStoredRuns(this.#internals, getStore(this.#internals))
   }
 
   get parts(): AgentParts {

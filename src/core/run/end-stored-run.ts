@@ -43,6 +43,19 @@ export async function cancelStoredRun(
   )
 }
 
+/** Releases an acquired session if `work` fails. */
+export async function releaseOnError<Outcome>(
+  log: AcquiredSession['log'],
+  work: () => Promise<Outcome>,
+): Promise<Outcome> {
+  try {
+    return await work()
+  } catch (error) {
+    await log.close()
+    throw error
+  }
+}
+
 async function withSession<Outcome>(
   { store, clock }: StoreParts,
   sessionId: string,

@@ -96,17 +96,15 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   #actor: Actor<AgentMachine> | undefined
   #runtime: AgentRuntime | undefined
   #watch: ParentLink['watch'] | undefined
-  /** Events that were sent but not processed by the machine. */
-  #pending: ControlEvent[] = []
+  /** Events that the actor has received but not processed. */
+  #sent: ControlEvent[] = []
   /**
-   * Pending events that wait until the actor is created or, after a rest, until the session is reacquired, because
-   * another process may hold the session.
+   * Events that wait until the actor is created or, after a rest, until the session is reacquired, because another
+   * process may hold the session.
    */
   #queue: ControlEvent[] = []
   #delivery: Promise<void> | undefined
-  /** Whether the session is being reacquired. A synchronous store delivers its inbox during this time. */
-  #isReacquiring = false
-  /** The event that ends a rest, until it is delivered. */
+  /** The queued event that ends a rest. While the session is reacquired, its inbox adds events to the queue. */
   #ending: ControlEvent | undefined
   #forecasts: EventForecast<AgentSnapshot, ControlEvent> | undefined
   /** Whether another process may resume the run. */
@@ -419,6 +417,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return this.#forecastAfter(this.#pending)
   }
 
+  get #pending(): ControlEvent[] {
+    return [...this.#sent, ...this.#queue]
+  }
+
   #forecastAfter(pending: readonly ControlEvent[]): AgentSnapshot | undefined {
     const snapshot = this.#snapshot
     if (!snapshot) return undefined
@@ -463,7 +465,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     })
     this.#runtime = findRuntime(actor)
     const listener: AgentRuntime['listener'] = {
-      onMachineEvent: (event) => this.#removePending(event),
+      onMachineEvent: (event) => this.#removeSent(event),
       onExpired: () => {
         this.#expiry = { type: 'APPROVAL_EXPIRED' }
         if (this.#isExpired()) this.#enqueue(this.#expiry)
@@ -471,7 +473,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     }
     if (this.#runtime) this.#runtime.listener = listener
     // The actor itself queues events until it is started.
-    for (const event of this.#queue.splice(0)) actor.send(event)
+    this.#sendToActor(actor, this.#queue.splice(0))
     if (log) {
       publishSession(log, { runId: this.id, actor, hub: this.#hub })
       this.#readInbox(log)
@@ -486,9 +488,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#watch?.(snapshot.context)
   }
 
-  #removePending(event: AgentMachineEvent): void {
-    const at = this.#pending.indexOf(event as ControlEvent)
-    if (at !== -1) this.#pending.splice(at, 1)
+  #removeSent(event: AgentMachineEvent): void {
+    const at = this.#sent.indexOf(event as ControlEvent)
+    if (at !== -1) this.#sent.splice(at, 1)
   }
 
   /**
@@ -500,7 +502,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     inbox.onMessage((message, event) => {
       try {
         const received = event && { ...event, inbox: message }
-        const forecast = received && this.#forecastAfter(this.#pending.slice(0, this.#findPlace(received)))
+        const earlier = received && this.#queue.slice(0, this.#findPlace(received))
+        const forecast = earlier && this.#forecastAfter([...this.#sent, ...earlier])
         if (!received || !forecast) {
           inbox.refuse(message)
           return
@@ -595,33 +598,32 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return { ...event, grant: withToolDigest(event.grant, this.#tools(speaker).get(name)) } as typeof event
   }
 
-  /** The only way to send events to the actor. */
+  /** The only way to send control events to the actor. */
   #enqueue(event: ControlEvent): void {
     if (this.#isReleased) return
-    this.#pending.splice(this.#findPlace(event), 0, event)
-    this.#forward(event)
+    this.#queue.splice(this.#findPlace(event), 0, event)
+    this.#flush()
   }
 
   /**
-   * Returns the position of an event among the pending events. A revocation from the inbox precedes the event that ends
-   * the rest, because the revocation was stored first and the other event can start the call.
+   * Returns the position of an event in the queue. A revocation from the inbox precedes the event that ends the rest,
+   * because the revocation was stored first and the other event can start the call.
    */
   #findPlace({ type, inbox }: ControlEvent): number {
     const isEarlier = this.#ending !== undefined && type === 'REVOKE' && inbox !== undefined
-    return isEarlier ? this.#pending.indexOf(this.#ending as ControlEvent) : this.#pending.length
+    return isEarlier ? this.#queue.indexOf(this.#ending as ControlEvent) : this.#queue.length
   }
 
-  #forward(event: ControlEvent): void {
+  #flush(): void {
     const actor = this.#actor
-    if (!actor || this.#delivery || this.#isReacquiring) {
-      this.#queue.push(event)
-      return
-    }
-    const reacquired = this.#log?.isResting ? this.#reacquire(this.#log, event) : undefined
-    if (reacquired) this.#delivery = this.#deliverLater(actor, event, reacquired)
-    else {
-      this.#deliver(actor, event)
-      this.#forwardQueue()
+    for (
+      let [event] = this.#queue;
+      event && actor && !this.#delivery && !this.#ending;
+      [event] = this.#queue
+    ) {
+      const reacquired = this.#log?.isResting ? this.#reacquire(this.#log, event) : undefined
+      if (reacquired) this.#delivery = this.#deliverLater(actor, event, reacquired)
+      else this.#deliver(actor, event)
     }
   }
 
@@ -630,27 +632,21 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * messages in the inbox, except revocations.
    */
   #reacquire(log: SessionLog, event: ControlEvent): Promise<void> | undefined {
-    this.#isReacquiring = true
     this.#ending = event
-    try {
-      return log.reacquire()?.then(() => log.inbox.reading)
-    } finally {
-      this.#isReacquiring = false
-    }
+    return log.reacquire()?.then(() => log.inbox.reading)
   }
 
   #deliver(actor: Actor<AgentMachine>, event: ControlEvent): void {
-    const isEarlier = (other: ControlEvent): boolean =>
-      this.#pending.indexOf(other) < this.#pending.indexOf(event)
-    const earlier = this.#queue.filter(isEarlier)
     this.#ending = undefined
-    if (earlier.length > 0) {
-      this.#queue = this.#queue.filter((other) => !earlier.includes(other))
-      // The rest before the event is not reported.
-      this.#leavesRest = true
-      for (const other of earlier) actor.send(other)
-    }
-    actor.send(event)
+    const events = this.#queue.splice(0, this.#queue.indexOf(event) + 1)
+    // The rest before the event is not reported.
+    if (events.length > 1) this.#leavesRest = true
+    this.#sendToActor(actor, events)
+  }
+
+  #sendToActor(actor: Actor<AgentMachine>, events: readonly ControlEvent[]): void {
+    this.#sent.push(...events)
+    for (const event of events) actor.send(event)
   }
 
   async #deliverLater(actor: Actor<AgentMachine>, event: ControlEvent, ready: Promise<void>): Promise<void> {
@@ -659,18 +655,14 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       this.#deliver(actor, event)
     } catch (error) {
       this.#ending = undefined
-      // The process that has taken the session ends the session's questions.
-      if (event === this.#expiry) this.#removePending(event)
+      this.#queue = this.#queue.filter((one) => one !== event)
       // A cancel always applies, even if only in this process.
-      else actor.send(event.type === 'CANCEL' ? event : createStoreFailedEvent(error))
+      if (event.type === 'CANCEL') this.#sendToActor(actor, [event])
+      // The process that has taken the session ends the session's questions.
+      else if (event !== this.#expiry) actor.send(createStoreFailedEvent(error))
     }
     this.#delivery = undefined
-    this.#forwardQueue()
-  }
-
-  #forwardQueue(): void {
-    if (this.#queue.length === 0) return
-    for (const event of this.#queue.splice(0)) this.#forward(event)
+    this.#flush()
   }
 
   /** Stops at a point where another process can resume, and releases the session. */

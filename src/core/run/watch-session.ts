@@ -19,34 +19,29 @@ import {
   takeEvent,
 } from '../sessions/fold-session.js'
 
-/** The events of a log. The machine is pure, so folding the records emits the same events again. */
-class LoggedEvents {
-  readonly #id: string
-  folded: FoldedSession | undefined
-  #announced: EmittedEvent[] = []
-
-  constructor(sessionId: string) {
-    this.#id = sessionId
-  }
-
-  takeRecord(record: LogRecord): readonly EmittedEvent[] {
-    this.folded ??= createFoldedSession([record])
-    this.#announced = []
-    applyRecord(this.folded, record, this.#id, this.#folding)
-    return this.#announced
-  }
-
-  readonly #folding: RunReducer = {
-    ...pureReducer,
-    start: (input) => this.#collect(initialTransition(agentMachine, input)),
-    step: (run, event) => this.#collect(takeEvent(run, event)),
-  }
-
-  #collect([run, actions]: ReturnType<typeof initialTransition<typeof agentMachine>>): FoldedRun {
+/** Reads the events of a log. The machine is pure, so folding the records emits the same events again. */
+function createEventReader(sessionId: string) {
+  let folded: FoldedSession | undefined
+  let announced: EmittedEvent[] = []
+  const collect = ([run, actions]: ReturnType<typeof initialTransition<typeof agentMachine>>): FoldedRun => {
     for (const { type, params } of actions as readonly { type: string; params: unknown }[]) {
-      if (type === 'xstate.emit') this.#announced.push((params as { event: EmittedEvent }).event)
+      if (type === 'xstate.emit') announced.push((params as { event: EmittedEvent }).event)
     }
     return run
+  }
+  const folding: RunReducer = {
+    ...pureReducer,
+    start: (input) => collect(initialTransition(agentMachine, input)),
+    step: (run, event) => collect(takeEvent(run, event)),
+  }
+  return {
+    getFolded: () => folded,
+    takeRecord(record: LogRecord): readonly EmittedEvent[] {
+      folded ??= createFoldedSession([record])
+      announced = []
+      applyRecord(folded, record, sessionId, folding)
+      return announced
+    },
   }
 }
 
@@ -54,7 +49,7 @@ export function* replayEvents(
   records: readonly LogRecord[],
   sessionId: string,
 ): Generator<{ record: LogRecord; events: readonly EmittedEvent[] }> {
-  const log = new LoggedEvents(sessionId)
+  const log = createEventReader(sessionId)
   for (const record of records) yield { record, events: log.takeRecord(record) }
 }
 
@@ -116,8 +111,8 @@ export async function* watchSession(
     throw invalidOptionError('until', "must be 'rest', 'end' or 'never'")
   if (signal !== undefined && typeof signal?.addEventListener !== 'function')
     throw invalidOptionError('signal', 'must be an AbortSignal')
-  const watched = new SessionWatch({ store, clock }, id, position, until)
-  const unfollow = [signal, left].map((one) => one && whenAborted(one, () => watched.stop()))
+  const watched = createWatch({ store, clock }, id, position, until)
+  const unfollow = [signal, left].map((one) => one && whenAborted(one, watched.stop))
   try {
     await watched.begin()
     for (let event = await watched.next(); event; event = await watched.next()) yield event
@@ -127,172 +122,155 @@ export async function* watchSession(
   }
 }
 
-class SessionWatch {
-  readonly #store: SessionStore
-  readonly #clock: Clock
-  readonly #id: string
-  readonly #after: ReturnType<typeof parsePosition>
-  readonly #until: WatchOptions['until']
-  readonly #log: LoggedEvents
-  readonly #ready: WatchedEvent[] = []
+const doNothing = (): void => undefined
+
+function createWatch(
+  { store, clock }: { store: SessionStore; clock: Clock },
+  id: string,
+  after: ReturnType<typeof parsePosition>,
+  until: WatchOptions['until'],
+) {
+  const log = createEventReader(id)
+  const sessions = getLiveSessions(store)
+  const ready: WatchedEvent[] = []
   /** Live events that arrived while earlier records were being read. */
-  #buffered: AgentEvent[] = []
-  #seq = 0
-  #last: string
-  #runId = ''
-  #isStopped = false
-  #isReading = false
+  const buffered: AgentEvent[] = []
+  let seq = 0
+  let last = `${after.record}.${after.delivered}`
+  let runId = ''
+  let isStopped = false
+  let isReading = false
   /** Whether the log may have grown since it was last read. */
-  #isDue = true
-  #wake: () => void = () => undefined
-  readonly #undo: (() => void)[] = []
-  #live: LiveSession | undefined
-  #unlisten: () => void = () => undefined
+  let isDue = true
+  let wake = doNothing
+  let unfollow = doNothing
+  let unlisten = doNothing
+  let live: LiveSession | undefined
   /** The attempt that lost part of its text. */
-  #lost: string | null = null
+  let lost: string | null = null
   /** The attempt that was in progress when live events started. */
-  #joined: string | null = null
+  let joined: string | null = null
 
-  constructor(
-    { store, clock }: { store: SessionStore; clock: Clock },
-    id: string,
-    after: ReturnType<typeof parsePosition>,
-    until: WatchOptions['until'],
-  ) {
-    this.#store = store
-    this.#clock = clock
-    this.#id = id
-    this.#after = after
-    this.#until = until
-    this.#log = new LoggedEvents(id)
-    this.#last = `${after.record}.${after.delivered}`
-  }
+  return { begin, next, stop }
 
-  async begin(): Promise<void> {
-    const live = getLiveSessions(this.#store)
-    if ((await this.#store.get(this.#id)) === null && !live.get(this.#id)) throw unknownSessionError(this.#id)
-    this.#undo.push(live.follow(this.#id, () => this.#onChange()))
-    const { record, delivered } = this.#after
+  async function begin(): Promise<void> {
+    if ((await store.get(id)) === null && !sessions.get(id)) throw unknownSessionError(id)
+    unfollow = sessions.follow(id, () => {
+      isDue = true
+      listenLive()
+      wake()
+    })
+    const { record, delivered } = after
     const known = delivered > 0 ? record - 1 : record
-    if (known > 0) {
-      for (const each of await this.#store.read(this.#id, { from: 'snapshot', to: known }))
-        this.#log.takeRecord(each)
-      this.#runId = this.#log.folded?.run?.context.runId ?? ''
-    }
+    if (known <= 0) return
+    for (const each of await store.read(id, { from: 'snapshot', to: known })) log.takeRecord(each)
+    runId = log.getFolded()?.run?.context.runId ?? ''
   }
 
-  stop(): void {
-    this.#isStopped = true
-    for (const undo of this.#undo.splice(0)) undo()
-    this.#unlisten()
-    this.#wake()
+  function stop(): void {
+    isStopped = true
+    unfollow()
+    unlisten()
+    wake()
   }
 
-  async next(): Promise<WatchedEvent | null> {
+  async function next(): Promise<WatchedEvent | null> {
     for (;;) {
-      const event = this.#ready.shift()
-      if (this.#isStopped) return null
+      const event = ready.shift()
+      if (isStopped) return null
       if (event) return event
-      if (this.#isDue) await this.#readPage()
-      else if (this.#isOver()) return null
-      else await this.#wait()
+      if (isDue) await readPage()
+      else if (isOver()) return null
+      else await wait()
     }
   }
 
-  #isOver(): boolean {
-    if (this.#live || this.#until === 'never') return false
-    const run = this.#log.folded?.run
-    if (!run) return this.#until === 'rest'
-    return run.status !== 'active' || (this.#until === 'rest' && isRestState(run.context.state))
+  function isOver(): boolean {
+    if (live || until === 'never') return false
+    const run = log.getFolded()?.run
+    if (!run) return until === 'rest'
+    return run.status !== 'active' || (until === 'rest' && isRestState(run.context.state))
   }
 
-  #onChange(): void {
-    this.#isDue = true
-    this.#listenLive()
-    this.#wake()
-  }
-
-  async #readPage(): Promise<void> {
-    this.#isDue = false
-    this.#isReading = true
-    const from = (this.#log.folded?.head ?? 0) + 1
-    const records = await this.#store.read(this.#id, { from, to: from + pageSize - 1 })
+  async function readPage(): Promise<void> {
+    isDue = false
+    isReading = true
+    const from = (log.getFolded()?.head ?? 0) + 1
+    const records = await store.read(id, { from, to: from + pageSize - 1 })
     for (const record of records) {
-      const announcements = this.#log.takeRecord(record)
-      this.#runId = this.#log.folded?.run?.context.runId ?? this.#runId
+      const announcements = log.takeRecord(record)
+      runId = log.getFolded()?.run?.context.runId ?? runId
       announcements.forEach((announcement, index) => {
-        if (record.seq === this.#after.record && index < this.#after.delivered) return
-        this.#last = `${record.seq}.${index + 1}`
-        this.#pushEvent(announcement, record.at)
+        if (record.seq === after.record && index < after.delivered) return
+        last = `${record.seq}.${index + 1}`
+        pushEvent(announcement, record.at)
       })
     }
-    this.#isReading = false
+    isReading = false
     if (records.length === pageSize) {
-      this.#isDue = true
+      isDue = true
       return
     }
-    this.#listenLive()
-    for (const event of this.#buffered.splice(0)) this.#takeLive(event)
-    if (records.length === 0 && !this.#live && (await this.#store.get(this.#id)) === null) this.stop()
+    listenLive()
+    for (const event of buffered.splice(0)) takeLive(event)
+    if (records.length === 0 && !live && (await store.get(id)) === null) stop()
   }
 
-  #pushEvent(announcement: EmittedEvent, at: number): void {
-    const record = this.#log.folded?.head ?? 0
-    const stamp = { id: this.#last, runId: this.#runId, seq: (this.#seq += 1), at, record }
-    this.#ready.push({ ...announcement, ...stamp })
+  function pushEvent(announcement: EmittedEvent, at: number): void {
+    seq += 1
+    ready.push({ ...announcement, id: last, runId, seq, at, record: log.getFolded()?.head ?? 0 })
   }
 
   /** Subscribes to the run if it is in this process. The text of the run's current answer is emitted first. */
-  #listenLive(): void {
-    const live = getLiveSessions(this.#store).get(this.#id)
-    if (live === this.#live) return
-    this.#unlisten()
-    this.#live = live
-    this.#unlisten = () => undefined
-    if (!live) return
-    this.#runId = live.runId
-    const answer = live.answer()
-    this.#unlisten = live.listen((event) => {
+  function listenLive(): void {
+    const current = sessions.get(id)
+    if (current === live) return
+    unlisten()
+    live = current
+    unlisten = doNothing
+    if (!current) return
+    runId = current.runId
+    const answer = current.answer()
+    unlisten = current.listen((event) => {
       if (!liveOnly.has(event.type)) return
-      if (this.#isReading || this.#isDue) this.#buffered.push(event)
-      else this.#takeLive(event)
-      if (this.#buffered.length > mostWaiting) this.#buffered.splice(0, this.#buffered.length - mostWaiting)
-      this.#wake()
+      if (isReading || isDue) buffered.push(event)
+      else takeLive(event)
+      if (buffered.length > mostWaiting) buffered.splice(0, buffered.length - mostWaiting)
+      wake()
     })
     // The first parts of this answer's calls were missed, so the calls are emitted when they are complete.
-    this.#joined = answer?.hasCalls ? `${answer.stepId} ${answer.attempt}` : null
+    joined = answer?.hasCalls ? `${answer.stepId} ${answer.attempt}` : null
     if (answer === null || answer.text === '') return
     const { stepId, attempt, text } = answer
     const chunk = { type: 'stream_chunk', stepId, attempt, text, finished: false, reset: true } as const
-    this.#pushEvent(chunk, this.#clock.now())
+    pushEvent(chunk, clock.now())
   }
 
-  #takeLive({ id: _id, runId, seq: _seq, at, ...announcement }: AgentEvent): void {
+  function takeLive({ id: _id, runId: liveId, seq: _seq, at, ...announcement }: AgentEvent): void {
     const isCall = announcement.type === 'tool_call_delta'
     const attempt =
       isCall || announcement.type === 'stream_chunk' ? `${announcement.stepId} ${announcement.attempt}` : null
-    if (isCall && attempt === this.#joined) return
-    if (this.#ready.length >= mostWaiting) {
-      this.#lost = attempt ?? this.#lost
+    if (isCall && attempt === joined) return
+    if (ready.length >= mostWaiting) {
+      lost = attempt ?? lost
       return
     }
-    if (attempt !== null && attempt === this.#lost) return
-    this.#runId = runId
-    this.#pushEvent(announcement as EmittedEvent, at)
+    if (attempt !== null && attempt === lost) return
+    runId = liveId
+    pushEvent(announcement as EmittedEvent, at)
   }
 
   /** Waits for an event in this process. If another process holds the session, waits for the next poll. */
-  #wait(): Promise<void> {
+  function wait(): Promise<void> {
     return new Promise((resolve) => {
-      const timer = this.#live
-        ? undefined
-        : this.#clock.setTimeout(() => {
-            this.#isDue = true
-            this.#wake()
-          }, lookMs)
-      this.#wake = () => {
-        this.#wake = () => undefined
-        if (timer !== undefined) this.#clock.clearTimeout(timer)
+      const poll = (): void => {
+        isDue = true
+        wake()
+      }
+      const timer = live ? undefined : clock.setTimeout(poll, lookMs)
+      wake = () => {
+        wake = doNothing
+        if (timer !== undefined) clock.clearTimeout(timer)
         resolve()
       }
     })

@@ -6,7 +6,12 @@ import { openSession } from '../sessions/open-session.js'
 import { type AgentDefinition, type AgentLabel, createSubAgentLabel } from '../sessions/agent-definition.js'
 import { leaseMs } from '../sessions/log/lease.js'
 import { createSessionState } from '../sessions/session-state.js'
-import { toMachineState, getLastEventSeq } from '../sessions/fold-session.js'
+import {
+  type FoldedRun,
+  type FoldedSession,
+  getLastEventSeq,
+  toMachineState,
+} from '../sessions/fold-session.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { isSessionBusy } from '../sessions/store/store-error.js'
@@ -16,7 +21,7 @@ import { toMessages } from '../sessions/user-input.js'
 import type { Binding } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { createId } from '../base/platform.js'
-import { endLeftChildren } from '../run/end-stored-run.js'
+import { endLeftChildren, releaseOnError } from '../run/end-stored-run.js'
 import type { Run } from '../run/run.js'
 import type { RunParts } from '../run/run-parts.js'
 import { Session } from '../sessions/session.js'
@@ -65,19 +70,16 @@ export async function runChild(
   const { sessionId, name } = child
   const session = new Session(sessionId, name)
   const parts = { session, signal: undefined, inspect: undefined }
-  try {
+  return releaseOnError(log, async () => {
     if (folded.run && folded.run.status !== 'active') {
       await log.close()
       return { log, ended: folded.run.context }
     }
     if (folded.run) {
       await log.inbox.readFirst()
-      const snapshot = toMachineState(folded.run)
-      const lastEventSeq = getLastEventSeq(folded)
-      host.bindSnapshot(snapshot, { journal: log, store, lastEventSeq, link: folded.link })
+      const bound = bindStoredRun(host, log, folded, folded.run, { store })
       session.update(folded.run.context)
-      const { runId } = folded.run.context
-      return { run: host.run({ ...parts, runId, origin: { snapshot, log } }), log }
+      return { run: host.run({ ...parts, ...bound }), log }
     }
     const { input: childInput, binding } = open()
     const input = { ...childInput, sessionId }
@@ -86,10 +88,7 @@ export async function runChild(
     const { messages, usage, guardrails, warnedOfBudget, fit = null } = childInput
     log.addInitialState({ ...createSessionState(), messages, usage, guardrails, warnedOfBudget, fit })
     return { run: host.run({ ...parts, runId: input.runId, origin: { input, log } }), log }
-  } catch (error) {
-    await log.close()
-    throw error
-  }
+  })
 }
 
 /**
@@ -117,13 +116,8 @@ export async function openChild(host: ChildHost, errand: DelegateRequest): Promi
     return createChildRun(host, errand, { runId, origin: { input } })
   }
   const { log, folded } = await openWhenFree(store, host, errand)
-  if (folded.run) {
-    const snapshot = toMachineState(folded.run)
-    const lastEventSeq = getLastEventSeq(folded)
-    host.bindSnapshot(snapshot, { ...binding, journal: log, lastEventSeq, link: folded.link })
-    return createChildRun(host, errand, { runId: folded.run.context.runId, origin: { snapshot, log } })
-  }
-  try {
+  if (folded.run) return createChildRun(host, errand, bindStoredRun(host, log, folded, folded.run, binding))
+  return releaseOnError(log, async () => {
     const input = isBegun ? null : await createChildInput(host, errand, runId, { ...binding, journal: log })
     if (input) {
       log.addInitialState(createState(errand))
@@ -131,10 +125,21 @@ export async function openChild(host: ChildHost, errand: DelegateRequest): Promi
     }
     await log.close()
     return null
-  } catch (error) {
-    await log.close()
-    throw error
-  }
+  })
+}
+
+/** Binds the run of a log, so that it continues after its last record. */
+export function bindStoredRun(
+  host: ChildHost,
+  log: SessionLog,
+  folded: FoldedSession,
+  run: FoldedRun,
+  binding: Binding,
+): Pick<RunParts, 'runId' | 'origin'> {
+  const snapshot = toMachineState(run)
+  const lastEventSeq = getLastEventSeq(folded)
+  host.bindSnapshot(snapshot, { ...binding, journal: log, lastEventSeq, link: folded.link })
+  return { runId: run.context.runId, origin: { snapshot, log } }
 }
 
 async function createChildInput(
