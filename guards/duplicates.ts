@@ -1,11 +1,11 @@
 import { toEvidence } from './lib/evidence.js'
-import { createRestore, hasShape, isCount, isNamedCalls, isNullOr } from './lib/stored.js'
+import * as is from './lib/stored.js'
 import { type CallFact, ok, type Rule } from './types.js'
-import { type NamedCalls, nameCalls } from './lib/words.js'
+import { nameCalls } from './lib/words.js'
 
-export interface DuplicatesState {
-  due: { count: number; named: NamedCalls } | null
-}
+const shape = { due: is.nullOr(is.shape({ count: is.count, named: is.namedCalls })) }
+
+export type DuplicatesState = is.Stored<typeof shape>
 
 /** Part of `progress.stale`. Only the first `blockAt` identical calls in a response run. */
 export const duplicates: Rule<DuplicatesState, { blockAt: number }, 'no_progress'> = {
@@ -40,7 +40,5 @@ export const duplicates: Rule<DuplicatesState, { blockAt: number }, 'no_progress
     }
   },
 
-  restore: createRestore<DuplicatesState>({
-    due: isNullOr(hasShape({ count: isCount, named: isNamedCalls })),
-  }),
+  restore: is.createRestore(shape),
 }

@@ -1,6 +1,5 @@
 import { type ProgressConfig, progressDefaults, progressSettings } from './progress-config.js'
 import {
-  type Staleness,
   countStaleness,
   findStaleBatch,
   forgetPairs,
@@ -8,27 +7,30 @@ import {
   resetAfterWait,
   stalenessShape,
 } from './staleness.js'
-import {
-  createRestore,
-  hasShape,
-  isCount,
-  isFlag,
-  isNamedCalls,
-  isNullOr,
-  isOneOf,
-  isRecord,
-  isText,
-} from './lib/stored.js'
-import { type Streaks, countStreaks, noStreaks, streaksShape } from './streaks.js'
+import * as is from './lib/stored.js'
+import { countStreaks, noStreaks, streaksShape } from './streaks.js'
 import { type ProgressRule, type Tally, decideAction, progressRules } from './tally.js'
 import { type CallFact, type Fact, type Guard, type ResultFact, ok } from './types.js'
-import { type NamedCalls, formatRounds, formatTimes, lastWordsAsked, nameCalls } from './lib/words.js'
+import { formatRounds, formatTimes, lastWordsAsked, nameCalls } from './lib/words.js'
 import { toEvidence } from './lib/evidence.js'
 
-export interface ProgressState extends Staleness, Streaks {
-  lastNudge: string | null
-  due: ProgressDue | null
-}
+const isDue = is.nullOr(
+  is.shape({
+    action: is.oneOf('nudge', 'block', 'halt'),
+    rule: is.oneOf(...progressRules),
+    count: is.count,
+    haltAt: is.nullOr(is.count),
+    named: is.namedCalls,
+    /** Whether a person, a shield or another guard refused the repeated calls. */
+    refused: is.flag,
+    wording: is.count,
+  }),
+)
+
+const shape = { ...stalenessShape, ...streaksShape, lastNudge: is.nullOr(is.text), due: isDue }
+
+export type ProgressState = is.Stored<typeof shape>
+export type ProgressDue = NonNullable<ProgressState['due']>
 
 /** News is a call that is new in this turn, or a new result of a call, ignoring volatile parts. */
 export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'policy_denied'> = {
@@ -66,7 +68,7 @@ export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'pol
   },
 
   restore: (stored) =>
-    restoreState(isRecord(stored) && !isDue(stored['due']) ? { ...stored, due: null } : stored),
+    restoreState(is.isRecord(stored) && !isDue(stored['due']) ? { ...stored, due: null } : stored),
 
   forget(state, head, from) {
     const pairs = forgetPairs(state.pairs, head, from)
@@ -158,35 +160,7 @@ function formatFinding({ rule, wording }: ProgressDue): string {
   return `${rule} ${wording}`
 }
 
-const isDue = isNullOr(
-  hasShape({
-    action: isOneOf('nudge', 'block', 'halt'),
-    rule: isOneOf(...progressRules),
-    count: isCount,
-    haltAt: isNullOr(isCount),
-    named: isNamedCalls,
-    refused: isFlag,
-    wording: isCount,
-  }),
-)
-
-const restoreState = createRestore<ProgressState>({
-  ...stalenessShape,
-  ...streaksShape,
-  lastNudge: isNullOr(isText),
-  due: isDue,
-})
-
-export interface ProgressDue {
-  action: 'nudge' | 'block' | 'halt'
-  rule: ProgressRule
-  count: number
-  haltAt: number | null
-  named: NamedCalls
-  /** Whether a person, a shield or another guard refused the repeated calls. */
-  refused: boolean
-  wording: number
-}
+const restoreState = is.createRestore(shape)
 
 interface Words {
   /** A phrase that follows `You have` or `The model has`, without a full stop. */

@@ -1,19 +1,8 @@
 import type { ProgressConfig } from './progress-config.js'
 import { fingerprintBatch, keyLength } from './lib/fingerprint.js'
-import { isAmount, isCount, isFlag, isListOf, isNullOr, isText, type Shape } from './lib/stored.js'
+import * as is from './lib/stored.js'
 import { addPart, hasReached, type Tally, weighResult } from './tally.js'
 import type { CallFact, ResultFact } from './types.js'
-
-/** Consecutive batches without news, and the call-result pairs seen in the turn. */
-export interface Staleness {
-  pairs: Pair[]
-  stale: number
-  /** The repeated batch. Null if the batches differ or if there is no batch. */
-  batch: string | null
-  waits: boolean
-  /** Transcript index of the last news that may have changed something. Calls after it may have a different result. */
-  changedAt: number
-}
 
 /**
  * A remembered call and its outcome, as a tuple because many are stored.
@@ -23,10 +12,33 @@ export interface Staleness {
  */
 export type Pair = readonly [pair: string, times: number, at: number]
 
-export const noStaleness: Staleness = { pairs: [], stale: 0, batch: null, waits: false, changedAt: -1 }
+function isPair(value: unknown): value is Pair {
+  return (
+    Array.isArray(value) &&
+    value.length === 3 &&
+    is.text(value[0]) &&
+    is.amount(value[1]) &&
+    is.count(value[2])
+  )
+}
 
 /** Guard state must be small. */
 const mostPairs = 64
+
+/** Consecutive batches without news, and the call-result pairs seen in the turn. */
+export const stalenessShape = {
+  pairs: is.listOf(isPair, mostPairs),
+  stale: is.amount,
+  /** The repeated batch. Null if the batches differ or if there is no batch. */
+  batch: is.nullOr(is.text),
+  waits: is.flag,
+  /** Transcript index of the last news that may have changed something. Calls after it may have a different result. */
+  changedAt: (value: unknown): value is number => typeof value === 'number',
+}
+
+export type Staleness = is.Stored<typeof stalenessShape>
+
+export const noStaleness: Staleness = { pairs: [], stale: 0, batch: null, waits: false, changedAt: -1 }
 
 /** Weight of a call that is repeated after a change, probably to check the change. */
 const afterChange = 1 / 3
@@ -103,20 +115,6 @@ export function findStaleBatch(
 export function forgetPairs(pairs: Pair[], head: number, from: number): Pair[] {
   const left = pairs.filter(([, , at]) => at < head || at >= from)
   return left.length === pairs.length ? pairs : left
-}
-
-export const stalenessShape: Shape<Staleness> = {
-  pairs: isListOf(isPair, mostPairs),
-  stale: isAmount,
-  batch: isNullOr(isText),
-  waits: isFlag,
-  changedAt: (value) => typeof value === 'number',
-}
-
-function isPair(value: unknown): boolean {
-  return (
-    Array.isArray(value) && value.length === 3 && isText(value[0]) && isAmount(value[1]) && isCount(value[2])
-  )
 }
 
 const shapeLength = 5

@@ -1,32 +1,36 @@
 import type { ProgressConfig } from './progress-config.js'
 import type { Staleness } from './staleness.js'
 import { sha256 } from './lib/sha256.js'
-import { hasShape, isAmount, isCount, isListOf, isText, type Shape } from './lib/stored.js'
+import * as is from './lib/stored.js'
 import { addPart, hasReached, type Tally, weighFailure } from './tally.js'
 import type { ResultFact } from './types.js'
 
-export interface Streaks {
-  failing: number
-  unknownTools: number
-  refused: number
-  transient: number
-  tools: ToolStreak[]
+const mostTools = 10
+
+export const streaksShape = {
+  failing: is.amount,
+  unknownTools: is.count,
+  refused: is.count,
+  transient: is.count,
+  tools: is.listOf(
+    is.shape({
+      /** The tool's name, or a digest if the name is long. */
+      tool: is.text,
+      /** The last error, and how often it occurred in a row with different arguments. */
+      error: is.text,
+      errors: is.amount,
+      key: is.text,
+      /** Transcript index of the last failure. */
+      at: (value: unknown): value is number | undefined => value === undefined || is.amount(value),
+    }),
+    mostTools,
+  ),
 }
 
-interface ToolStreak {
-  /** The tool's name, or a digest if the name is long. */
-  tool: string
-  /** The last error, and how often it occurred in a row with different arguments. */
-  error: string
-  errors: number
-  key: string
-  /** Transcript index of the last failure. */
-  at?: number
-}
+export type Streaks = is.Stored<typeof streaksShape>
+type ToolStreak = Streaks['tools'][number]
 
 export const noStreaks: Streaks = { failing: 0, unknownTools: 0, refused: 0, transient: 0, tools: [] }
-
-const mostTools = 10
 
 /**
  * The weight of a different call with a different error after the nudge: the first rows of an import may all be bad.
@@ -111,21 +115,4 @@ function groupByTool(results: readonly ResultFact[]): Map<string, ResultFact[]> 
     else groups.set(result.name, [result])
   }
   return groups
-}
-
-export const streaksShape: Shape<Streaks> = {
-  failing: isAmount,
-  unknownTools: isCount,
-  refused: isCount,
-  transient: isCount,
-  tools: isListOf(
-    hasShape({
-      tool: isText,
-      error: isText,
-      errors: isAmount,
-      key: isText,
-      at: (value) => value === undefined || isAmount(value),
-    }),
-    mostTools,
-  ),
 }

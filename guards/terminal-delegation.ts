@@ -1,6 +1,6 @@
 import { truncateLine } from './lib/cut.js'
 import { toEvidence } from './lib/evidence.js'
-import { createRestore, hasShape, isNullOr, isText } from './lib/stored.js'
+import * as is from './lib/stored.js'
 import { lastWordsAsked } from './lib/words.js'
 import { type OnHalt, onHalt } from './lib/settings.js'
 import { type ChildOutcome, type Guard, ok } from './types.js'
@@ -11,10 +11,6 @@ export interface TerminalDelegationConfig {
   onHalt: OnHalt
 }
 
-export interface TerminalDelegationState {
-  due: { tool: string; code: TerminalCode; message: string } | null
-}
-
 const whatToDo = {
   provider_quota:
     'the account at its provider is exhausted. Add credit there or give it another account, then run again',
@@ -23,6 +19,10 @@ const whatToDo = {
 }
 
 type TerminalCode = keyof typeof whatToDo
+
+const shape = { due: is.nullOr(is.shape({ tool: is.text, code: isTerminal, message: is.text })) }
+
+export type TerminalDelegationState = is.Stored<typeof shape>
 
 /** An exhausted account or wrong configuration is terminal. A sub-agent at one of its limits is unfinished. */
 export const terminalDelegation: Guard<
@@ -62,9 +62,7 @@ export const terminalDelegation: Guard<
     }
   },
 
-  restore: createRestore<TerminalDelegationState>({
-    due: isNullOr(hasShape({ tool: isText, code: isTerminal, message: isText })),
-  }),
+  restore: is.createRestore(shape),
 }
 
 export function isTerminalChild(

@@ -1,7 +1,12 @@
-/** These checks validate state from a store, which may be damaged. */
-export type Check = (value: unknown) => boolean
+/** Validates state from a store, which may be damaged. */
+export type Check<Value> = (value: unknown) => value is Value
 
-export type Shape<State> = { readonly [Key in keyof Required<State>]: Check }
+type Shape = Readonly<Record<string, Check<unknown>>>
+
+/** The state that a shape describes. */
+export type Stored<Of extends Shape> = {
+  -readonly [Key in keyof Of]: Of[Key] extends Check<infer Value> ? Value : never
+}
 
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -14,40 +19,41 @@ export function isPlain(value: unknown): value is Record<string, unknown> {
   return prototype === null || Object.getPrototypeOf(prototype) === null
 }
 
-export const isCount: Check = (value) => Number.isSafeInteger(value) && Number(value) >= 0
+export const count = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
 
 /** Whether a value is a non-negative number. */
-export const isAmount: Check = (value) => Number.isFinite(value) && Number(value) >= 0
+export const amount = (value: unknown): value is number => Number.isFinite(value) && Number(value) >= 0
 
-export const isText: Check = (value) => typeof value === 'string'
+export const text = (value: unknown): value is string => typeof value === 'string'
 
-export const isFlag: Check = (value) => typeof value === 'boolean'
+export const flag = (value: unknown): value is boolean => typeof value === 'boolean'
 
-export function isOneOf(...known: unknown[]): Check {
-  return (value) => known.includes(value)
+export function oneOf<const Value extends string>(...known: readonly Value[]): Check<Value> {
+  return (value): value is Value => (known as readonly unknown[]).includes(value)
 }
 
-export function isNullOr(isValid: Check): Check {
-  return (value) => value === null || isValid(value)
+export function nullOr<Value>(isValid: Check<Value>): Check<Value | null> {
+  return (value): value is Value | null => value === null || isValid(value)
 }
 
-export function isListOf(isItem: Check, most: number): Check {
-  return (value) => Array.isArray(value) && value.length <= most && value.every((item) => isItem(item))
+export function listOf<Item>(isItem: Check<Item>, most: number): Check<Item[]> {
+  return (value): value is Item[] => Array.isArray(value) && value.length <= most && value.every(isItem)
 }
 
-export function hasShape(shape: Readonly<Record<string, Check>>): Check {
-  const checks = Object.entries(shape)
-  return (value) => isRecord(value) && checks.every(([key, isValid]) => isValid(value[key]))
+export function shape<Of extends Shape>(fields: Of): Check<Stored<Of>> {
+  const checks = Object.entries(fields)
+  return (value): value is Stored<Of> =>
+    isRecord(value) && checks.every(([key, isValid]) => isValid(value[key]))
 }
 
-export const isNamedCalls = hasShape({ tools: isText, calls: isText, number: isCount })
+/** The calls in a verdict, as created by `nameCalls`. */
+export const namedCalls = shape({ tools: text, calls: text, number: count })
 
 /** Creates the `restore` of a rule, which drops keys without a check. */
-export function createRestore<State>(shape: Shape<State>): (stored: unknown) => State | null {
-  const isState = hasShape(shape)
-  return (stored) => {
-    if (!isState(stored)) return null
-    const state = stored as Record<string, unknown>
-    return Object.fromEntries(Object.keys(shape).map((key) => [key, state[key]])) as State
-  }
+export function createRestore<Of extends Shape>(fields: Of): (stored: unknown) => Stored<Of> | null {
+  const isState = shape(fields)
+  return (stored) =>
+    isState(stored)
+      ? (Object.fromEntries(Object.keys(fields).map((key) => [key, stored[key]])) as Stored<Of>)
+      : null
 }

@@ -2,7 +2,7 @@ import { truncateLine } from '../lib/cut.js'
 import { toEvidence } from '../lib/evidence.js'
 import { digest } from '../lib/fingerprint.js'
 import { isPolling, shortenFingerprint } from './refusals.js'
-import { createRestore, hasShape, isCount, isListOf, isNullOr, isOneOf, isText } from '../lib/stored.js'
+import * as is from '../lib/stored.js'
 import { type HaltConfig, haltDefaults, haltSettings } from '../lib/settings.js'
 import { type Fact, type Guard, ok } from '../types.js'
 import { formatTools } from '../lib/words.js'
@@ -17,26 +17,22 @@ export interface CycleConfig extends HaltConfig {
   haltAt: number
 }
 
-interface Round {
-  batch: string
-  outcome: string
-  tools: string
-}
-
-export interface CycleState {
-  /** The latest rounds, oldest first, up to the longest period. */
-  rounds: Round[]
-  /** For each period from 2, the number of latest rounds that equal the round one period before. */
-  matches: number[]
-  /** Rounds that were not part of the cycle but did not break it. */
-  strangers: number
-  due: { action: 'nudge' | 'halt'; period: number; periods: number } | null
-}
-
-const initial: CycleState = { rounds: [], matches: [], strangers: 0, due: null }
-
 /** Limits the size of the state. */
 const longestPeriod = 8
+
+const shape = {
+  /** The latest rounds, oldest first, up to the longest period. */
+  rounds: is.listOf(is.shape({ batch: is.text, outcome: is.text, tools: is.text }), longestPeriod),
+  /** For each period from 2, the number of latest rounds that equal the round one period before. */
+  matches: is.listOf(is.count, longestPeriod),
+  /** Rounds that were not part of the cycle but did not break it. */
+  strangers: is.count,
+  due: is.nullOr(is.shape({ action: is.oneOf('nudge', 'halt'), period: is.count, periods: is.count })),
+}
+
+export type CycleState = is.Stored<typeof shape>
+
+const initial: CycleState = { rounds: [], matches: [], strangers: 0, due: null }
 
 /**
  * Detects batches that repeat in a cycle (A, B, A, B, …) with stable results. A changed result clears it. So does a
@@ -89,12 +85,7 @@ export const cycle: Guard<CycleState, CycleConfig, 'cycle'> = {
     }
   },
 
-  restore: createRestore<CycleState>({
-    rounds: isListOf(hasShape({ batch: isText, outcome: isText, tools: isText }), longestPeriod),
-    matches: isListOf(isCount, longestPeriod),
-    strangers: isCount,
-    due: isNullOr(hasShape({ action: isOneOf('nudge', 'halt'), period: isCount, periods: isCount })),
-  }),
+  restore: is.createRestore(shape),
 }
 
 function appendRound(
@@ -118,7 +109,7 @@ function appendRound(
 }
 
 function findDue(
-  rounds: readonly Round[],
+  rounds: CycleState['rounds'],
   matches: readonly number[],
   config: CycleConfig,
 ): CycleState['due'] {
@@ -139,6 +130,6 @@ function hasCycle({ rounds, matches }: CycleState): boolean {
 }
 
 /** Whether a period contains different batches. Period 1 is excluded because the repeated-call guard handles it. */
-function isCycle(rounds: readonly Round[], period: number): boolean {
+function isCycle(rounds: CycleState['rounds'], period: number): boolean {
   return new Set(rounds.slice(-period).map((round) => round.batch)).size > 1
 }

@@ -1,17 +1,8 @@
 import { addRefusals, isPolling, mostRefusals, shortenFingerprint, wasRefused } from './refusals.js'
-import {
-  createRestore,
-  hasShape,
-  isCount,
-  isListOf,
-  isNamedCalls,
-  isNullOr,
-  isOneOf,
-  isText,
-} from '../lib/stored.js'
+import * as is from '../lib/stored.js'
 import { type HaltConfig, haltDefaults, haltSettings, type OnRepeat, onRepeat } from '../lib/settings.js'
 import { type CallFact, type Guard, type ResultFact, ok } from '../types.js'
-import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
+import { formatTimes, nameCalls } from '../lib/words.js'
 import { toEvidence } from '../lib/evidence.js'
 
 /**
@@ -33,9 +24,6 @@ export interface FailingConfig extends HaltConfig {
   onRepeat: OnRepeat
 }
 
-/** The count that a failure increments. It is a key of `guardrails.failing`. */
-type FailureRule = 'identical' | 'any' | 'transientIdentical' | 'transientAny' | 'policyDenied'
-
 /** For each kind of failure, the count of its call and the streak of any calls. Unknown tools count toward none. */
 const rulesByKind = {
   failed: { call: 'identical', streak: 'any' },
@@ -48,18 +36,33 @@ type ToolFailureKind = keyof typeof rulesByKind
 
 const failureKinds = Object.keys(rulesByKind) as ToolFailureKind[]
 
-interface Failure {
-  fingerprint: string
-  kind: ToolFailureKind
-  count: number
+const mostFailures = 12
+
+/** Failures since the last success. Counted once per batch, because the model reads its results together. */
+const shape = {
+  identical: is.listOf(
+    is.shape({ fingerprint: is.text, kind: is.oneOf(...failureKinds), count: is.count }),
+    mostFailures,
+  ),
+  any: is.count,
+  transientAny: is.count,
+  refused: is.listOf(is.text, mostRefusals),
+  due: is.nullOr(
+    is.shape({
+      action: is.oneOf('nudge', 'block', 'halt'),
+      rule: is.oneOf('identical', 'any', 'transientIdentical', 'transientAny', 'policyDenied'),
+      count: is.count,
+      named: is.namedCalls,
+      fingerprints: is.listOf(is.text, mostFailures),
+    }),
+  ),
 }
 
-/** Since the last success. Counted once per batch, because the model reads its results together. */
-interface Failures {
-  identical: Failure[]
-  any: number
-  transientAny: number
-}
+export type FailingState = is.Stored<typeof shape>
+type FailingDue = NonNullable<FailingState['due']>
+/** The count that a failure increments. It is a key of `guardrails.failing`. */
+type FailureRule = FailingDue['rule']
+type Failures = Pick<FailingState, 'identical' | 'any' | 'transientAny'>
 
 const noFailures: Failures = { identical: [], any: 0, transientAny: 0 }
 
@@ -68,8 +71,6 @@ interface FailureTally {
   count: number
   calls: CallFact[]
 }
-
-const mostFailures = 12
 
 /** A success ends every streak except those of calls that failed in the same batch. Failed polls do not count. */
 function countFailures(before: Failures, results: readonly ResultFact[]): [Failures, FailureTally[]] {
@@ -81,7 +82,8 @@ function countFailures(before: Failures, results: readonly ResultFact[]): [Failu
   for (const { kind, calls } of groups) {
     for (const call of calls) {
       const fingerprint = shortenFingerprint(call.fingerprint)
-      const isSame = (one: Failure) => one.fingerprint === fingerprint && one.kind === kind
+      const isSame = (one: Failures['identical'][number]) =>
+        one.fingerprint === fingerprint && one.kind === kind
       const count = (after.identical.find(isSame)?.count ?? 0) + 1
       const others = after.identical.filter((one) => !isSame(one))
       after.identical = [...others, { fingerprint, kind, count }].slice(-mostFailures)
@@ -114,14 +116,6 @@ function groupFailures(results: readonly ResultFact[]): { kind: ToolFailureKind;
       const failed = results.filter((result) => !result.ok && !result.refused && result.errorKind === kind)
       return { kind, calls: [...new Map(failed.map((result) => [result.fingerprint, result])).values()] }
     })
-}
-
-interface FailingDue {
-  action: 'nudge' | 'block' | 'halt'
-  rule: FailureRule
-  count: number
-  named: NamedCalls
-  fingerprints: string[]
 }
 
 const advice: Record<FailureRule, (tools: string, count: number) => string> = {
@@ -176,11 +170,6 @@ function formatMessage(
     `${cause[rule](named.tools, count, refused)} ` +
     `To allow more, raise guardrails.failing.${rule} (now ${config[rule]}).`
   )
-}
-
-export interface FailingState extends Failures {
-  refused: string[]
-  due: FailingDue | null
 }
 
 /**
@@ -240,24 +229,7 @@ export const failing: Guard<FailingState, FailingConfig, 'repeated_failure' | 'p
     return action === 'block' ? { action, ...found, fingerprints } : { action, ...found }
   },
 
-  restore: createRestore<FailingState>({
-    identical: isListOf(
-      hasShape({ fingerprint: isText, kind: isOneOf(...failureKinds), count: isCount }),
-      mostFailures,
-    ),
-    any: isCount,
-    transientAny: isCount,
-    refused: isListOf(isText, mostRefusals),
-    due: isNullOr(
-      hasShape({
-        action: isOneOf('nudge', 'block', 'halt'),
-        rule: isOneOf(...Object.keys(cause)),
-        count: isCount,
-        named: isNamedCalls,
-        fingerprints: isListOf(isText, mostFailures),
-      }),
-    ),
-  }),
+  restore: is.createRestore(shape),
 }
 
 function isStreak(rule: FailureRule): boolean {

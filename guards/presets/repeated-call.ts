@@ -1,19 +1,9 @@
 import { toEvidence } from '../lib/evidence.js'
 import { addRefusals, isPolling, mostRefusals, wasRefused } from './refusals.js'
-import {
-  createRestore,
-  hasShape,
-  isCount,
-  isFlag,
-  isListOf,
-  isNamedCalls,
-  isNullOr,
-  isOneOf,
-  isText,
-} from '../lib/stored.js'
+import * as is from '../lib/stored.js'
 import { type HaltConfig, haltDefaults, haltSettings, type OnRepeat, onRepeat } from '../lib/settings.js'
 import { type Fact, type Guard, ok } from '../types.js'
-import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
+import { formatTimes, nameCalls } from '../lib/words.js'
 
 /** Limits on identical consecutive batches. `guardrails.maxRepeatedToolSteps` sets how many of them run. */
 export interface RepeatedCallConfig extends HaltConfig {
@@ -33,20 +23,22 @@ export interface RepeatedCallConfig extends HaltConfig {
   onRepeat: OnRepeat
 }
 
-export interface RepeatedCallState {
-  batch: string | null
+const shape = {
+  batch: is.nullOr(is.text),
   /** The results of the repeated batch, as long as they are unchanged. Null before the first success. */
-  outcome: string | null
-  count: number
-  refused: string[]
-  due: RepeatedCallDue | null
+  outcome: is.nullOr(is.text),
+  count: is.count,
+  refused: is.listOf(is.text, mostRefusals),
+  due: is.nullOr(
+    is.shape({
+      action: is.oneOf('nudge', 'block', 'halt'),
+      isAfterRefusal: is.flag,
+      named: is.namedCalls,
+    }),
+  ),
 }
 
-interface RepeatedCallDue {
-  action: 'nudge' | 'block' | 'halt'
-  isAfterRefusal: boolean
-  named: NamedCalls
-}
+export type RepeatedCallState = is.Stored<typeof shape>
 
 export type RepeatedCallLimits = RepeatedCallConfig & {
   maxRepeatedToolSteps: number
@@ -98,19 +90,7 @@ export const repeatedCall: Guard<RepeatedCallState, RepeatedCallConfig, 'repeate
       return action === 'block' ? { action, ...found, fingerprints: null } : { action, ...found }
     },
 
-    restore: createRestore<RepeatedCallState>({
-      batch: isNullOr(isText),
-      outcome: isNullOr(isText),
-      count: isCount,
-      refused: isListOf(isText, mostRefusals),
-      due: isNullOr(
-        hasShape({
-          action: isOneOf('nudge', 'block', 'halt'),
-          isAfterRefusal: isFlag,
-          named: isNamedCalls,
-        }),
-      ),
-    }),
+    restore: is.createRestore(shape),
   }
 
 function observeCalls(
@@ -153,7 +133,7 @@ function observeResults(
 }
 
 function formatMessage(
-  { action, isAfterRefusal, named: { number, tools } }: RepeatedCallDue,
+  { action, isAfterRefusal, named: { number, tools } }: NonNullable<RepeatedCallState['due']>,
   count: number,
   { counts, maxRepeatedToolSteps }: RepeatedCallLimits,
 ): string {

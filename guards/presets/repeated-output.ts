@@ -1,10 +1,10 @@
 import { toEvidence } from '../lib/evidence.js'
 import { fingerprintBatch } from '../lib/fingerprint.js'
 import { isPolling } from './refusals.js'
-import { createRestore, hasShape, isCount, isNamedCalls, isNullOr, isOneOf, isText } from '../lib/stored.js'
+import * as is from '../lib/stored.js'
 import { type HaltConfig, haltDefaults, haltSettings } from '../lib/settings.js'
 import { type Guard, ok } from '../types.js'
-import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
+import { formatTimes, nameCalls } from '../lib/words.js'
 
 /** Limits on consecutive rounds of successful calls with equal results, regardless of arguments. */
 export interface RepeatedOutputConfig extends HaltConfig {
@@ -14,12 +14,14 @@ export interface RepeatedOutputConfig extends HaltConfig {
   strict: boolean
 }
 
-export interface RepeatedOutputState {
+const shape = {
   /** The results of the last round. Null if the streak is broken. */
-  output: string | null
-  rounds: number
-  due: { action: 'nudge' | 'halt'; named: NamedCalls } | null
+  output: is.nullOr(is.text),
+  rounds: is.count,
+  due: is.nullOr(is.shape({ action: is.oneOf('nudge', 'halt'), named: is.namedCalls })),
 }
+
+export type RepeatedOutputState = is.Stored<typeof shape>
 
 const initial: RepeatedOutputState = { output: null, rounds: 0, due: null }
 
@@ -69,9 +71,5 @@ export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig, 'r
     }
   },
 
-  restore: createRestore<RepeatedOutputState>({
-    output: isNullOr(isText),
-    rounds: isCount,
-    due: isNullOr(hasShape({ action: isOneOf('nudge', 'halt'), named: isNamedCalls })),
-  }),
+  restore: is.createRestore(shape),
 }

@@ -32,27 +32,28 @@ import type { Usage } from './usage.js'
 import { listUnclearedInput } from './mask-uncleared.js'
 
 /** The guards of the chart. They are pure functions of context and event and never throw. */
+type Condition = (scope: ConditionScope) => boolean
+
 interface ConditionScope {
   context: AgentContext
   event: AgentMachineEvent
 }
 
-export const hasInputShields = ({ context }: ConditionScope): boolean => context.features.inputShields
-export const hasCallShields = ({ context }: ConditionScope): boolean => context.features.callShields
+export const hasInputShields: Condition = ({ context }) => context.features.inputShields
+export const hasCallShields: Condition = ({ context }) => context.features.callShields
 /** Whether memory must be searched, which happens once per user message. */
-export const hasRetrieval = ({ context }: ConditionScope): boolean =>
+export const hasRetrieval: Condition = ({ context }) =>
   context.features.retrieval && context.retrieved === null
-export const hasContextFitting = ({ context }: ConditionScope): boolean => context.features.fitting
+export const hasContextFitting: Condition = ({ context }) => context.features.fitting
 /** Whether the step needs a plan, which is requested once and used for all attempts at the step. */
-export const asksForPlan = ({ context }: ConditionScope): boolean =>
+export const asksForPlan: Condition = ({ context }) =>
   context.features.prepareStep === true && findNextPlan(context) === null
-export const isInteractive = ({ context }: ConditionScope): boolean => context.config.interactive
+export const isInteractive: Condition = ({ context }) => context.config.interactive
 
-export const hasUnclearedInput = ({ context }: ConditionScope): boolean =>
-  listUnclearedInput(context).length > 0
+export const hasUnclearedInput: Condition = ({ context }) => listUnclearedInput(context).length > 0
 
 /** A shield blocks the content, or its screening is missing. Shields fail closed. */
-export const isBlocked = ({ context, event }: ConditionScope): boolean => {
+export const isBlocked: Condition = ({ context, event }) => {
   const output = 'output' in event ? (event.output as unknown) : null
   if (event.type !== 'xstate.done.actor.inputShields') return isBlockVerdict(output)
   const screenings = toList(output) as readonly InputScreening[]
@@ -67,48 +68,47 @@ function isBlockVerdict(screening: unknown): boolean {
   return action === 'block' || typeof action !== 'string' || typeof content !== 'string'
 }
 
-export const needsOutputScreening = ({ context, event }: ConditionScope): boolean => {
+export const needsOutputScreening: Condition = ({ context, event }) => {
   if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion') return false
   const { text, refusal } = event.output.response
   return context.features.outputShields && (text !== '' || (refusal !== null && refusal !== ''))
 }
 
-export const isConclusion = ({ context }: ConditionScope): boolean => context.reason !== null
+export const isConclusion: Condition = ({ context }) => context.reason !== null
 
 // Limits.
 
-export const isClockRunning = ({ context }: ConditionScope): boolean => context.timeLeft === null
+export const isClockRunning: Condition = ({ context }) => context.timeLeft === null
 
-export const isPastDeadline = ({ context, event }: ConditionScope): boolean =>
+export const isPastDeadline: Condition = ({ context, event }) =>
   context.timeLeft === null && context.deadline !== null && getEventTime(event) >= context.deadline
 
-export const isPausing = ({ context }: ConditionScope): boolean => context.pausing !== false
+export const isPausing: Condition = ({ context }) => context.pausing !== false
 
-export const isAsleep = ({ context, event }: ConditionScope): boolean =>
+export const isAsleep: Condition = ({ context, event }) =>
   context.wakeAt !== null && getEventTime(event) < context.wakeAt
 
-export const isForLater = ({ event }: ConditionScope): boolean => findLaterResume(event) !== null
+export const isForLater: Condition = ({ event }) => findLaterResume(event) !== null
 
-export const isAtStepCap = ({ context }: ConditionScope): boolean =>
+export const isAtStepCap: Condition = ({ context }) =>
   atStepCap(context.steps, context.config.limits.maxSteps)
 
-export const concludesAtStepCap = (scope: ConditionScope): boolean => canConclude(scope) && isAtStepCap(scope)
+export const concludesAtStepCap: Condition = (scope) => canConclude(scope) && isAtStepCap(scope)
 
-export const isOverCallCap = ({ context }: ConditionScope): boolean => context.callCounts?.isOver === true
+export const isOverCallCap: Condition = ({ context }) => context.callCounts?.isOver === true
 
-export const concludesAtCallCap = (scope: ConditionScope): boolean =>
-  canConclude(scope) && isOverCallCap(scope)
+export const concludesAtCallCap: Condition = (scope) => canConclude(scope) && isOverCallCap(scope)
 
-const canConclude = (scope: ConditionScope): boolean =>
+const canConclude: Condition = (scope) =>
   scope.context.config.limits.onLimit === 'conclude' && !isBudgetSpent(scope)
 
-export const isStoppedByCap = ({ context: { reason } }: ConditionScope): boolean =>
+export const isStoppedByCap: Condition = ({ context: { reason } }) =>
   reason === 'max_steps' || reason === 'max_tool_calls'
 
-export const isBudgetSpent = ({ context }: ConditionScope): boolean => findBudgetReason(context) !== null
+export const isBudgetSpent: Condition = ({ context }) => findBudgetReason(context) !== null
 
 /** The response used up the budget, and the settings allow neither its answer nor its batch to finish. */
-export const isOverBudget = (scope: ConditionScope): boolean => {
+export const isOverBudget: Condition = (scope) => {
   const { response, config } = scope.context
   if (!isBudgetSpent(scope)) return false
   if (response === 'calls') return !config.budget.finishBatch
@@ -117,7 +117,7 @@ export const isOverBudget = (scope: ConditionScope): boolean => {
   return !(natural && config.budget.onOvershoot === 'complete')
 }
 
-export const asksWithinBudget = ({ context, event }: ConditionScope): boolean => {
+export const asksWithinBudget: Condition = ({ context, event }) => {
   if (event.type !== 'xstate.done.actor.model') return false
   const { response } = event.output
   return classifyResponse(response) === 'calls' && !exceedsBudget(context, response.usage)
@@ -128,36 +128,36 @@ const exceedsBudget = (context: AgentContext, usage: Usage): boolean =>
   findBudgetReason({ config: context.config, ...addToTotals(context, usage) }) !== null
 
 /** Only the reserve is left, and the settings spend it on a concluding request. */
-export const concludesNearBudget = ({ context }: ConditionScope): boolean =>
+export const concludesNearBudget: Condition = ({ context }) =>
   context.config.limits.onNearBudget === 'conclude' && isNearBudget(context)
 
-export const isStoppedByBudget = ({ context: { reason } }: ConditionScope): boolean =>
+export const isStoppedByBudget: Condition = ({ context: { reason } }) =>
   reason === 'token_budget' || reason === 'cost_limit'
 
 // Failed requests.
 
-export const waitsForBudget = ({ event }: ConditionScope): boolean => findBudgetWait(event) !== null
+export const waitsForBudget: Condition = ({ event }) => findBudgetWait(event) !== null
 
 /** The run's limit or a shared budget refused the model request or memory search, so nothing was sent. */
-export const isRefusedByBudget = ({ event }: ConditionScope): boolean => {
+export const isRefusedByBudget: Condition = ({ event }) => {
   if (event.type !== 'xstate.error.actor.model' && event.type !== 'xstate.error.actor.retrieval') return false
   const { code } = (event.error as Partial<ModelActorError> | null) ?? {}
   return code === 'token_budget' || code === 'shared_budget'
 }
 
 /** A failed attempt used up the budget. A request that is too long cannot be retried. */
-export const isSpentByFailure = (scope: ConditionScope): boolean => {
+export const isSpentByFailure: Condition = (scope) => {
   const failure = readModelFailure(scope)
   if (failure?.usage == null || failure.kind === 'context_overflow') return false
   return exceedsBudget(scope.context, failure.usage)
 }
 
-export const isSpentBySummary = ({ context, event }: ConditionScope): boolean =>
+export const isSpentBySummary: Condition = ({ context, event }) =>
   event.type === 'xstate.done.actor.fitting' &&
   event.output.usage !== null &&
   exceedsBudget(context, event.output.usage)
 
-export const mayRetry = (scope: ConditionScope): boolean => {
+export const mayRetry: Condition = (scope) => {
   const failure = readModelFailure(scope)
   const { rateLimits, config } = scope.context
   const attempt = countAttempts(scope.context)
@@ -165,16 +165,16 @@ export const mayRetry = (scope: ConditionScope): boolean => {
 }
 
 /** Each refusal counts once, so the number of attempts is limited. */
-export const maySendWithout = ({ context, event }: ConditionScope): boolean => {
+export const maySendWithout: Condition = ({ context, event }) => {
   const refusal = readRefusal(event)
   return refusal !== null && isNewRefusal(context.refusals ?? [], refusal) && !isRefusedQuestion(refusal)
 }
 
-export const isBackingOff = ({ context, event }: ConditionScope): boolean =>
+export const isBackingOff: Condition = ({ context, event }) =>
   context.attempt > 1 && getEventTime(event) < context.backOffUntil
 
 /** A pending pause takes precedence over the back-off. */
-export const pausesRetry = (scope: ConditionScope): boolean => isPausing(scope) && mayRetry(scope)
+export const pausesRetry: Condition = (scope) => isPausing(scope) && mayRetry(scope)
 
 function readModelFailure({ event }: ConditionScope): ModelActorError | null {
   if (event.type !== 'xstate.error.actor.model') return null
@@ -182,23 +182,23 @@ function readModelFailure({ event }: ConditionScope): ModelActorError | null {
   return typeof error === 'object' && error !== null && 'kind' in error ? (error as ModelActorError) : null
 }
 
-export const hasCalls = ({ context }: ConditionScope): boolean => context.response === 'calls'
-export const isTruncatedCall = ({ context }: ConditionScope): boolean => context.response === 'truncatedCalls'
-const isTruncated = ({ context }: ConditionScope): boolean => context.response === 'truncated'
+export const hasCalls: Condition = ({ context }) => context.response === 'calls'
+export const isTruncatedCall: Condition = ({ context }) => context.response === 'truncatedCalls'
+const isTruncated: Condition = ({ context }) => context.response === 'truncated'
 
-export const mayContinue = (scope: ConditionScope): boolean =>
+export const mayContinue: Condition = (scope) =>
   (isTruncated(scope) || isTruncatedCall(scope)) &&
   recoverTruncation(scope.context.recoveries, scope.context.config.guardrails.maxTokensRecoveries) ===
     'continue'
 
-export const mayReprompt = (scope: ConditionScope): boolean => decideEmptyAnswer(scope) === 'reprompt'
-export const mayRetryEmptyAnswer = (scope: ConditionScope): boolean => decideEmptyAnswer(scope) === 'retry'
-export const isEmpty = (scope: ConditionScope): boolean => decideEmptyAnswer(scope) === 'give_up'
+export const mayReprompt: Condition = (scope) => decideEmptyAnswer(scope) === 'reprompt'
+export const mayRetryEmptyAnswer: Condition = (scope) => decideEmptyAnswer(scope) === 'retry'
+export const isEmpty: Condition = (scope) => decideEmptyAnswer(scope) === 'give_up'
 
 /** The answer does not match the output schema. Refusals and truncated answers are not checked. */
-export const isInvalid = ({ context: { response, outputProblem } }: ConditionScope): boolean =>
+export const isInvalid: Condition = ({ context: { response, outputProblem } }) =>
   outputProblem !== null && (response === 'answer' || response === 'empty')
-export const mayRepair = (scope: ConditionScope): boolean =>
+export const mayRepair: Condition = (scope) =>
   isInvalid(scope) &&
   repairOutput(scope.context.outputRepairs, scope.context.config.completion.maxOutputRepairs) === 'ask_again'
 
@@ -209,102 +209,100 @@ function decideEmptyAnswer({ context }: ConditionScope): ReturnType<typeof recov
   return recoverEmptyAnswer(facts, context.config.guardrails.emptyAnswer)
 }
 
-export const isHalted = ({ context }: ConditionScope): boolean => context.verdict !== null
+export const isHalted: Condition = ({ context }) => context.verdict !== null
 /** Whether user guards check the calls. The guards are skipped if all calls are refused or only load tools. */
-export const consultsOnCalls = ({ context: { features, calls } }: ConditionScope): boolean =>
+export const consultsOnCalls: Condition = ({ context: { features, calls } }) =>
   features.userGuards && calls.some((call) => call.result === undefined && !call.unloaded)
 /** Guards, `stopWhen`, or the output schema for a result that is the answer. Not if all calls only load tools. */
-export const consultsOnResults = ({ context }: ConditionScope): boolean => {
+export const consultsOnResults: Condition = ({ context }) => {
   const { userGuards, stopWhen, structuredOutput } = context.features
   const asks = userGuards || stopWhen === true || (structuredOutput && findEndingCall(context) !== undefined)
   return asks && !context.calls.every((call) => call.unloaded)
 }
 
-export const userGuardHalts = ({ event }: ConditionScope): boolean =>
+export const userGuardHalts: Condition = ({ event }) =>
   (event.type === 'xstate.done.actor.callGuards' || event.type === 'xstate.done.actor.resultGuards') &&
   event.output.findings.some(({ action }) => action === 'halt')
 
-export const isAnswered = ({ context, event }: ConditionScope): boolean =>
+export const isAnswered: Condition = ({ context, event }) =>
   findEndingCall(context) !== undefined ||
   (event.type === 'xstate.done.actor.resultGuards' && event.output.stops === true)
 
 /** Like `isAnswered`, for an answer that shields must clear first. */
-export const hasResultToClear = (scope: ConditionScope): boolean =>
+export const hasResultToClear: Condition = (scope) =>
   scope.context.features.outputShields && isAnswered(scope)
 
-export const pausesOnHalt = ({ context }: ConditionScope): boolean => context.verdict?.onHalt === 'pause'
+export const pausesOnHalt: Condition = ({ context }) => context.verdict?.onHalt === 'pause'
 
 /** The guard asks for a concluding request, and the limits on steps and budget allow it. */
-export const concludesOnHalt = (scope: ConditionScope): boolean =>
+export const concludesOnHalt: Condition = (scope) =>
   pausesOnHalt(scope)
     ? scope.context.verdict?.lastWords !== undefined && !isBudgetSpent(scope) && !isAtStepCap(scope)
     : canConclude(scope)
 
-export const hasSteering = ({ context }: ConditionScope): boolean => context.steering.length > 0
+export const hasSteering: Condition = ({ context }) => context.steering.length > 0
 
-export const hasRunnableCalls = ({ context, event }: ConditionScope): boolean =>
+export const hasRunnableCalls: Condition = ({ context, event }) =>
   context.calls.some((call) => isRunnable(call) && !isLate(call, getEventTime(event))) ||
   hasGrantedCalls(context, getEventTime(event))
-export const startsCalls = ({ context, event }: ConditionScope): boolean => {
+export const startsCalls: Condition = ({ context, event }) => {
   const grant = readNewGrant(context, event)
   return grant !== undefined && hasGrantedCalls({ ...context, grants: [grant] }, getEventTime(event))
 }
-export const revokesApproval = ({ context, event }: ConditionScope): boolean =>
+export const revokesApproval: Condition = ({ context, event }) =>
   findOwnApproval(context, event) !== undefined
-export const revokesGrant = ({ context, event }: ConditionScope): boolean =>
-  findRevokedGrant(context, event) !== undefined
-export const hasLateCalls = ({ context, event }: ConditionScope): boolean =>
+export const revokesGrant: Condition = ({ context, event }) => findRevokedGrant(context, event) !== undefined
+export const hasLateCalls: Condition = ({ context, event }) =>
   listLate(context, getEventTime(event)).length > 0
-export const cancelsOnExpiry = ({ context, event }: ConditionScope): boolean =>
+export const cancelsOnExpiry: Condition = ({ context, event }) =>
   listLate(context, getEventTime(event)).some(
     (question) => getQuestionTerms(context, question).onExpiry === 'cancel',
   )
 /** Edited arguments are screened and decided on like the model's own. */
-export const hasCallsToScreen = ({ context }: ConditionScope): boolean =>
+export const hasCallsToScreen: Condition = ({ context }) =>
   context.calls.some((call) => (call.unscreenedArguments || call.undecided) && call.result === undefined)
-export const hasResultsToScreen = ({ context }: ConditionScope): boolean =>
+export const hasResultsToScreen: Condition = ({ context }) =>
   context.calls.some((call) => call.unscreenedResult)
-export const hasCallsToApprove = (scope: ConditionScope): boolean =>
-  countMissingAnswers(scope, 'approval') > 0
-export const hasClientCalls = (scope: ConditionScope): boolean => countMissingAnswers(scope, 'client') > 0
+export const hasCallsToApprove: Condition = (scope) => countMissingAnswers(scope, 'approval') > 0
+export const hasClientCalls: Condition = (scope) => countMissingAnswers(scope, 'client') > 0
 
-export const hasPausedChildren = ({ context }: ConditionScope): boolean => context.calls.some(isChildPaused)
+export const hasPausedChildren: Condition = ({ context }) => context.calls.some(isChildPaused)
 
-export const isSpentByChild = (scope: ConditionScope): boolean => {
+export const isSpentByChild: Condition = (scope) => {
   const usage = findChildUsage(scope.event)
   return usage !== null && isOpenCall(scope) && exceedsBudget(scope.context, usage)
 }
 
 /** A sub-agent failed permanently, so the batch ends without its other calls. */
-export const isTerminalDelegation = (scope: ConditionScope): boolean =>
+export const isTerminalDelegation: Condition = (scope) =>
   scope.event.type === 'TOOL_RESULT' && haltsBatch(scope.context, scope.event.result) && isOpenCall(scope)
 
-export const isAllInDoubt = ({ context, event }: ConditionScope): boolean => {
+export const isAllInDoubt: Condition = ({ context, event }) => {
   const underWay = context.calls.filter(isUnderWay)
   return underWay.length > 0 && underWay.every((call) => isInDoubt(context, call, event))
 }
 
-export const isOpenCall = ({ context, event }: ConditionScope): boolean =>
+export const isOpenCall: Condition = ({ context, event }) =>
   'callId' in event && findOpenCallIndex(context.calls, event.callId) >= 0
 
-export const isLastOfBatch = (scope: ConditionScope): boolean =>
+export const isLastOfBatch: Condition = (scope) =>
   !scope.context.features.resultShields &&
   !hasResultsToScreen(scope) &&
   hasExactlyOne(scope.context.calls, (call) => call.result === undefined) &&
   isOpenCall(scope)
 
-export const isLastResult = (scope: ConditionScope): boolean =>
+export const isLastResult: Condition = (scope) =>
   hasExactlyOne(scope.context.calls, (call) => call.started === true && call.result === undefined) &&
   isOpenCall(scope)
 
-export const awaitsApproval = (scope: ConditionScope): boolean => findAwaitedVote(scope) !== undefined
-export const awaitsOutput = (scope: ConditionScope): boolean => findAwaitedCall(scope, 'client') !== undefined
+export const awaitsApproval: Condition = (scope) => findAwaitedVote(scope) !== undefined
+export const awaitsOutput: Condition = (scope) => findAwaitedCall(scope, 'client') !== undefined
 
 /**
  * The answer settles the last open question, approves a call that can expire, or gives a grant. If several approvals
  * are required, one answer may not be enough.
  */
-export const isLastApproval = (scope: ConditionScope): boolean => {
+export const isLastApproval: Condition = (scope) => {
   const terms = findAwaitedVote(scope)
   if (terms === undefined) return false
   const { context, event } = scope
@@ -315,7 +313,7 @@ export const isLastApproval = (scope: ConditionScope): boolean => {
   return countMissingAnswers(scope, 'approval') === 1
 }
 
-export const isLastOutput = (scope: ConditionScope): boolean =>
+export const isLastOutput: Condition = (scope) =>
   awaitsOutput(scope) && countMissingAnswers(scope, 'client') === 1
 
 function findAwaitedVote(scope: ConditionScope): Question | undefined {
