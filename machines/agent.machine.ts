@@ -125,6 +125,7 @@ export const agentMachine = setup({
             },
 
             checkingLimits: {
+              id: 'checkingLimits',
               description: 'The safe point before each request. All limits are checked here, in this order.',
               entry: 'deliverSteering',
               always: [
@@ -132,28 +133,24 @@ export const agentMachine = setup({
                 { guard: 'isPausing', target: '#agent.PAUSED' },
                 {
                   guard: 'concludesAtStepCap',
-                  target: '#agent.RUNNING.asking.concluding',
+                  target: '#concluding',
                   actions: { type: 'setReason', params: { reason: 'max_steps' } },
                 },
                 { guard: 'isAtStepCap', target: '#agent.MAX_STEPS' },
                 {
                   guard: 'concludesAtCallCap',
-                  target: '#agent.RUNNING.asking.concluding',
+                  target: '#concluding',
                   actions: { type: 'setReason', params: { reason: 'max_tool_calls' } },
                 },
                 { guard: 'isOverCallCap', target: '#agent.MAX_STEPS' },
                 { guard: 'isBudgetSpent', target: '#agent.BUDGET_EXCEEDED' },
                 { guard: 'isAsleep', target: '#agent.PAUSED' },
                 { guard: 'hasUnclearedInput', target: 'screeningInput' },
-                {
-                  guard: 'concludesNearBudget',
-                  target: '#agent.RUNNING.asking.concluding',
-                  actions: 'setNearReason',
-                },
+                { guard: 'concludesNearBudget', target: '#concluding', actions: 'setNearReason' },
                 { guard: 'asksForPlan', target: 'planningStep' },
                 { guard: 'hasContextFitting', target: 'fittingContext' },
-                { guard: 'isBackingOff', target: '#agent.RUNNING.asking.backingOff' },
-                { target: '#agent.RUNNING.asking.requesting' },
+                { guard: 'isBackingOff', target: '#backingOff' },
+                { target: '#requesting' },
               ],
             },
 
@@ -173,8 +170,8 @@ export const agentMachine = setup({
                 src: 'fitContext',
                 onDone: [
                   { guard: 'isSpentBySummary', target: '#agent.BUDGET_EXCEEDED', actions: 'applyFit' },
-                  { guard: 'isBackingOff', target: '#agent.RUNNING.asking.backingOff', actions: 'applyFit' },
-                  { target: '#agent.RUNNING.asking.requesting', actions: 'applyFit' },
+                  { guard: 'isBackingOff', target: '#backingOff', actions: 'applyFit' },
+                  { target: '#requesting', actions: 'applyFit' },
                 ],
               },
             },
@@ -186,6 +183,7 @@ export const agentMachine = setup({
           initial: 'requesting',
           states: {
             requesting: {
+              id: 'requesting',
               description: 'One attempt to get a model response.',
               invoke: {
                 id: 'model',
@@ -198,7 +196,7 @@ export const agentMachine = setup({
                     target: '#agent.RUNNING.judging.judgingCalls',
                     actions: 'recordResponse',
                   },
-                  { target: '#agent.RUNNING.judging.accounting', actions: 'recordResponse' },
+                  { target: '#accounting', actions: 'recordResponse' },
                 ],
                 onError: [
                   {
@@ -229,6 +227,7 @@ export const agentMachine = setup({
             },
 
             backingOff: {
+              id: 'backingOff',
               description: 'Waits out a recoverable failure before the next attempt.',
               on: { PAUSE: '#agent.PAUSED' },
               invoke: {
@@ -240,6 +239,7 @@ export const agentMachine = setup({
             },
 
             concluding: {
+              id: 'concluding',
               description: 'One last request without tools, so that the run ends, or pauses, with an answer.',
               invoke: {
                 id: 'conclusion',
@@ -247,7 +247,7 @@ export const agentMachine = setup({
                 input: { conclude: true },
                 onDone: [
                   { guard: 'needsOutputScreening', target: 'screeningOutput', actions: 'recordResponse' },
-                  { target: '#agent.RUNNING.judging.stopping', actions: 'recordResponse' },
+                  { target: '#stopping', actions: 'recordResponse' },
                 ],
                 onError: [
                   {
@@ -256,15 +256,13 @@ export const agentMachine = setup({
                     reenter: true,
                     actions: 'leaveOutRefused',
                   },
-                  {
-                    target: '#agent.RUNNING.judging.stopping',
-                    actions: ['warnOfConclusion', 'keepPartial'],
-                  },
+                  { target: '#stopping', actions: ['warnOfConclusion', 'keepPartial'] },
                 ],
               },
             },
 
             screeningOutput: {
+              id: 'screeningOutput',
               description: 'Output shields screen the answer before it is emitted.',
               invoke: {
                 id: 'outputShields',
@@ -277,13 +275,10 @@ export const agentMachine = setup({
                   },
                   {
                     guard: 'isConclusion',
-                    target: '#agent.RUNNING.judging.stopping',
+                    target: '#stopping',
                     actions: ['emitOutputFindings', 'releaseAnswer'],
                   },
-                  {
-                    target: '#agent.RUNNING.judging.accounting',
-                    actions: ['emitOutputFindings', 'releaseAnswer'],
-                  },
+                  { target: '#accounting', actions: ['emitOutputFindings', 'releaseAnswer'] },
                 ],
               },
             },
@@ -295,6 +290,7 @@ export const agentMachine = setup({
           initial: 'accounting',
           states: {
             accounting: {
+              id: 'accounting',
               description:
                 'The response is in the transcript and its usage is counted. Its kind decides the next state.',
               always: [
@@ -329,7 +325,7 @@ export const agentMachine = setup({
               always: [
                 { guard: 'isHalted', target: 'halting' },
                 { guard: 'consultsOnCalls', target: 'consultingOnCalls' },
-                { guard: 'hasCallShields', target: '#agent.WAITING_FOR_TOOL.screeningCalls' },
+                { guard: 'hasCallShields', target: '#screeningCalls' },
                 { guard: 'hasRunnableCalls', target: '#agent.WAITING_FOR_TOOL.executing' },
                 { target: '#agent.WAITING_FOR_TOOL' },
               ],
@@ -343,11 +339,7 @@ export const agentMachine = setup({
                 input: { on: 'calls' },
                 onDone: [
                   { guard: 'userGuardHalts', target: 'halting', actions: 'applyUserGuards' },
-                  {
-                    guard: 'hasCallShields',
-                    target: '#agent.WAITING_FOR_TOOL.screeningCalls',
-                    actions: 'applyUserGuards',
-                  },
+                  { guard: 'hasCallShields', target: '#screeningCalls', actions: 'applyUserGuards' },
                   { target: '#agent.WAITING_FOR_TOOL', actions: 'applyUserGuards' },
                 ],
               },
@@ -355,19 +347,18 @@ export const agentMachine = setup({
 
             recovering: {
               description: 'Asks again after a truncated, empty or invalid answer. This counts as a step.',
-              always: '#agent.RUNNING.preparing.checkingLimits',
+              always: '#checkingLimits',
             },
 
             halting: {
+              id: 'halting',
               description: 'A guard halts the run. The model may give a final answer.',
               entry: ['announceHalt', 'settleBatch'],
-              always: [
-                { guard: 'concludesOnHalt', target: '#agent.RUNNING.asking.concluding' },
-                { target: 'stopping' },
-              ],
+              always: [{ guard: 'concludesOnHalt', target: '#concluding' }, { target: 'stopping' }],
             },
 
             stopping: {
+              id: 'stopping',
               description: 'The guard or cap that stopped the run decides the next state.',
               always: [
                 { guard: 'isStoppedByCap', target: '#agent.MAX_STEPS' },
@@ -382,7 +373,7 @@ export const agentMachine = setup({
                 'The model ended its turn. This takes precedence over a pending pause, but not over undelivered steering.',
               entry: ['setAnswerReason', 'settleBatch'],
               always: [
-                { guard: 'hasSteering', target: '#agent.RUNNING.preparing.checkingLimits' },
+                { guard: 'hasSteering', target: '#checkingLimits' },
                 {
                   guard: 'isInteractive',
                   target: '#agent.WAITING_FOR_INPUT.message',
@@ -427,6 +418,7 @@ export const agentMachine = setup({
         whereItWas: { type: 'history', description: 'The substate in which a restored run continues.' },
 
         screeningCalls: {
+          id: 'screeningCalls',
           description:
             'Tool-input shields screen the calls before any of them runs, including arguments that people edited.',
           invoke: {
@@ -505,12 +497,7 @@ export const agentMachine = setup({
             onDone: { target: 'dispatching', actions: 'applyResultScreening' },
           },
           on: {
-            REJECT: {
-              guard: 'awaitsApproval',
-              target: 'screeningResults',
-              reenter: true,
-              actions: 'reject',
-            },
+            REJECT: { guard: 'awaitsApproval', target: 'screeningResults', reenter: true, actions: 'reject' },
             TOOL_OUTPUT: {
               guard: 'awaitsOutput',
               target: 'screeningResults',
@@ -524,19 +511,11 @@ export const agentMachine = setup({
           description: 'All results have arrived. The guards check them. One of them may be the answer.',
           entry: 'judgeResults',
           always: [
-            { guard: 'isHalted', target: '#agent.RUNNING.judging.halting' },
+            { guard: 'isHalted', target: '#halting' },
             { guard: 'consultsOnResults', target: 'consultingOnResults' },
-            {
-              guard: 'hasResultToClear',
-              target: '#agent.RUNNING.asking.screeningOutput',
-              actions: ['takeResult', 'settleBatch'],
-            },
-            {
-              guard: 'isAnswered',
-              target: '#agent.RUNNING.judging.accounting',
-              actions: ['takeResult', 'settleBatch'],
-            },
-            { target: '#agent.RUNNING.preparing.checkingLimits', actions: ['noteSleep', 'settleBatch'] },
+            { guard: 'hasResultToClear', target: '#screeningOutput', actions: ['takeResult', 'settleBatch'] },
+            { guard: 'isAnswered', target: '#accounting', actions: ['takeResult', 'settleBatch'] },
+            { target: '#checkingLimits', actions: ['noteSleep', 'settleBatch'] },
           ],
         },
 
@@ -547,25 +526,18 @@ export const agentMachine = setup({
             src: 'consultGuards',
             input: { on: 'results' },
             onDone: [
-              {
-                guard: 'userGuardHalts',
-                target: '#agent.RUNNING.judging.halting',
-                actions: 'applyUserGuards',
-              },
+              { guard: 'userGuardHalts', target: '#halting', actions: 'applyUserGuards' },
               {
                 guard: 'hasResultToClear',
-                target: '#agent.RUNNING.asking.screeningOutput',
+                target: '#screeningOutput',
                 actions: ['applyUserGuards', 'takeResult', 'settleBatch'],
               },
               {
                 guard: 'isAnswered',
-                target: '#agent.RUNNING.judging.accounting',
+                target: '#accounting',
                 actions: ['applyUserGuards', 'takeResult', 'settleBatch'],
               },
-              {
-                target: '#agent.RUNNING.preparing.checkingLimits',
-                actions: ['applyUserGuards', 'noteSleep', 'settleBatch'],
-              },
+              { target: '#checkingLimits', actions: ['applyUserGuards', 'noteSleep', 'settleBatch'] },
             ],
           },
         },
@@ -614,7 +586,7 @@ export const agentMachine = setup({
           description: 'An interactive run waits for the next user message.',
           on: {
             REPLY: { target: '#agent.RUNNING', actions: 'takeReply' },
-            STEER: { target: '#agent.RUNNING.preparing.checkingLimits', actions: 'queueSteering' },
+            STEER: { target: '#checkingLimits', actions: 'queueSteering' },
           },
         },
       },
@@ -634,12 +606,8 @@ export const agentMachine = setup({
         PAUSE: {},
         RESUME: [
           { guard: 'isForLater', actions: ['forgetHalt', 'postpone'] },
-          {
-            guard: 'hasPausedChildren',
-            target: '#agent.WAITING_FOR_TOOL',
-            actions: 'resumeChildren',
-          },
-          { target: '#agent.RUNNING.preparing.checkingLimits', actions: 'forgetHalt' },
+          { guard: 'hasPausedChildren', target: '#agent.WAITING_FOR_TOOL', actions: 'resumeChildren' },
+          { target: '#checkingLimits', actions: 'forgetHalt' },
         ],
         STEER: [
           {
@@ -647,7 +615,7 @@ export const agentMachine = setup({
             target: '#agent.WAITING_FOR_TOOL',
             actions: ['resumeChildren', 'queueSteering'],
           },
-          { target: '#agent.RUNNING.preparing.checkingLimits', actions: ['forgetHalt', 'queueSteering'] },
+          { target: '#checkingLimits', actions: ['forgetHalt', 'queueSteering'] },
         ],
       },
     },
