@@ -32,9 +32,7 @@ type ToolStreak = Streaks['tools'][number]
 
 export const noStreaks: Streaks = { failing: 0, unknownTools: 0, refused: 0, transient: 0, tools: [] }
 
-/**
- * The weight of a different call with a different error after the nudge: the first rows of an import may all be bad.
- */
+/** The weight of a different call with another error after the nudge: the first rows of an import may all be bad. */
 const otherFailure = 1 / 6
 
 /** Each tool counts once, because the model reads the results of a batch together. */

@@ -298,10 +298,7 @@ export const isLastResult: Condition = (scope) =>
 export const awaitsApproval: Condition = (scope) => findAwaitedVote(scope) !== undefined
 export const awaitsOutput: Condition = (scope) => findAwaitedCall(scope, 'client') !== undefined
 
-/**
- * The answer settles the last open question, approves a call that can expire, or gives a grant. If several approvals
- * are required, one answer may not be enough.
- */
+/** The last open question, a call that can expire, or a grant. Of several approvers, one may not be enough. */
 export const isLastApproval: Condition = (scope) => {
   const terms = findAwaitedVote(scope)
   if (terms === undefined) return false

@@ -7,10 +7,7 @@ import type { RetrievedSnippet } from './messages.js'
 import type { StepPlan } from './step-plan.js'
 import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
 
-/**
- * The actors of the chart, which the bare machine does not implement. Use `agent.machine` or `agentMachine.provide({
- * actors })`. A missing actor ends the run in ERROR.
- */
+/** `agent.machine`, or `agentMachine.provide({ actors })`, implements these. A missing actor ends the run in ERROR. */
 export const requestModel = fromPromise<ModelOutput, { conclude: boolean }>(
   createMissingActor('requestModel'),
 )

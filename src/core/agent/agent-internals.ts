@@ -22,10 +22,7 @@ export interface AgentInternals extends StoredAgent {
   openInput: (input: unknown) => { input: AgentInput; binding: Binding }
 }
 
-/**
- * The internals by agent. Only agents from `createAgent` have internals. Other implementations of the interface have no
- * internals.
- */
+/** Only agents from `createAgent` have internals. Other implementations of the interface have none. */
 export const internalsByAgent = new WeakMap<Pick<Agent, 'config'>, AgentInternals>()
 
 /** The same internals, keyed by the agent's machine, for other machines that invoke the agent's machine. */
@@ -58,10 +55,7 @@ export function getFeatures(
   }
 }
 
-/**
- * Identifies an agent by the parts that its model sees, so that processes can compare agents. The identity is cached
- * until the agent's tools change.
- */
+/** The hash of what an agent's model sees, so that processes can compare agents. Cached until the tools change. */
 export function createDefinitionFactory(
   parts: AgentParts,
 ): (label: AgentLabel | undefined) => AgentDefinition {

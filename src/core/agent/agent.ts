@@ -288,9 +288,7 @@ class RunInputs {
     return bound
   }
 
-  /**
-   * Converts the input of an actor. An input from `createInput` is already bound. Any other input starts a new session.
-   */
+  /** An input from `createInput` is already bound. Any other input of an actor starts a new session. */
   open(input: unknown): { input: AgentInput; binding: Binding } {
     const binding = typeof input === 'object' && input !== null ? this.bindings.get(input) : undefined
     if (binding) return { input: input as AgentInput, binding }

@@ -124,10 +124,7 @@ class HandoffTeam implements Team {
 /** Combined parts, cached by identity because other caches and hashes compare parts by reference. */
 const mixed = new WeakMap<AgentParts, WeakMap<AgentParts, AgentParts>>()
 
-/**
- * Combines the parts of two agents. The parts that this function names come from the current agent. All other parts
- * come from the first agent.
- */
+/** The parts that this function names come from the current agent, all others from the first agent. */
 function mixParts(first: AgentParts, member: AgentParts): AgentParts {
   const { writeInstructions: _w, skillIndex: _i, prepareStep: _p, skills: _s, ...shared } = first
   const { model, instructions, writeInstructions, skillIndex, prepareStep, tools, skills } = member
@@ -179,10 +176,7 @@ function checkOwnHandoffs(agent: AgentParts, withLater: boolean): void {
   }
 }
 
-/**
- * Checks a member. Each member must have the same content checks as the first agent, so that a handoff cannot bypass
- * them.
- */
+/** A member needs the first agent's content checks, so that a handoff cannot bypass them. */
 function checkMember(name: string, member: AgentParts, first: AgentParts): void {
   const refuse = (key: string, what: string): never => {
     throw handoffError(

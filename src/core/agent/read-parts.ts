@@ -99,10 +99,7 @@ function expectFunction(value: unknown, key: string, form: string): void {
   throw configError(`${key} must be a function: ${form}.`, key)
 }
 
-/**
- * Emits process warnings about settings that can never take effect. Loaded on demand, because most agents have no such
- * settings.
- */
+/** Warns of settings that can never take effect. Loaded on demand, because most agents have none. */
 function warnOfUnreachable(input: AgentConfigInput, config: AgentConfig): void {
   const { limits, guardrails, completion, toolCalls, retry, streamIdleMs, contentIdleMs } = input
   const isWritten = [guardrails, completion, toolCalls, retry, streamIdleMs, contentIdleMs]
@@ -171,10 +168,7 @@ export function checkResumeOptions(options: unknown): ResumeOptions {
   return checkRunOptions(options, 'resume()', names)
 }
 
-/**
- * Checks the options of a run. Throws a UsageError for an unknown or invalid option, such as a limit outside
- * `limits`.
- */
+/** Throws a UsageError for an unknown or invalid option, such as a limit outside `limits`. */
 export function checkRunOptions(
   options: unknown,
   call = 'run()',
@@ -200,10 +194,7 @@ export function checkRunOptions(
   return options
 }
 
-/**
- * Adds the documents to the user's last message. They are marked as data, so that the model does not read them as
- * instructions from the user.
- */
+/** The documents are marked as data, so that the model does not read them as the user's instructions. */
 export function withAttachments(messages: NewMessage[], attachments: unknown): NewMessage[] {
   const last = messages.at(-1)
   if (attachments === undefined || last === undefined) return messages

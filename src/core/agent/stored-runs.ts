@@ -69,9 +69,7 @@ export type RunResumption = Partial<Pick<RunParts, 'signal' | 'inspect'>> & {
 }
 
 export interface QueuedRunOptions {
-  /**
-   * The app's context and tags from the sender of this message. Undefined if the message must not be processed here.
-   */
+  /** The app's context and tags from the message's sender. Undefined if the message must not be processed here. */
   findSender: (messageId: string) => Pick<RunStart, 'context' | 'tags'> | undefined
   /** Whether the run may start after a run that was stopped. */
   afterStop: boolean

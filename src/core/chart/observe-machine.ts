@@ -91,10 +91,7 @@ export function observeMachine(original: AnyStateMachine): ObservedMachine {
     Object.assign(definition, { guard: watched })
   }
 
-  /**
-   * Adds a marker to a transition. A transition without effects gets no marker, because `snapshot.can()` would then
-   * report an effect.
-   */
+  /** A transition without effects gets no marker, because `snapshot.can()` would then report an effect. */
   function mark(definition: AnyTransitionDefinition): void {
     if (definition.target === undefined && definition.actions.length === 0) return
     const marker = (): void => void definition

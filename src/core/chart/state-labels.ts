@@ -37,10 +37,7 @@ function describeActor(id: string): string {
   return id === '*' ? 'any actor' : id
 }
 
-/**
- * A readable event type. `xstate.done.actor.model` becomes `model done`, and a transition without an event becomes
- * `always`.
- */
+/** `xstate.done.actor.model` becomes `model done`, and a transition without an event becomes `always`. */
 export function describeEventType(type: string): string {
   for (const [pattern, name] of patterns) {
     const match = pattern.exec(type)
@@ -92,10 +89,7 @@ export function listStateNodes(machine: AnyStateMachine): AnyStateNode[] {
   return [machine.root, ...getStateNodes(machine)]
 }
 
-/**
- * All transitions that the machine declares, including `always`, `after`, `onDone`, `onError` and the transitions of
- * the root.
- */
+/** Includes `always`, `after`, `onDone`, `onError` and the transitions of the root. */
 export function listTransitions(machine: AnyStateMachine): DefinedTransition[] {
   const seen = new Map<string, number>()
   return listStateNodes(machine).flatMap((node) =>

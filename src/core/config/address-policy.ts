@@ -6,10 +6,7 @@ import type { LookupFunction } from 'node:net'
 export interface AddressPolicy {
   /** Whether an address is allowed. `host` is the host name of the URL, or the IP address if the URL contains one. */
   allows(address: string, host: string): boolean
-  /**
-   * Checks the host of a URL before the host is resolved. Rejects local network names, and names that contain a
-   * non-public address (`10.0.0.1.example.com`).
-   */
+  /** Rejects names of local networks, and names that contain a non-public address (`10.0.0.1.example.com`). */
   allowsHost(host: string): boolean
 }
 
@@ -106,10 +103,7 @@ export type ResolveHost = (
   done: (error: NodeJS.ErrnoException | null, found: LookupAddress[]) => void,
 ) => void
 
-/**
- * Resolves a name for a socket and returns only allowed addresses. The socket connects to exactly these addresses,
- * which prevents DNS rebinding.
- */
+/** The socket connects to exactly the allowed addresses that this returns, which prevents DNS rebinding. */
 export function createPublicLookup(
   policy: AddressPolicy,
   refuse: (address: string) => Error,

@@ -12,10 +12,7 @@ type GivenSettings<Value> = Value extends object
   ? { [Key in keyof Value]?: GivenSettings<Value[Key]> | undefined }
   : Value
 
-/**
- * The sections of an agent configuration as written by users. All keys are optional, and unknown keys are
- * rejected.
- */
+/** An agent configuration as users write it. All keys are optional, and unknown keys are rejected. */
 export const agentSections = {
   limits: is.section({
     maxSteps: is.countOrNull(1, ', or null for no cap'),

@@ -15,10 +15,7 @@ import { type PriceTable, priceTable } from './price-table.js'
 import { type RequestOptions, requestSections } from './request-options.js'
 import { agentSections } from './agent-sections.js'
 
-/**
- * The model in a configuration file. It has the options of `openaiChat` and `openaiResponses` that are plain data and
- * not secret.
- */
+/** The model in a configuration file: plain, non-secret options of `openaiChat` and `openaiResponses`. */
 export interface ModelSection
   extends Pick<
     OpenAIChatOptions & OpenAIResponsesOptions,

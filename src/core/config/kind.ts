@@ -1,9 +1,6 @@
 import { isBetween } from '../base/text.js'
 
-/**
- * A validator for configuration values. zod is not used, because importing zod (which loads messages in fifty
- * languages) takes longer than importing the whole core.
- */
+/** A validator for configuration values. Importing zod takes longer than importing the whole core. */
 export interface Kind<Value = unknown, Taken = Value> {
   /** Returns the parsed value, which is meaningless if problems were reported. */
   read(value: unknown, path: Path, report: Report): Value
@@ -82,10 +79,7 @@ export function refine<Value, Taken>(
   })
 }
 
-/**
- * Accepts the first alternative that matches. If exactly one alternative nearly matches, its inner problems are
- * reported.
- */
+/** The first alternative that matches. If exactly one nearly matches, its inner problems are reported. */
 export function union<Kinds extends readonly Kind[]>(
   kinds: Kinds,
   phrase: string,

@@ -91,10 +91,7 @@ function unknownPresetError(name: string, names: readonly string[], subject: str
   return configError(`There is no preset '${name.slice(0, 64)}'. ${hint}`, subject)
 }
 
-/**
- * Throws for unknown names. Spreading undefined is valid JavaScript, so a misspelled name would silently use the
- * defaults.
- */
+/** Spreading undefined is valid, so a misspelled name would silently use the defaults. */
 function rejectUnknownNames<Presets extends Record<string, AgentConfigInput>>(all: Presets): Presets {
   return new Proxy(all, {
     get(_, name) {

@@ -6,10 +6,7 @@ import { defaultConfig, enabledGuards } from './defaults.js'
 import { findPreset } from './presets.js'
 import { type GivenConfig, agentSchema } from './agent-sections.js'
 
-/**
- * Merges settings over their preset and the base, key by key. Throws a ConfigError for an unknown preset or
- * contradictory keys.
- */
+/** Merges settings over their preset and the base. Throws a ConfigError for an unknown preset or contradictory keys. */
 export function mergeConfig(input: GivenConfig, base: AgentConfig, what: string): AgentConfig {
   const { preset } = input
   const under =

@@ -5,10 +5,7 @@ import type { Problem } from './check-input.js'
 import { defaultConfig } from './defaults.js'
 import { presets } from './presets.js'
 
-/**
- * Finds user settings that can never take effect because of other settings. Defaults and presets are ignored, because
- * their order is intended.
- */
+/** Defaults and presets are ignored, because their order is intended. */
 export function findUnreachableSettings(input: AgentConfigInput, config: AgentConfig): Problem[] {
   const own = { ...input, guardrails: omitKnownParts(input.guardrails) }
   return [...listSteps(config), ...listProgressSteps(config), ...listAmounts(config)].flatMap(

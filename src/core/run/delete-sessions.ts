@@ -15,10 +15,7 @@ export type SessionOwner = { prefix: string; tags?: SessionTags } | { tags: Sess
 
 const pageSize = 100
 
-/**
- * Maximum wait in milliseconds. A killed process holds its session this long. A cancelled run releases its session
- * sooner.
- */
+/** In milliseconds. A killed process holds its session this long; a cancelled run releases its session sooner. */
 const longestWaitMs = leaseMs + 5_000
 const retryMs = 100
 

@@ -23,10 +23,7 @@ interface Listener {
 
 const noListeners: readonly Listener[] = []
 
-/**
- * Passes events from the actor on to observables and iterators. The hub subscribes only to types of events that have a
- * listener, because events without listeners cost almost nothing.
- */
+/** Subscribes to the actor only for types with a listener, because events without listeners cost almost nothing. */
 export class EventHub {
   #actor: Actor<AgentMachine> | undefined
   readonly #rest: Pick<RestPromise<unknown>, 'isReached' | 'onReach'>
@@ -65,10 +62,7 @@ export class EventHub {
     subscriptions.set(of, subscription)
   }
 
-  /**
-   * Notifies listeners of one event at a time, because a listener may cause the next event before the other listeners
-   * have received the first event.
-   */
+  /** One event at a time, because a listener may cause the next event before the others have received the first. */
   #notify(news: (listener: Listener) => void): void {
     if (this.#listeners.length === 0) return
     const waiting = (this.#news ??= [])
@@ -195,10 +189,7 @@ export class EventHub {
     this.#listeners = this.#listeners.filter((one) => one !== listener)
   }
 
-  /**
-   * Creates a reporter that turns an error from a subscriber into one `warning`. Repeated errors are not reported
-   * again, and errors after the terminal event are ignored.
-   */
+  /** Turns errors of a subscriber into `warning`s. Repeated ones, and those after the terminal event, are ignored. */
   #createReporter(): (thrown: unknown) => void {
     const reported = new Set<string>()
     return (thrown) => {
@@ -241,10 +232,7 @@ class ObjectStream {
 
 type Read<Value> = IteratorResult<Value, undefined>
 
-/**
- * An async iterator over pushed values. Supports concurrent reads. After the end, it returns the remaining values.
- * After `return()`, it returns none.
- */
+/** Supports concurrent reads. After the end it returns the remaining values, after `return()` none. */
 export class EventQueue<Value> implements AsyncIterator<Value, undefined> {
   readonly #values: Value[] = []
   readonly #reads: ((result: Read<Value> | Promise<Read<Value>>) => void)[] = []

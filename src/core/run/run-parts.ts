@@ -48,10 +48,7 @@ export interface RunParts {
 
 const noListeners: readonly (() => void)[] = []
 
-/**
- * The promise for the next rest, renewed each time the run continues. Results are created lazily, because a run can
- * rest many times.
- */
+/** The promise for the next rest. Results are created lazily, because a run can rest many times. */
 export class RestPromise<Result> {
   #open: { resolve: (result: Result) => void; reject: (error: unknown) => void } | undefined
   #promise: Promise<Result> | undefined
@@ -68,10 +65,7 @@ export class RestPromise<Result> {
     return this.#reached
   }
 
-  /**
-   * Reaches a rest whose result is asynchronous, unless the run has continued by then. `unkept` creates the result of a
-   * rest that could not be stored, or returns null.
-   */
+  /** Unless the run has continued by then. `unkept` creates the result of a rest that could not be stored, or null. */
   async reachLater(
     written: Promise<void> | undefined,
     make: () => Result | Promise<Result>,
@@ -131,10 +125,7 @@ export class RestPromise<Result> {
   }
 }
 
-/**
- * The state after the pending events. Applies only events that are new, because a thousand answers in a row would
- * otherwise take half a million transitions.
- */
+/** Applies only new events, because a thousand answers in a row would otherwise take half a million transitions. */
 export class EventForecast<State, Event> {
   #from: State | undefined
   #applied: Event[] = []
@@ -152,10 +143,7 @@ export class EventForecast<State, Event> {
   }
 }
 
-/**
- * The result of a run whose end could not be written. The store's error is added instead of thrown, because the answer
- * has already been paid for.
- */
+/** The result of an unwritten end. The error is added, not thrown, because the answer has been paid for. */
 export function toUnsavedResult(result: RunResult, error: unknown): RunResult | null {
   if (isRestState(result.state)) return null
   return { error: { ...createStoreFailedEvent(error).failure, recoverable: true }, ...result } as RunResult

@@ -98,10 +98,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   #watch: ParentLink['watch'] | undefined
   /** Events that the actor has received but not processed. */
   #sent: ControlEvent[] = []
-  /**
-   * Events that wait until the actor is created or, after a rest, until the session is reacquired, because another
-   * process may hold the session.
-   */
+  /** Events that wait for the actor or, after a rest, for the session, which another process may hold. */
   #queue: ControlEvent[] = []
   #delivery: Promise<void> | undefined
   /** The queued event that ends a rest. While the session is reacquired, its inbox adds events to the queue. */
@@ -409,10 +406,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return forecast?.status === 'active' && listLate(forecast.context, this.#now).length > 0
   }
 
-  /**
-   * The snapshot after all pending events. It is used to reject a second answer immediately, even if the store is
-   * slow.
-   */
+  /** After all pending events, to reject a second answer immediately even if the store is slow. */
   get #forecast(): AgentSnapshot | undefined {
     return this.#forecastAfter(this.#pending)
   }
@@ -493,10 +487,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     if (at !== -1) this.#sent.splice(at, 1)
   }
 
-  /**
-   * Reads the session's inbox in order. A message that no longer applies is removed with a `warning`, for example if
-   * two pages answered the same question.
-   */
+  /** In order. A message that no longer applies, such as a second answer, is removed with a `warning`. */
   #readInbox({ inbox, sessionId }: SessionLog): void {
     inbox.onQueued(({ messageId }) => this.#runtime?.emit({ type: 'message_queued', messageId }))
     inbox.onMessage((message, event) => {
@@ -586,10 +577,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#enqueue(this.#withDigest(event))
   }
 
-  /**
-   * Adds the digest of the tool to an event that gives a grant, because a grant applies only to the tool's current
-   * version.
-   */
+  /** A grant applies only to the tool's current version, which its digest identifies. */
   #withDigest(event: ControlEvent): ControlEvent {
     if ((event.type !== 'GRANT' && event.type !== 'APPROVE') || !event.grant) return event
     const { calls = [], speaker } = this.#context ?? {}
@@ -605,10 +593,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#flush()
   }
 
-  /**
-   * Returns the position of an event in the queue. A revocation from the inbox precedes the event that ends the rest,
-   * because the revocation was stored first and the other event can start the call.
-   */
+  /** A revocation from the inbox precedes the event that ends the rest, which came later and can start the call. */
   #findPlace({ type, inbox }: ControlEvent): number {
     const isEarlier = this.#ending !== undefined && type === 'REVOKE' && inbox !== undefined
     return isEarlier ? this.#queue.indexOf(this.#ending as ControlEvent) : this.#queue.length
@@ -627,10 +612,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     }
   }
 
-  /**
-   * Reacquires the session. The event that ends the rest was checked against that rest, so the event is sent before the
-   * messages in the inbox, except revocations.
-   */
+  /** `event` was checked against this rest, so it precedes the messages in the inbox, except revocations. */
   #reacquire(log: SessionLog, event: ControlEvent): Promise<void> | undefined {
     this.#ending = event
     return log.reacquire()?.then(() => log.inbox.reading)

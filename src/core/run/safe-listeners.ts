@@ -7,10 +7,7 @@ import { ConfigError } from '../base/errors.js'
 
 type Report = (error: unknown) => void
 
-/**
- * An observable that reports errors thrown by its subscribers instead of raising `uncaughtException`. This also applies
- * to piped observables.
- */
+/** Reports errors of its subscribers, also when piped, instead of raising `uncaughtException`. */
 export class SafeObservable<T> extends Observable<T> {
   readonly #report: Report
 
@@ -69,10 +66,7 @@ export function checkInspector(inspector: Inspector | undefined): Inspector | un
   )
 }
 
-/**
- * Wraps an inspector, because XState calls inspectors during a transition. If an inspector throws, the error is
- * reported once and the inspector is not called again.
- */
+/** XState calls inspectors during a transition. One that throws is reported and not called again. */
 export function safeInspector(
   inspector: Inspector,
   report: (thrown: unknown) => void,

@@ -69,10 +69,7 @@ const mostKept = 200
 
 const keptForecasts = new WeakMap<SessionStore, Map<string, InboxForecast>>()
 
-/**
- * Computes the state of a session's run after its inbox has been read. With `until`, only messages before that number
- * count. Each message is applied once, even if many others arrive before a process acquires the session.
- */
+/** The run after its inbox, up to `until`. Each message is applied once, even if many wait for the next process. */
 async function forecastInbox(
   store: SessionStore,
   sessionId: string,
@@ -255,10 +252,7 @@ interface FittingEvent {
   last: number | null
 }
 
-/**
- * Creates the machine event for this message and validates it against the run's state after all pending messages.
- * Returns the receipt if the message was sent before.
- */
+/** The event, checked against the run after all pending messages, or the receipt if the message was sent before. */
 async function checkSend(
   { store, clock, tools }: SendParts,
   { id, message, isHeld, before, key, at }: SendRequest,

@@ -94,10 +94,7 @@ const liveOnly: ReadonlySet<EmittedEvent['type']> = new Set([
   'waiting_for_slot',
 ])
 
-/**
- * The events of a session. The events are read from the session's growing log, or received live if the run is in this
- * process. `left` also ends the watch.
- */
+/** From the session's growing log, or live if the run is in this process. `left` also ends the watch. */
 export async function* watchSession(
   { store, clock }: { store: SessionStore; clock: Clock },
   sessionId: string,

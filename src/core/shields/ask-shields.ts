@@ -98,10 +98,7 @@ type CheckedShieldVerdict =
   | { action: 'allow' | 'warn' | 'block'; message: string | null }
   | { action: 'redact'; message: string | null; content: string }
 
-/**
- * Validates the return value of `check()`. Returns a sentence if the verdict is invalid. An invalid message is ignored,
- * so that a block does not become a failure.
- */
+/** Returns a sentence if the verdict is invalid. An invalid message is ignored, so that a block is not a failure. */
 function readShieldVerdict(value: unknown): CheckedShieldVerdict | { problem: string } {
   if (typeof value !== 'object' || value === null) {
     const shown =

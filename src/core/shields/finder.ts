@@ -6,19 +6,14 @@ export interface Finder {
    * `candidate` in a lookahead allows overlapping candidates.
    */
   pattern: RegExp
-  /**
-   * Returns how many characters of a match (without `prefix`) are valid, or 0. By default, all characters are valid.
-   */
+  /** How many characters of a match (without `prefix`) are valid, or 0. Defaults to all. */
   accepts?: (match: string) => number
   /**
    * Additional readings of the text. `plainly` ignores invisible characters and normalizes lookalike letters.
    * `unbroken` also joins lines. By default, only the original text is read.
    */
   reads?: 'plainly' | 'unbroken'
-  /**
-   * The pattern for joined lines, without boundaries, and the (sticky) boundary patterns, which do not apply at the
-   * start of a line.
-   */
+  /** For joined lines, without boundaries; the (sticky) boundaries do not apply at the start of a line. */
   wrapped?: { pattern: RegExp; start: RegExp; end: RegExp }
 }
 
@@ -130,19 +125,14 @@ function* matchSpans({ pattern, accepts }: Finder, text: string): Generator<Span
 
 interface View {
   text: string
-  /**
-   * The mapping to the original text. Character `i` corresponds to the original's characters from `start(i)` to
-   * `end(i)`.
-   */
+  /** Character `i` corresponds to the characters from `start(i)` to `end(i)` of the original. */
   start: (index: number) => number
   end: (index: number) => number
   /** Whether a joined line starts at this index. */
   begins?: (index: number) => boolean
 }
 
-/**
- * Invisible characters, such as zero-width characters, soft hyphens, direction marks, variation selectors and fillers.
- */
+/** Such as zero-width characters, soft hyphens, direction marks, variation selectors and fillers. */
 const invisible = /[\p{Cf}\p{Variation_Selector}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]/u
 
 function isPlain(text: string): boolean {

@@ -4,10 +4,7 @@ import { createSecretFinders, secretKinds } from './secrets.js'
 
 const finders = createSecretFinders(secretKinds)
 
-/**
- * Makes a text safe to leave the process by removing everything that `secretsShield` finds or that guard evidence
- * omits. If that fails, the whole text is omitted.
- */
+/** Removes what `secretsShield` finds and what guard evidence omits. If that fails, omits the whole text. */
 export function scrubSecrets(text: string): string {
   const { text: rest, clean } = redactAll(finders, scrubEvidence(text), () => redacted)
   return clean ? rest : redacted

@@ -94,10 +94,7 @@ function formatTaskMessage(input: unknown): string {
   return JSON.stringify(input)
 }
 
-/**
- * Reads the options without `checkOptions`, because that configuration code would make the first load of every page
- * larger.
- */
+/** Without `checkOptions`, which would make the first load of every page larger. */
 function readOptions<Schema extends InputSchema, Name extends string>(
   options: AsToolOptions<Schema, Name>,
 ): AsToolOptions<Schema, Name> {

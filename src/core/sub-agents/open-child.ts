@@ -91,10 +91,7 @@ export async function runChild(
   })
 }
 
-/**
- * Opens a new run of a sub-agent, or continues the run in its log. Returns null if the run was in progress before and
- * has no log.
- */
+/** Starts or continues a run. Returns null if the run was in progress before and has no log. */
 export async function openChild(host: ChildHost, errand: DelegateRequest): Promise<Run | null> {
   const { store, context, depth, maxDepth, isBegun, above, budgets, policiesAbove, termsAbove } = errand
   const prices = inheritPrices(host.parts.prices, errand.prices)
@@ -170,10 +167,7 @@ function createChildRun(
   return host.run({ ...begun, session, signal: undefined, inspect: undefined, above })
 }
 
-/**
- * Opens the session when it is free. Retries, because after a crash the dead process may hold its lease on this session
- * slightly longer than on the parent session.
- */
+/** After a crash, the dead process may hold its lease on this session slightly longer than on the parent session. */
 async function openWhenFree(
   store: SessionStore,
   host: ChildHost,
@@ -199,10 +193,7 @@ async function openWhenFree(
   }
 }
 
-/**
- * Creates a sub-agent's configuration, limited by the remaining limits of its parent. A sub-agent never waits for
- * messages.
- */
+/** Limited by what is left of the parent's limits. A sub-agent never waits for messages. */
 function createChildConfig(own: AgentConfig, { left, countCached }: DelegateRequest): AgentConfig {
   const { limits, budget } = own
   const isBound = left.tokens !== null
