@@ -84,9 +84,9 @@ export function assembleAgent(
   const { config, clock, tools, prices, output } = parts
   const store = storeOption && limitStoreTime(storeOption, config.storeTimeoutMs, clock)
   const sessions = new Map<string, Session>()
-  const inputs = new RunInputs(parts)
+  const inputs = createRunInputs(parts)
   const machine = createBoundMachine(parts, inputs)
-  const bind = inputs.bind.bind(inputs)
+  const { bind } = inputs
 
   const sessionOf = (session: Session | string | undefined): Session => {
     if (session === undefined) return createSession()
@@ -137,7 +137,7 @@ export function assembleAgent(
     inspect,
     parts,
     host,
-    openInput: (input) => inputs.open(input),
+    openInput: inputs.open,
     openStored: async () => (await loadStored()).createStoredRuns(internals, getStore(internals)),
   }
   const { openStored } = internals
@@ -237,17 +237,17 @@ export function assembleAgent(
   return agent
 }
 
+type RunInputs = ReturnType<typeof createRunInputs>
+
 /** Creates the inputs of an agent's runs. Data that must not be logged is bound to the input object. */
-class RunInputs {
-  readonly bindings = new WeakMap<object, Binding>()
-  readonly #parts: AgentParts
-  #features: AgentInput['features'] | undefined
+function createRunInputs(parts: AgentParts) {
+  const { clock, config: own, tools } = parts
+  const bindings = new WeakMap<object, Binding>()
+  let features: AgentInput['features'] | undefined
+  const toolsFor = (binding: Binding, speaker: string | null): Record<string, ToolTraits> =>
+    getTraits(getSpeakerTools(tools, speaker), binding)
 
-  constructor(parts: AgentParts) {
-    this.#parts = parts
-  }
-
-  bind(
+  function bind(
     runId: string,
     sessionId: string,
     state: SessionState,
@@ -255,13 +255,12 @@ class RunInputs {
     { config, requesters }: { config: AgentConfig; requesters?: readonly Principal[] | undefined },
     binding: Binding,
   ): AgentInput {
-    const { clock, config: own, tools } = this.#parts
-    tools.team?.check(this.#parts, { isBegun: true })
+    tools.team?.check(parts, { isBegun: true })
     const speaker = findSpeaker(state.messages)
     if (isLostSpeaker(tools, speaker)) throw lostSpeakerError(speaker)
     const { termsAbove: above = {} } = binding
-    const approvers = [...(above.approvers ?? []), ...(this.#parts.approvers ?? [])]
-    const expiry = joinExpiry([above.expiry ?? {}, this.#parts.expiry ?? {}])
+    const approvers = [...(above.approvers ?? []), ...(parts.approvers ?? [])]
+    const expiry = joinExpiry([above.expiry ?? {}, parts.expiry ?? {}])
     if (!requesters && approvers.some(({ notRequester }) => notRequester))
       throw inputError(
         "approvals.approvers.notRequester needs the input's author. Start the run with { by: 'ann' }.",
@@ -272,11 +271,8 @@ class RunInputs {
       runId,
       sessionId,
       config,
-      tools: this.toolsFor(binding, speaker),
-      features:
-        config === own
-          ? (this.#features ??= getFeatures(this.#parts, config))
-          : getFeatures(this.#parts, config),
+      tools: toolsFor(binding, speaker),
+      features: config === own ? (features ??= getFeatures(parts, config)) : getFeatures(parts, config),
       ...state,
       input,
       ...(speaker !== null && { speaker }),
@@ -284,27 +280,24 @@ class RunInputs {
       ...(approvers.length > 0 && { approvers }),
       ...(Object.keys(expiry).length > 0 && { expiry }),
     }
-    this.bindings.set(bound, binding)
+    bindings.set(bound, binding)
     return bound
   }
 
   /** An input from `createInput` is already bound. Any other input of an actor starts a new session. */
-  open(input: unknown): { input: AgentInput; binding: Binding } {
-    const binding = typeof input === 'object' && input !== null ? this.bindings.get(input) : undefined
+  function open(input: unknown): { input: AgentInput; binding: Binding } {
+    const binding = typeof input === 'object' && input !== null ? bindings.get(input) : undefined
     if (binding) return { input: input as AgentInput, binding }
-    const { clock, config } = this.#parts
     const { id, state } = createSession()
     const { history, newMessages } = readConversation(input, clock.now())
     const past = addHistory(state, { history, newMessages }, id)
-    return { input: this.bind(createId(), id, past, newMessages, { config }, {}), binding: {} }
+    return { input: bind(createId(), id, past, newMessages, { config: own }, {}), binding: {} }
   }
 
-  toolsFor(binding: Binding, speaker: string | null): Record<string, ToolTraits> {
-    return getTraits(getSpeakerTools(this.#parts.tools, speaker), binding)
-  }
+  return { bindings, toolsFor, bind, open }
 }
 
-/** Accepts inputs of `RunInputs`, and the same inputs as `run`. */
+/** Accepts inputs of `createRunInputs`, and the same inputs as `run`. */
 function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine {
   const { clock, prices } = parts
   return createJournaledMachine(agentMachine.provide({ actors: createActors(parts) }), {
@@ -312,9 +305,9 @@ function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine 
     prices,
     measuring: parts,
     interpreter: parts.interpreter,
-    open: (input) => inputs.open(input),
+    open: inputs.open,
     findBinding: (snapshot) => inputs.bindings.get(snapshot),
-    toolsFor: (binding, speaker) => inputs.toolsFor(binding, speaker),
+    toolsFor: inputs.toolsFor,
     abandon: (...abandoned) =>
       void import('../run/end-stored-run.js').then(({ endAbandonedChild }) =>
         endAbandonedChild(...abandoned),

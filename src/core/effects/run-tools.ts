@@ -4,7 +4,6 @@ import { haltsBatch } from '../../../machines/agent/questions.js'
 import { createExpired, getExpiry, isLate } from '../../../machines/agent/approvals.js'
 import { isGrantEnded } from '../../../machines/agent/grants.js'
 import { isInDoubt, isUnderWay } from '../../../machines/agent/call-state.js'
-import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { SkillChange } from '../../../machines/agent/skills.js'
 import type { Json } from '../../../machines/agent/json.js'
 import { type BatchCall, type ToolResult, toResult } from '../../../machines/agent/batch-calls.js'
@@ -33,17 +32,36 @@ export class ToolBatch implements RunBatchOptions {
   readonly #scope: BatchScope
   readonly #calls: readonly BatchCall[]
   readonly #since: number
+  readonly tools: ToolSet
+  readonly abort: CallAbort
+  readonly clock: Clock
+  readonly context: unknown
+  readonly runId: string
+  readonly sessionId: string
+  readonly concurrency: number
+  readonly defaultTimeoutMs: number
+  readonly maxResultChars: number
   #begun = 0
   #ended = 0
   #running: RunningBatch | undefined
   #subAgentBatch: SubAgentBatch | undefined
 
   constructor(parts: AgentParts, scope: BatchScope) {
+    const { abort, context, runtime } = scope
+    const { calls, config, runId, sessionId } = context
     this.#parts = parts
     this.#scope = scope
-    const { calls } = scope.context
     this.#calls = calls.every(isUnderWay) ? calls : calls.filter(isUnderWay)
-    this.#since = scope.runtime.time.now()
+    this.#since = runtime.time.now()
+    this.tools = parts.tools
+    this.abort = abort
+    this.clock = runtime.clock
+    this.context = runtime.binding.context
+    this.runId = runId
+    this.sessionId = sessionId
+    this.concurrency = config.toolCalls.concurrency
+    this.defaultTimeoutMs = config.toolCalls.timeoutMs
+    this.maxResultChars = config.toolCalls.maxResultChars
   }
 
   async start(): Promise<void> {
@@ -81,44 +99,8 @@ export class ToolBatch implements RunBatchOptions {
     if (notStarted.length > 0) sendBack({ type: 'RELEASED', notStarted: notStarted.map(({ id }) => id) })
   }
 
-  get tools(): ToolSet {
-    return this.#parts.tools
-  }
-
-  get abort(): CallAbort {
-    return this.#scope.abort
-  }
-
-  get clock(): Clock {
-    return this.#scope.runtime.clock
-  }
-
-  get concurrency(): number {
-    return this.#limits.concurrency
-  }
-
-  get defaultTimeoutMs(): number {
-    return this.#limits.timeoutMs
-  }
-
-  get maxResultChars(): number {
-    return this.#limits.maxResultChars
-  }
-
-  get context(): unknown {
-    return this.#scope.runtime.binding.context
-  }
-
   get telemetry(): SafeTelemetry | undefined {
     return this.#scope.runtime.telemetry
-  }
-
-  get runId(): string {
-    return this.#scope.context.runId
-  }
-
-  get sessionId(): string {
-    return this.#scope.context.sessionId
   }
 
   get batchId(): string {
@@ -256,10 +238,6 @@ export class ToolBatch implements RunBatchOptions {
   async #openSubAgents(): Promise<SubAgentBatch> {
     const { SubAgentBatch } = await loadSubAgents()
     return (this.#subAgentBatch ??= new SubAgentBatch(this.#parts, this.#scope))
-  }
-
-  get #limits(): AgentConfig['toolCalls'] {
-    return this.#scope.context.config.toolCalls
   }
 }
 
