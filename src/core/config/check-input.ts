@@ -58,10 +58,7 @@ function describeUnknownKey(at: Path, kind: Kind, beside: readonly string[]): st
   return `${formatPath(at)} is not a known key. ${findHint(key, path, siblings, kind)}`
 }
 
-/**
- * Finds a hint for an unknown key. Tries another spelling in this section first (`sampling.max_tokens`), then names
- * used by other libraries. Similarity comes last, because it could match `max_retries` to an unrelated key.
- */
+/** Another spelling in this section comes first, similarity last: it could match `max_retries` to an unrelated key. */
 function findHint(key: string, path: Path, siblings: readonly string[], kind: Kind): string {
   const sameName = siblings.find((sibling) => normalizeName(sibling) === normalizeName(key))
   const other = findOtherName(key)

@@ -12,10 +12,7 @@ export const timeoutRule = `must be a number of milliseconds from 1 to ${longest
 export const isTimeout = (value: unknown): value is number =>
   typeof value === 'number' && value >= 1 && value <= longest
 
-/**
- * Checks at run time what the types of a definition prevent, for JavaScript and casts: an object with a valid name.
- * Returns its fields, and a function that refuses one of them.
- */
+/** For JavaScript and casts. Returns the fields of a definition with a valid name, and a function that refuses one. */
 export function readDefinition(
   kind: Kind,
   definition: unknown,

@@ -298,10 +298,7 @@ function findAskingMessage(messages: readonly Message[], callId: string): Assist
   )
 }
 
-/**
- * Replaces the arguments of a call. Removes items that must be sent back to a provider unchanged, because they match
- * only the original arguments.
- */
+/** Removes items that must go back to a provider unchanged, because they match only the original arguments. */
 function withArguments(message: AssistantMessage, callId: string, text: string): AssistantMessage {
   const { reasoning_details: _details, provider_items: _items, ...rest } = message
   const calls = (message.tool_calls ?? []).map(({ extra_content: _extra, ...call }) =>

@@ -21,10 +21,7 @@ export interface StoreParts {
   clock: Clock
 }
 
-/**
- * Applies a `cancel` from the inbox of a session without a lease owner, using only the store. If a process acquires the
- * session in the meantime, that process reads the message instead.
- */
+/** For a session without a lease owner. A process that acquires it in the meantime reads the message instead. */
 export async function cancelStoredRun(
   parts: StoreParts,
   sessionId: string,

@@ -129,10 +129,7 @@ export interface SendOptions {
   queued?: string
 }
 
-/**
- * Adds a message to the inbox of a session, for the process that holds or resumes it. If the session has no lease
- * owner, a `cancel` is applied immediately, because it needs only the store.
- */
+/** For the process that holds or resumes the session. Without a lease owner, a `cancel` applies immediately. */
 export async function sendToStoredSession(
   parts: SendParts,
   sessionId: string,

@@ -205,10 +205,7 @@ function createJoinedView({ text, start, end }: View): View {
   }
 }
 
-/**
- * Pattern source for the start of a word: not after a word character or a backslash, except after an escape such
- * as \n or \u0020, because tool arguments are JSON text.
- */
+/** Not after a word character or a backslash, except after an escape such as \n or \u0020: arguments are JSON text. */
 export function createWordStart(characters = String.raw`\w\-`): string {
   return String.raw`(?:(?<![${characters}\\])|(?<=\\[bfnrt])|(?<=\\u[\da-fA-F]{4}))`
 }

@@ -29,10 +29,7 @@ function listLengths(digits: string): readonly number[] {
   })
 }
 
-/**
- * Length of the payment card number at the start of a text of digits with single separators, or 0. The longest match
- * wins, because an expiry date or a code may follow.
- */
+/** The length of the card number at the start, or 0. The longest wins, because an expiry date or a code may follow. */
 function findCardNumberLength(text: string): number {
   const digits = text.replace(/\D+/g, '')
   const length = listLengths(digits).find((n) => n <= digits.length && isLuhn(digits, n))
