@@ -1,14 +1,9 @@
 import { createId } from '../core/base/platform.js'
 import { UsageError } from '../core/base/errors.js'
 import { staleBranchError } from '../web/call-answers.js'
-import type { SessionView } from '../web/chat-service.js'
+import type { Chat, SessionView } from '../web/chat-service.js'
 import type { QueuedAnswer } from '../web/message-queue.js'
-import {
-  type Chat,
-  createRequestHandler,
-  type HandlerOptions,
-  type PostRequest,
-} from '../web/request-handler.js'
+import { createRequestHandler, type HandlerOptions, type PostRequest } from '../web/request-handler.js'
 import { createAnswerResponse } from '../web/sse.js'
 import type { Subscription } from '../web/subscription.js'
 import { toAGUIEnds, toAGUIMessages } from './agui-messages.js'
@@ -50,34 +45,27 @@ export function aguiHandler(options: AGUIHandlerOptions): (request: Request) => 
   return createRequestHandler(options, { name, path: '/api/agui', handlePost, readChat, streamChat })
 }
 
-async function handlePost(request: PostRequest): Promise<Response> {
-  const { chats, caller, body } = request
-  const input = await readInput(body, request.getFiles(body['threadId']))
-  const sessionId = request.toSessionId(input.threadId)
-  const sent = await handleInput(request, sessionId, input)
-  const protocol = createAGUIProtocol(input, () => chats.readSession(sessionId, caller))
+async function handlePost({ body, openChat, getFiles }: PostRequest): Promise<Response> {
+  const input = await readInput(body, getFiles(body['threadId']))
+  const chat = openChat(input.threadId)
+  const sent = await handleInput(chat, input)
+  const protocol = createAGUIProtocol(input, () => chat.readSession())
   if (!('answer' in sent)) return createAnswerResponse(sent, protocol)
   // While a queued message waits for a person, the page shows the question to that person.
   const answer = sent.answer.then(async (found) => {
-    const shown = found ?? (await chats.subscribeAtRest(sessionId, caller))
+    const shown = found ?? (await chat.subscribeAtRest())
     if (shown) return shown
     throw new UsageError('unknown_session', 'This thread no longer exists.', 'threadId')
   })
   return createAnswerResponse({ answer }, protocol)
 }
 
-async function handleInput(
-  { chats, caller }: PostRequest,
-  sessionId: string,
-  input: AgentInput,
-): Promise<Subscription | QueuedAnswer> {
+async function handleInput(chat: Chat, input: AgentInput): Promise<Subscription | QueuedAnswer> {
   const { message, resume, regenerateFrom: from, branch, runId } = input
-  if (from !== undefined && resume.length === 0) {
-    const request = { from, edit: message, isAgain: true, key: `run:${runId}`, branch }
-    return chats.branch(sessionId, request, caller)
-  }
-  if (message && resume.length === 0) return chats.sendMessage(sessionId, { ...message, branch }, caller)
-  const session = await chats.readSession(sessionId, caller)
+  if (from !== undefined && resume.length === 0)
+    return chat.branch({ from, edit: message, isAgain: true, key: `run:${runId}`, branch })
+  if (message && resume.length === 0) return chat.sendMessage({ ...message, branch })
+  const session = await chat.readSession()
   if (!session)
     throw new UsageError('unknown_session', 'This thread does not exist. Send a message first.', 'threadId')
   const clientId = message?.clientId
@@ -89,10 +77,10 @@ async function handleInput(
   }
   if (isOfOtherBranch(session, input)) throw staleBranchError('messages')
   const pageAnswers = readAnswers(session, input)
-  if (pageAnswers.type === 'resume') return chats.resumePaused(sessionId, pageAnswers, caller)
-  const subscription = await chats.answerCalls(sessionId, pageAnswers, caller)
+  if (pageAnswers.type === 'resume') return chat.resumePaused(pageAnswers)
+  const subscription = await chat.answerCalls(pageAnswers)
   // The page compares its messages with a stream from the start of the answer.
-  const whole = await chats.subscribe(sessionId, caller, { hasAnswered: true })
+  const whole = await chat.subscribe({ hasAnswered: true })
   if (whole === null) return subscription
   subscription.unsubscribe?.()
   return whole
@@ -108,16 +96,15 @@ function isOfOtherBranch({ messages, points }: SessionView, { shown }: AgentInpu
   )
 }
 
-async function streamChat({ chats, caller, chatId, sessionId }: Chat): Promise<Response | null> {
-  const subscription =
-    (await chats.subscribe(sessionId, caller)) ?? (await chats.subscribeAtRest(sessionId, caller))
+async function streamChat(chat: Chat, { chatId }: { chatId: string }): Promise<Response | null> {
+  const subscription = (await chat.subscribe()) ?? (await chat.subscribeAtRest())
   const page = { threadId: chatId, runId: createId(), shown: null, state: undefined }
-  const protocol = createAGUIProtocol(page, () => chats.readSession(sessionId, caller))
+  const protocol = createAGUIProtocol(page, () => chat.readSession())
   return subscription && createAnswerResponse(subscription, protocol)
 }
 
-async function readChat({ chats, caller, sessionId }: Chat, branch: number | undefined): Promise<Response> {
-  const session = await chats.readSession(sessionId, caller, branch)
+async function readChat(chat: Chat, branch: number | undefined): Promise<Response> {
+  const session = await chat.readSession(branch)
   const { messages = [], queued = [], ends = [], points = [] } = session ?? {}
   const body = {
     messages: toAGUIMessages(messages),

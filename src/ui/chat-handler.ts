@@ -5,6 +5,7 @@ import { parseApprovalId } from '../web/approval-id.js'
 import type { BranchRequest } from '../web/branched-runs.js'
 import type { AnswerMessage } from '../core/sessions/inbox/session-message.js'
 import type { PageAnswers } from '../web/call-answers.js'
+import type { Chat } from '../web/chat-service.js'
 import type { IncomingMessage } from '../web/chat-turn.js'
 import { isTurnOpening } from '../core/sessions/find-turn.js'
 import { invalidInputError, toErrorResponse } from '../web/error-response.js'
@@ -24,7 +25,6 @@ import {
   text,
 } from '../web/request-fields.js'
 import {
-  type Chat,
   createRequestHandler,
   expectRequest,
   type HandlerOptions,
@@ -101,30 +101,24 @@ function createProtocolHandler(
     options: ['protocol'],
     handlePost: async (request) => createAnswerResponse(await handlePost(request), uiProtocol),
     readChat: (chat, branch) => readChat(chat, branch, protocol),
-    streamChat: async ({ chats, caller, sessionId }, of) => {
-      const found = await chats.subscribe(sessionId, caller, { of })
+    streamChat: async (chat, { of }) => {
+      const found = await chat.subscribe({ of })
       return found && createAnswerResponse(found, uiProtocol)
     },
   })
 }
 
-function handlePost({ chats, caller, body, toSessionId, getFiles }: PostRequest) {
+function handlePost({ body, openChat, getFiles }: PostRequest) {
   const input = readRequest(body, getFiles(body['id']))
-  const sessionId = toSessionId(input.chatId)
-  if ('branching' in input) return chats.branch(sessionId, input.branching, caller)
-  return 'message' in input
-    ? chats.sendMessage(sessionId, input.message, caller)
-    : chats.answerCalls(sessionId, input, caller)
+  const chat = openChat(input.chatId)
+  if ('branching' in input) return chat.branch(input.branching)
+  return 'message' in input ? chat.sendMessage(input.message) : chat.answerCalls(input)
 }
 
 /** Leaves out an answer in progress, because the stream sends it from its start. */
-async function readChat(
-  { chats, caller, sessionId }: Chat,
-  branch: number | undefined,
-  protocol: Protocol,
-): Promise<Response> {
+async function readChat(chat: Chat, branch: number | undefined, protocol: Protocol): Promise<Response> {
   const noStore = { headers: { 'cache-control': 'no-store' } }
-  const session = await chats.readSession(sessionId, caller, branch)
+  const session = await chat.readSession(branch)
   if (session === null) return Response.json([], noStore)
   const { messages, queued, pending, approved, state, points, ends } = session
   const shown = isWorkState(state) ? messages.slice(0, messages.findLastIndex(isTurnOpening) + 1) : messages

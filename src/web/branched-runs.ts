@@ -6,11 +6,10 @@ import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import { findTurnIndex, isTurnOpening } from '../core/sessions/find-turn.js'
 import type { SessionBranches } from '../core/sessions/replay-session.js'
 import { hasSameWords } from '../core/sessions/user-input.js'
-import { type ChatSessions, isSessionTaken, type StoredContext } from './chat-sessions.js'
+import { type ChatSession, isSessionTaken, type StoredContext } from './chat-sessions.js'
 import { type IncomingMessage, isText, toInputMessage, toTurn } from './chat-turn.js'
 import { alreadySentError, answersPendingError, hasCode, runInProgressError } from './error-response.js'
 import {
-  type Caller,
   createFinishedSubscription,
   subscribeFromStart,
   type Subscription,
@@ -32,77 +31,23 @@ export interface BranchRequest {
 }
 
 /** Runs that start at an earlier message of a session. */
-export class BranchedRuns {
-  readonly #sessions: ChatSessions
-  readonly #runs: LiveRuns
-
-  constructor(sessions: ChatSessions, runs: LiveRuns) {
-    this.#sessions = sessions
-    this.#runs = runs
-  }
-
-  /**
-   * Answers an earlier message on a new branch. A repeated request subscribes to the answer that the first one started.
-   * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, and the errors of `agent.branch`
-   */
-  start(sessionId: string, request: BranchRequest, caller: Caller): Promise<Subscription> {
-    const start = async (): Promise<Subscription> => {
-      const stored = await this.#sessions.readStored(sessionId)
-      const completed = completeRequest(request, stored)
-      const joined = stored && (await this.#join(sessionId, completed, stored, caller))
-      if (joined) return joined
-      const { branch } = completed
-      if (branch === undefined || branch === (stored && getCurrent(stored)))
-        return this.#startRun(sessionId, completed, caller)
-      await this.#sessions.agent.selectBranch(sessionId, branch)
-      return start()
-    }
-    // Another process may have received the same request, or may be about to release the session.
-    const isTaken = (error: unknown) => isSessionTaken(error) || hasCode(error, 'already_branched')
-    return this.#sessions.retryWhileTaken(start, isTaken)
-  }
-
-  /**
-   * Switches a session to a branch. Returns false if the session is already on that branch.
-   * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, `unknown_branch`
-   */
-  select(sessionId: string, branch: number): Promise<boolean> {
-    return this.#sessions.retryWhileTaken(async () => {
-      const stored = await this.#sessions.readStored(sessionId)
-      if ((stored && getCurrent(stored)) === branch) return false
-      if (stored && branch <= (stored.branches?.count ?? 1)) this.#refuseUnfinished(sessionId, stored)
-      await this.#sessions.agent.selectBranch(sessionId, branch)
-      return true
-    })
-  }
-
-  /** Whether a message is on a branch that the session has left. If so, the request is late or repeated. */
-  async isOnOtherBranch(
-    { sessionId, lastMessageNumber, messages }: AgentContext,
-    clientId: string | undefined,
-  ): Promise<boolean> {
-    // Messages on other branches have numbers that are missing from the transcript.
-    if (clientId === undefined || lastMessageNumber <= messages.length) return false
-    return (await this.#sessions.readStored(sessionId))?.branches?.left.includes(clientId) === true
-  }
+export function createBranchedRuns(session: ChatSession, runs: LiveRuns) {
+  const { sessionId, caller } = session
+  const { agent } = session.host
 
   /** The answer that an earlier copy of this request started, or null if this request may start one. */
-  async #join(
-    sessionId: string,
+  async function join(
     { from, edit, key, branch }: BranchRequest,
     stored: StoredContext,
-    caller: Caller,
   ): Promise<Subscription | null> {
     const { context } = stored
     const { messages, state } = context
     const current: SessionBranches['began'] = stored.branches?.began ?? { at: 0 }
     const last = messages.findLastIndex(isTurnOpening)
-    const live = this.#runs.get(sessionId)
+    const live = runs.getLive()
     const show = (): Subscription | Promise<Subscription> => {
       if (live) return subscribeFromStart(live)
-      return isActiveState(state)
-        ? this.#runs.resumeOrFollow(sessionId, caller)
-        : createFinishedSubscription(toTurn(context))
+      return isActiveState(state) ? runs.resumeOrFollow() : createFinishedSubscription(toTurn(context))
     }
     const startedAt = current.again ? current.at - 1 : current.at
     if (key !== undefined && current.key === key) {
@@ -115,37 +60,78 @@ export class BranchedRuns {
     const isWorkingOn = live !== undefined || isActiveState(state)
     if (isLast && isWorkingOn && edit === null && current.again && startedAt === last) return show()
     const mayTakeOver = isLast && edit === null && !live && isActiveState(state) && caller.mayContinue
-    if (mayTakeOver && !(await this.#sessions.isHeld(sessionId))) return show()
-    this.#refuseUnfinished(sessionId, stored)
+    if (mayTakeOver && !(await session.isHeld())) return show()
+    refuseUnfinished(stored)
     return isLast && edit && isUnchanged(edit, messages[last]) ? show() : null
   }
 
-  #refuseUnfinished(sessionId: string, { context }: StoredContext): void {
+  function refuseUnfinished({ context }: StoredContext): void {
     const { state, reason } = context
-    if (!this.#runs.get(sessionId) && isFinalState(state)) return
+    if (!runs.getLive() && isFinalState(state)) return
     if (state === 'WAITING_FOR_INPUT' && reason !== 'message')
       throw answersPendingError(listAnswerableCalls(context))
     throw runInProgressError(sessionId)
   }
 
-  async #startRun(
-    sessionId: string,
-    { from, edit, key }: BranchRequest,
-    caller: Caller,
-  ): Promise<Subscription> {
-    const run = this.#sessions.agent.branch(sessionId, {
+  async function startRun({ from, edit, key }: BranchRequest): Promise<Subscription> {
+    const run = agent.branch(sessionId, {
       from,
       ...(edit && { edit: [toInputMessage(edit)] }),
       ...(key !== undefined && { key }),
       ...toCallerOptions(caller),
     } as never)
-    const live = this.#runs.start(run, caller, edit?.clientId ?? from)
+    const live = runs.start(run, edit?.clientId ?? from)
     await run.started
     if (edit === null) {
-      const branches = (await this.#sessions.readStored(sessionId))?.branches
+      const branches = (await session.readStored())?.branches
       live.point = branches?.points.find(({ at }) => at === branches.began.at)
     }
     return subscribeFromStart(live)
+  }
+
+  return {
+    /**
+     * Answers an earlier message on a new branch. A repeated request subscribes to the answer that the first one started.
+     * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, and the errors of `agent.branch`
+     */
+    start(request: BranchRequest): Promise<Subscription> {
+      const start = async (): Promise<Subscription> => {
+        const stored = await session.readStored()
+        const completed = completeRequest(request, stored)
+        const joined = stored && (await join(completed, stored))
+        if (joined) return joined
+        const { branch } = completed
+        if (branch === undefined || branch === (stored && getCurrent(stored))) return startRun(completed)
+        await agent.selectBranch(sessionId, branch)
+        return start()
+      }
+      // Another process may have received the same request, or may be about to release the session.
+      const isTaken = (error: unknown) => isSessionTaken(error) || hasCode(error, 'already_branched')
+      return session.retryWhileTaken(start, isTaken)
+    },
+
+    /**
+     * Switches a session to a branch. Returns false if the session is already on that branch.
+     * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, `unknown_branch`
+     */
+    select: (branch: number): Promise<boolean> =>
+      session.retryWhileTaken(async () => {
+        const stored = await session.readStored()
+        if ((stored && getCurrent(stored)) === branch) return false
+        if (stored && branch <= (stored.branches?.count ?? 1)) refuseUnfinished(stored)
+        await agent.selectBranch(sessionId, branch)
+        return true
+      }),
+
+    /** Whether a message is on a branch that the session has left. If so, the request is late or repeated. */
+    async isOnOtherBranch(
+      { lastMessageNumber, messages }: AgentContext,
+      clientId: string | undefined,
+    ): Promise<boolean> {
+      // Messages on other branches have numbers that are missing from the transcript.
+      if (clientId === undefined || lastMessageNumber <= messages.length) return false
+      return (await session.readStored())?.branches?.left.includes(clientId) === true
+    },
   }
 }
 

@@ -1,24 +1,39 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import { isActiveState } from '../../machines/agent/run-result.js'
+import { omitUndefined } from '../../guards/lib/json.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import type { AgentInternals } from '../core/agent/agent-internals.js'
 import { type Clock, wait } from '../core/base/clock.js'
 import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-definition.js'
-import type { FoldedSession } from '../core/sessions/fold-session.js'
 import { isQueuedText, type QueuedMessage, sortQueue } from '../core/sessions/inbox/queued-message.js'
 import { type AnswerMessage, parseInboxMessage } from '../core/sessions/inbox/session-message.js'
 import type { SessionBranches } from '../core/sessions/replay-session.js'
-import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
+import type { SessionStore } from '../core/sessions/store/store.js'
 import { isAnswerTo, isSameCall, sendAnswers } from './call-answers.js'
 import { hasCode } from './error-response.js'
-import type { AnyRun, Caller, ChatAgent } from './subscription.js'
+import type { AnyRun, Caller, ChatAgent, LiveRun } from './subscription.js'
 
-interface ChatInternals extends Pick<AgentInternals, 'openStored'> {
+/** The chats of one agent in this process, by session. */
+export interface ChatHost extends Pick<AgentInternals, 'openStored'> {
+  agent: ChatAgent
   store: SessionStore
   clock: Clock
   inputShields: boolean
   /** The name and version of the agent in `defineAgents`. */
   getLabel: () => AgentLabel | undefined
+  tasks: Map<string, Promise<unknown>>
+  /** The active runs in this process. Runs in other processes are followed through the log. */
+  runs: Map<string, LiveRun>
+  /** The requests that queued messages here, by message id. */
+  senders: Map<string, Map<string, Caller>>
+  awaited: Map<string, AwaitedSession>
+}
+
+/** A session with queued messages, for whose answers requests wait in this process. */
+export interface AwaitedSession {
+  requests: number
+  log: string | null
+  stored: StoredContext | null
 }
 
 /** The context of a session after a record in its log. */
@@ -36,30 +51,27 @@ export const maxAttempts = 30
 
 export const isSessionTaken = (error: unknown): boolean => hasCode(error, 'session_busy', 'unfinished_run')
 
-/** The stored sessions of an agent. Reads their state and inboxes, and resumes their runs. */
-export class ChatSessions {
-  readonly agent: ChatAgent
-  readonly internals: ChatInternals
-  readonly #tasks = new Map<string, Promise<unknown>>()
+export type ChatSession = ReturnType<typeof createChatSession>
 
-  constructor(agent: ChatAgent, internals: ChatInternals) {
-    this.agent = agent
-    this.internals = internals
-  }
+/** A stored session, for one request. Reads its state and inbox, and resumes its run. */
+export function createChatSession(host: ChatHost, sessionId: string, caller: Caller) {
+  const { agent, store, clock, tasks } = host
 
   /** Runs the tasks of a session one at a time, so that each sees the effects of the previous one. */
-  async runTask<Value>(sessionId: string, task: () => Promise<Value>): Promise<Value> {
-    const current = (this.#tasks.get(sessionId) ?? Promise.resolve()).then(task, task)
-    this.#tasks.set(sessionId, current)
+  async function runTask<Value>(task: () => Promise<Value>): Promise<Value> {
+    const current = (tasks.get(sessionId) ?? Promise.resolve()).then(task, task)
+    tasks.set(sessionId, current)
     try {
       return await current
     } finally {
-      if (this.#tasks.get(sessionId) === current) this.#tasks.delete(sessionId)
+      if (tasks.get(sessionId) === current) tasks.delete(sessionId)
     }
   }
 
+  const waitForAttempt = (): Promise<void> => wait(clock, attemptDelayMs)
+
   /** Retries with a short delay while another process holds the session. Other errors are rethrown. */
-  async retryWhileTaken<Value>(
+  async function retryWhileTaken<Value>(
     task: () => Promise<Value>,
     isTaken: (error: unknown) => boolean | Promise<boolean> = isSessionTaken,
   ): Promise<Value> {
@@ -68,113 +80,90 @@ export class ChatSessions {
         return await task()
       } catch (error) {
         if (!(await isTaken(error)) || attempt >= maxAttempts) throw error
-        await this.waitForAttempt()
+        await waitForAttempt()
       }
     }
   }
 
-  waitForAttempt(): Promise<void> {
-    return wait(this.internals.clock, attemptDelayMs)
-  }
-
-  async readContext(sessionId: string): Promise<AgentContext | null> {
-    return (await this.readStored(sessionId))?.context ?? null
-  }
-
-  async readStored(sessionId: string): Promise<StoredContext | null> {
-    const replayed = await nullIfUnknown(this.agent.replay(sessionId))
+  async function readStored(): Promise<StoredContext | null> {
+    const replayed = await nullIfUnknown(agent.replay(sessionId))
     if (!replayed?.snapshot) return null
     const { seq, snapshot, branches } = replayed
     return { seq, context: snapshot.context as AgentContext, branches }
   }
 
-  async isHeld(sessionId: string): Promise<boolean> {
-    return (await this.getListed(sessionId))?.holder !== null
-  }
+  const readContext = async (): Promise<AgentContext | null> => (await readStored())?.context ?? null
+  const readInbox = async () => (await store.inbox?.read(sessionId)) ?? []
+  const readUnread = async () => (await readInbox()).flatMap((message) => parseInboxMessage(message) ?? [])
+  const readFolded = async () => nullIfUnknown((await host.openStored()).readFolded(sessionId))
 
-  async getListed(sessionId: string): Promise<ListedSession | null> {
-    return this.internals.store.get(sessionId)
-  }
-
-  get hasInbox(): boolean {
-    return this.internals.store.inbox !== undefined
-  }
-
-  /** Whether answers can go through the inbox. Requires a store with an inbox, and a session of this agent. */
-  async canUseInbox(sessionId: string): Promise<boolean> {
-    const { store, getLabel } = this.internals
-    if (!this.hasInbox) return false
-    const { agent: name, version } = (await store.get(sessionId))?.summary ?? {}
-    const definition = name === undefined ? null : { name, ...(version !== undefined && { version }) }
-    return acceptsDefinition(getLabel(), definition)
-  }
-
-  /**
-   * Adds answers to the inbox of a session. An answer that is already there is a retry by its sender and counts as sent.
-   * @throws {UsageError} `already_answered`, `run_ended` if none of the answers is in the inbox afterwards
-   */
-  async sendAnswers(sessionId: string, answers: readonly AnswerMessage[]): Promise<void> {
-    const refusal = await sendAnswers(this.agent, sessionId, answers)
-    if (refusal === null) return
-    const unread = await this.#readUnread(sessionId)
-    if (!answers.some((answer) => unread.some((event) => isAnswerTo(event, answer)))) throw refusal
-  }
-
-  /** Whether a resting run has an answer in its inbox that no process has read. */
-  async hasUnreadAnswer(sessionId: string, context: AgentContext): Promise<boolean> {
-    const open = isActiveState(context.state) ? [] : listAnswerableCalls(context)
-    if (open.length === 0) return false
-    const unread = await this.#readUnread(sessionId)
-    return unread.some((event) => 'callId' in event && open.some((call) => isSameCall(event, call)))
-  }
-
-  /** The turn in which a run received a steering message. `last` is the id of the message that started the current turn. */
-  async findSteeredTurn(
-    sessionId: string,
-    key: string,
-    last: string | undefined,
-  ): Promise<'current' | 'past' | null> {
-    const keys = (await this.#readFolded(sessionId))?.keys ?? []
-    const at = keys.lastIndexOf(key)
-    if (at < 0) return null
-    return last !== undefined && keys.lastIndexOf(last) > at ? 'past' : 'current'
-  }
-
-  async readQueue(sessionId: string): Promise<QueuedMessage[]> {
-    const found = (await this.#readInbox(sessionId)).filter(({ text }) => isQueuedText(text))
-    const folded = found.length === 0 ? null : await this.#readFolded(sessionId)
+  async function readQueue(): Promise<QueuedMessage[]> {
+    const found = (await readInbox()).filter(({ text }) => isQueuedText(text))
+    const folded = found.length === 0 ? null : await readFolded()
     if (folded === null) return []
     const { run, state, queued, keys } = folded
     // A message in the log is no longer queued.
     return sortQueue(found, { queued, messages: (run?.context ?? state).messages, keys }).waiting
   }
 
-  resume(sessionId: string, caller: Caller): Promise<AnyRun> {
-    return this.agent.resume(sessionId, { context: caller.context } as never)
-  }
+  const resume = (): Promise<AnyRun> => agent.resume(sessionId, { context: caller.context } as never)
 
-  /** Resumes a resting run. Retries while the process that recorded the rest still holds the session. */
-  resumeWhenReleased(sessionId: string, caller: Caller): Promise<AnyRun> {
-    return this.retryWhileTaken(
-      () => this.resume(sessionId, caller),
-      async (error) => {
-        const context = hasCode(error, 'session_busy') ? await this.readContext(sessionId) : undefined
+  return {
+    host,
+    sessionId,
+    caller,
+    hasInbox: store.inbox !== undefined,
+    runTask,
+    waitForAttempt,
+    retryWhileTaken,
+    readStored,
+    readContext,
+    readQueue,
+    resume,
+    getListed: async () => store.get(sessionId),
+    isHeld: async (): Promise<boolean> => (await store.get(sessionId))?.holder !== null,
+
+    /** Whether answers can go through the inbox. Requires a store with an inbox, and a session of this agent. */
+    async canUseInbox(): Promise<boolean> {
+      if (store.inbox === undefined) return false
+      const { agent: name, version } = (await store.get(sessionId))?.summary ?? {}
+      const definition = name === undefined ? null : { name, ...omitUndefined({ version }) }
+      return acceptsDefinition(host.getLabel(), definition)
+    },
+
+    /**
+     * Adds answers to the inbox of a session. An answer that is already there is a retry by its sender and counts as sent.
+     * @throws {UsageError} `already_answered`, `run_ended` if none of the answers is in the inbox afterwards
+     */
+    async sendAnswers(answers: readonly AnswerMessage[]): Promise<void> {
+      const refusal = await sendAnswers(agent, sessionId, answers)
+      if (refusal === null) return
+      const unread = await readUnread()
+      if (!answers.some((answer) => unread.some((event) => isAnswerTo(event, answer)))) throw refusal
+    },
+
+    /** Whether a resting run has an answer in its inbox that no process has read. */
+    async hasUnreadAnswer(context: AgentContext): Promise<boolean> {
+      const open = isActiveState(context.state) ? [] : listAnswerableCalls(context)
+      if (open.length === 0) return false
+      const unread = await readUnread()
+      return unread.some((event) => 'callId' in event && open.some((call) => isSameCall(event, call)))
+    },
+
+    /** The turn in which a run received a steering message. `last` is the id of the message that started the current turn. */
+    async findSteeredTurn(key: string, last: string | undefined): Promise<'current' | 'past' | null> {
+      const keys = (await readFolded())?.keys ?? []
+      const at = keys.lastIndexOf(key)
+      if (at < 0) return null
+      return last !== undefined && keys.lastIndexOf(last) > at ? 'past' : 'current'
+    },
+
+    /** Resumes a resting run. Retries while the process that recorded the rest still holds the session. */
+    resumeWhenReleased: (): Promise<AnyRun> =>
+      retryWhileTaken(resume, async (error) => {
+        const context = hasCode(error, 'session_busy') ? await readContext() : undefined
         return context !== undefined && !(context && isActiveState(context.state))
-      },
-    )
-  }
-
-  async #readFolded(sessionId: string): Promise<FoldedSession | null> {
-    const stored = await this.internals.openStored()
-    return nullIfUnknown(stored.readFolded(sessionId))
-  }
-
-  async #readUnread(sessionId: string) {
-    return (await this.#readInbox(sessionId)).flatMap((message) => parseInboxMessage(message) ?? [])
-  }
-
-  async #readInbox(sessionId: string) {
-    return (await this.internals.store.inbox?.read(sessionId)) ?? []
+      }),
   }
 }
 

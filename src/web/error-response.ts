@@ -35,67 +35,45 @@ export function answersPendingError(pending: readonly PendingCall[]): UsageError
   )
 }
 
-/** The status of each error code. All others are 409, because the session's state does not allow the request. */
-const statusByCode: Readonly<Record<string, number>> = {
-  invalid_input: 400,
-  invalid_answer: 400,
-  invalid_option: 400,
-  invalid_session: 400,
-  unknown_client: 400,
-  unauthorized: 401,
-  forbidden: 403,
-  not_an_approver: 403,
-  not_found: 404,
-  unknown_session: 404,
-  unknown_message: 404,
-  unknown_branch: 404,
-  method_not_allowed: 405,
-  too_large: 413,
-  wrong_content_type: 415,
-  queue_full: 429,
-  authorize_failed: 500,
-  corrupt_log: 500,
-  newer_log: 500,
-  unknown_state: 500,
-  no_store: 500,
-  missing_package: 500,
-  store_unavailable: 503,
-  read_only: 503,
-  disk_full: 503,
+/** Codes of errors in the request itself. Their messages help the sender and do not reveal anything about the server. */
+const requestErrorCodes: Readonly<Record<number, readonly string[]>> = {
+  400: ['invalid_input', 'invalid_answer', 'invalid_option', 'invalid_session', 'unknown_client'],
+  401: ['unauthorized'],
+  403: ['forbidden'],
+  404: ['not_found', 'unknown_session', 'unknown_message', 'unknown_branch'],
+  405: ['method_not_allowed'],
+  409: [
+    'not_answered',
+    'other_branch',
+    'too_many_branches',
+    'refused_by_shield',
+    'stale_answer',
+    'unknown_call',
+    'already_answered',
+    'not_waiting',
+    'run_in_progress',
+    'waiting_for_answers',
+    'message_changed',
+    'already_said',
+    'nothing_to_resume',
+    'run_ended',
+  ],
+  413: ['too_large'],
+  415: ['wrong_content_type'],
+  429: ['queue_full'],
 }
 
-/** Codes of errors in the request itself. Their messages help the sender and do not reveal anything about the server. */
-const requestErrorCodes: ReadonlySet<string> = new Set([
-  'invalid_input',
-  'invalid_answer',
-  'invalid_option',
-  'invalid_session',
-  'unknown_client',
-  'unauthorized',
-  'forbidden',
-  'not_found',
-  'unknown_session',
-  'unknown_message',
-  'unknown_branch',
-  'not_answered',
-  'other_branch',
-  'too_many_branches',
-  'refused_by_shield',
-  'method_not_allowed',
-  'too_large',
-  'wrong_content_type',
-  'stale_answer',
-  'unknown_call',
-  'already_answered',
-  'not_waiting',
-  'run_in_progress',
-  'queue_full',
-  'waiting_for_answers',
-  'message_changed',
-  'already_said',
-  'nothing_to_resume',
-  'run_ended',
-])
+/** Codes of other errors. Those in neither table are 409, because the session's state does not allow the request. */
+const otherErrorCodes: Readonly<Record<number, readonly string[]>> = {
+  403: ['not_an_approver'],
+  500: ['authorize_failed', 'corrupt_log', 'newer_log', 'unknown_state', 'no_store', 'missing_package'],
+  503: ['store_unavailable', 'read_only', 'disk_full'],
+}
+
+function findStatus(table: Readonly<Record<number, readonly string[]>>, code: string): number | undefined {
+  const found = Object.keys(table).find((status) => table[Number(status)]?.includes(code))
+  return found === undefined ? undefined : Number(found)
+}
 
 /**
  * Where an error occurred.
@@ -136,9 +114,10 @@ export function toErrorResponse(
 ): Response {
   if (error instanceof Response) return error
   const isTyped = error instanceof StatewrightError
-  const status = !isTyped || error instanceof ConfigError ? 500 : (statusByCode[error.code] ?? 409)
   const code = isTyped ? error.code : 'internal'
-  const isPlain = (isTyped && status < 500 && requestErrorCodes.has(code)) || expose.errors === true
+  const requestStatus = isTyped && !(error instanceof ConfigError) ? findStatus(requestErrorCodes, code) : 500
+  const status = requestStatus ?? findStatus(otherErrorCodes, code) ?? 409
+  const isPlain = (status < 500 && requestStatus !== undefined) || expose.errors === true
   if (!isPlain || status >= 500)
     reportError(onError, error, { where: 'request', session, runId: null, callId: null })
   const removePrefix = (text: string): string => (prefix === '' ? text : text.replaceAll(`${prefix}:`, ''))

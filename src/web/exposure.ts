@@ -66,9 +66,13 @@ export function checkExpose(expose: ExposeOptions = {}, report: ReportFailure): 
     const allowed = hasWords ? "true, false, 'code' or a function" : 'true or false'
     throw configError(`expose.${key} must be ${allowed}.`, `expose.${key}`)
   }
-  const guardOne = ([key, value]: [string, unknown]): [string, unknown] =>
-    typeof value === 'function' ? [key, guardFormatter(key, value as ErrorFormatter, report)] : [key, value]
-  return Object.fromEntries(Object.entries(expose).map(guardOne))
+  return Object.fromEntries(
+    Object.entries(expose).map(([key, value]) =>
+      typeof value === 'function'
+        ? [key, guardFormatter(key, value as ErrorFormatter, report)]
+        : [key, value],
+    ),
+  )
 }
 
 /** Reports only the function's first failure, because the function is called for every message. */
@@ -95,35 +99,35 @@ export interface EventFailure {
 }
 
 /** Finds failures in the events of a run and its sub-agents. The thrown error is attached to an earlier step event. */
-export class EventFailures {
-  readonly #errorByCall = new Map<string, { error: unknown }>()
+export function createFailureFinder(): (event: AgentEvent) => EventFailure | null {
+  const errorByCall = new Map<string, { error: unknown }>()
   /** The error of each run's latest model request, by the path of the run. */
-  readonly #errorByRun = new Map<string, { code: string; error: unknown }>()
+  const errorByRun = new Map<string, { code: string; error: unknown }>()
 
-  findFailure(event: AgentEvent, path = ''): EventFailure | null {
+  function findFailure(event: AgentEvent, path: string): EventFailure | null {
     switch (event.type) {
       case 'child_event':
-        return this.findFailure(event.event, `${path}${event.callId}/`)
+        return findFailure(event.event, `${path}${event.callId}/`)
       case 'step_completed': {
         const { error, outcome } = event
         if (event.stepType === 'tool_execution' && error?.cause !== undefined)
-          this.#errorByCall.set(path + event.callId, { error: error.cause })
+          errorByCall.set(path + event.callId, { error: error.cause })
         if (event.stepType !== 'inference') return null
-        if (outcome === 'ok') this.#errorByRun.delete(path)
-        else if (error) this.#errorByRun.set(path, { code: error.code, error: error.cause })
+        if (outcome === 'ok') errorByRun.delete(path)
+        else if (error) errorByRun.set(path, { code: error.code, error: error.cause })
         return null
       }
       case 'tool_result': {
         const callId = path + event.callId
-        const thrown = this.#errorByCall.get(callId)
-        this.#errorByCall.delete(callId)
+        const thrown = errorByCall.get(callId)
+        errorByCall.delete(callId)
         if (!isFailedStatus(event.status)) return null
         const error = thrown?.error ?? new StatewrightError(event.status, event.content)
         return { where: 'tool', error, callId }
       }
       case 'error':
       case 'retry': {
-        const thrown = this.#errorByRun.get(path)
+        const thrown = errorByRun.get(path)
         const original = thrown?.code === event.code ? thrown.error : undefined
         const error = original ?? new StatewrightError(event.code, event.message)
         const callId = path === '' ? null : path.slice(0, -1)
@@ -135,6 +139,8 @@ export class EventFailures {
         return null
     }
   }
+
+  return (event) => findFailure(event, '')
 }
 
 /** A call that was not executed has not failed, and the outcome of an interrupted call is unknown. */
@@ -142,32 +148,35 @@ export function isFailedStatus(status: ResultStatus): boolean {
   return !['ok', 'rejected', 'expired', 'not_executed', 'not_loaded', 'interrupted'].includes(status)
 }
 
+export type PageView = ReturnType<typeof createPageView>
+
 /** Masks the events and messages of one session for one page. */
-export class PageView {
-  readonly #expose: CheckedExpose
-  readonly #session: string
-  readonly #failures = new EventFailures()
+export function createPageView(expose: CheckedExpose, session: string) {
+  const { errors = 'code', toolErrors = 'code', retries = false, usage, models } = expose
+  const findFailure = createFailureFinder()
 
-  constructor(expose: CheckedExpose, session: string) {
-    this.#expose = expose
-    this.#session = session
+  /** The text of the app's function, or null. */
+  function format(
+    option: CheckedExpose['errors'],
+    error: unknown,
+    code: string,
+    message: string,
+    call?: { callId: string },
+  ): string | null {
+    if (typeof option !== 'function') return null
+    return option(error ?? new StatewrightError(code, message), { session, ...call })
   }
 
-  maskEvent(event: AgentEvent): AgentEvent | null {
-    return this.#maskEventWith(event, this.#failures.findFailure(event)?.error)
-  }
-
-  #maskEventWith(event: AgentEvent, error: unknown): AgentEvent | null {
-    const { errors, usage, models } = this.#expose
+  function maskEvent(event: AgentEvent, error: unknown): AgentEvent | null {
     switch (event.type) {
       case 'tool_result':
-        return { ...event, ...this.#maskToolResult(event, event.callId, error) }
+        return { ...event, ...maskToolResult(event, event.callId, error) }
       case 'error':
-        return { ...event, ...this.maskFailure(event, error) }
+        return { ...event, ...maskFailure(event, error) }
       case 'retry':
-        return this.#maskRetry(event, error)
+        return maskRetry(event, error)
       case 'child_event': {
-        const shown = this.#maskEventWith(event.event, error)
+        const shown = maskEvent(event.event, error)
         return shown && { ...event, event: shown }
       }
       case 'usage':
@@ -182,7 +191,7 @@ export class PageView {
         if (errors === true && models === true) return event
         return { ...event, message: `A warning (${event.code}).` }
       case 'guardrail':
-        if (errors === true && this.#expose.toolErrors === true) return event
+        if (errors === true && toolErrors === true) return event
         return { ...event, evidence: '', message: getSentence(event.guard) }
       case 'step_completed':
         return removePayload(event)
@@ -191,56 +200,29 @@ export class PageView {
     }
   }
 
-  maskMessages(messages: readonly Message[]): Message[] {
-    return messages.map((message) => {
-      if (message.role !== 'tool') return message
-      const { status, publicMessage } = (message.data ?? {}) as Record<string, string | undefined>
-      if (status === undefined) return message
-      const result = { status: status as ResultStatus, content: message.content, publicMessage }
-      const { content } = this.#maskToolResult(result, message.tool_call_id)
-      if (content === message.content) return message
-      const { noteLength: _, ...data } = message.data ?? {}
-      return { ...message, content, data }
-    })
-  }
-
-  maskResult<Result extends Settled & { callId: string }>(result: Result): Result {
-    return { ...result, ...this.#maskToolResult(result, result.callId) }
-  }
-
-  maskFailure<Failure extends { code: string; message: string; budget?: string }>(
+  function maskFailure<Failure extends { code: string; message: string; budget?: string }>(
     failure: Failure,
     error?: unknown,
   ): Failure {
-    const { errors = 'code' } = this.#expose
     // Messages from shields are written for users.
     if (errors === true || failure.code === 'shield') return failure
     // Budget ids are internal to the app.
     const { budget: _budget, ...shown } = failure
     const code = toPageCode(failure.code)
-    const original = error ?? new StatewrightError(failure.code, failure.message)
-    const message = typeof errors === 'function' ? errors(original, { session: this.#session }) : null
+    const message = format(errors, error, failure.code, failure.message)
     return { ...(shown as Failure), code, message: message ?? `${getSentence(code)} (${code})` }
   }
 
-  maskEnds(ends: readonly TurnEnd[]): TurnEnd[] {
-    return ends.map((end) => (end.error ? { ...end, error: this.maskFailure(end.error) } : end))
-  }
-
-  #maskToolResult(result: Settled, callId: string, error?: unknown): { content: string } {
+  function maskToolResult(result: Settled, callId: string, error?: unknown): { content: string } {
     const { status, content, publicMessage } = result
-    const { toolErrors = 'code' } = this.#expose
     if (!isMaskedStatus(status)) return { content }
     if (publicMessage !== undefined) return { content: publicMessage }
     if (toolErrors === true) return { content }
-    const original = error ?? new StatewrightError(status, content)
-    const at = { session: this.#session, callId }
-    const text = typeof toolErrors === 'function' ? toolErrors(original, at) : null
+    const text = format(toolErrors, error, status, content, { callId })
     return { content: text ?? `${sentenceByStatus[status] ?? sentenceByStatus.error} (${status})` }
   }
 
-  #maskRetry(event: Extract<AgentEvent, { type: 'retry' }>, error: unknown): AgentEvent | null {
-    const { retries = false, models } = this.#expose
+  function maskRetry(event: Extract<AgentEvent, { type: 'retry' }>, error: unknown): AgentEvent | null {
     if (retries === false) return null
     const { model, ...rest } = event
     const named = models === true && model !== undefined ? { model } : {}
@@ -249,9 +231,30 @@ export class PageView {
       return { ...rest, ...named, ...(isOther && { message: 'The model failed. Trying another model.' }) }
     }
     const code = toPageCode(event.code)
-    const original = error ?? new StatewrightError(event.code, event.message)
-    const message = retries === 'code' ? null : retries(original, { session: this.#session })
+    const message = format(retries, error, event.code, event.message)
     return { ...rest, ...named, code, message: message ?? `Retrying the model request. (${code})` }
+  }
+
+  return {
+    maskFailure,
+    maskEvent: (event: AgentEvent) => maskEvent(event, findFailure(event)?.error),
+    maskMessages: (messages: readonly Message[]): Message[] =>
+      messages.map((message) => {
+        if (message.role !== 'tool') return message
+        const { status, publicMessage } = (message.data ?? {}) as Record<string, string | undefined>
+        if (status === undefined) return message
+        const result = { status: status as ResultStatus, content: message.content, publicMessage }
+        const { content } = maskToolResult(result, message.tool_call_id)
+        if (content === message.content) return message
+        const { noteLength: _, ...data } = message.data ?? {}
+        return { ...message, content, data }
+      }),
+    maskResult: <Result extends Settled & { callId: string }>(result: Result): Result => ({
+      ...result,
+      ...maskToolResult(result, result.callId),
+    }),
+    maskEnds: (ends: readonly TurnEnd[]): TurnEnd[] =>
+      ends.map((end) => (end.error ? { ...end, error: maskFailure(end.error) } : end)),
   }
 }
 

@@ -5,7 +5,7 @@ import { expectArgument } from '../core/base/values.js'
 import { hintFor } from '../core/config/other-names.js'
 import type { ContextCarrier } from '../core/tools/tool.js'
 import { type Authorize, authorizeRequest, toSessionId } from './authorize.js'
-import { type ChatService, getChatService } from './chat-service.js'
+import { type Chat, getChats } from './chat-service.js'
 import {
   type FailedRequest,
   invalidInputError,
@@ -44,19 +44,9 @@ export interface HandlerOptions<Context = unknown> extends PageFileOptions, Hand
   onError?: OnError
 }
 
-export interface ChatRequest {
-  chats: ChatService
-  caller: Caller
-}
-
-export interface Chat extends ChatRequest {
-  chatId: string
-  sessionId: string
-}
-
-export interface PostRequest extends ChatRequest {
+export interface PostRequest {
   body: Record<string, unknown>
-  toSessionId: (chatId: unknown) => string
+  openChat: (chatId: unknown) => Chat
   /** The file check for messages in a chat. */
   getFiles: (chatId: unknown) => PageFiles
 }
@@ -73,7 +63,7 @@ interface ChatProtocol {
   /** Handles `GET :id`: the current state of the chat, or of one of its branches. */
   readChat(chat: Chat, branch: number | undefined): Promise<Response>
   /** Handles `GET :id/stream`: the answer in progress, or to the user message `of`. Null if there is none. */
-  streamChat(chat: Chat, of: string | undefined): Promise<Response | null>
+  streamChat(chat: Chat, at: { chatId: string; of: string | undefined }): Promise<Response | null>
 }
 
 /**
@@ -92,7 +82,7 @@ export function createRequestHandler(
     reportError(onError, error, { where: 'hook', session, runId: null, callId }),
   )
   const getPageFiles = createPageFiles(options)
-  const chats = getChatService(agent)
+  const openChat = getChats(agent)
   const clock = internalsByAgent.get(agent)?.parts.clock ?? systemClock
   const report: Caller['report'] = (failure, { id: runId, sessionId: session }) => {
     const { where, error, callId } = failure
@@ -112,26 +102,26 @@ export function createRequestHandler(
     if (request.method === 'POST') checkContentType(request)
     if (route.to === 'send')
       return protocol.handlePost({
-        chats,
-        caller,
         body: await readJson(request, maxBodyBytes),
-        toSessionId: (chatId) => toSessionId(grant, chatId),
+        openChat: (chatId) => openChat(toSessionId(grant, chatId), caller),
         getFiles: (chatId) => getPageFiles(grant, chatId),
       })
     const { chatId } = route
     const sessionId = toSessionId(grant, chatId)
     sender.session = sessionId
-    const chat: Chat = { chats, caller, chatId, sessionId }
+    const chat = openChat(sessionId, caller)
     const { searchParams } = new URL(request.url)
     switch (route.to) {
       case 'read': {
         const branch = searchParams.get('branch') ?? undefined
         return protocol.readChat(chat, readBranch(/^\d{1,4}$/.test(branch ?? '') ? Number(branch) : branch))
       }
-      case 'stream':
-        return protocol.streamChat(chat, optional(shortText)(searchParams.get('of') ?? undefined, 'of'))
+      case 'stream': {
+        const of = optional(shortText)(searchParams.get('of') ?? undefined, 'of')
+        return protocol.streamChat(chat, { chatId, of })
+      }
       default:
-        await chats.cancelRun(sessionId, caller)
+        await chat.cancelRun()
         return null
     }
   }

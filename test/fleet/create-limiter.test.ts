@@ -24,7 +24,7 @@ import {
   withFallbacks,
 } from '../../src/index.js'
 import { parseRateLimitReset } from '../../src/core/models/to-model-failure.js'
-import { PageView } from '../../src/web/exposure.js'
+import { createPageView } from '../../src/web/exposure.js'
 import { call, ManualModel, plainAnswer, settled } from '../support/manual-model.js'
 import { runsAll } from '../support/extent.js'
 import { stage, until } from '../support/play.js'
@@ -481,7 +481,7 @@ describe('each provider accepts a limiter', () => {
 })
 
 test('a page receives no rate limit events', () => {
-  const view = new PageView({}, 's')
+  const view = createPageView({}, 's')
   const event = { type: 'waiting_for_slot', stepId: 's1', limiter: 'tenant-acme', ahead: 3 } as AgentEvent
   expect(view.maskEvent(event)).toBeNull()
 })

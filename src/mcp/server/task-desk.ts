@@ -31,7 +31,7 @@ import { listPendingCalls } from '../../../machines/agent/questions.js'
 import type { Agent } from '../../core/agent/agent-options.js'
 import { formatToolName } from '../../core/format/format-call.js'
 import type { Agents } from '../../core/drive/define-agents.js'
-import { type CheckedExpose, PageView } from '../../web/exposure.js'
+import { type CheckedExpose, createPageView } from '../../web/exposure.js'
 
 /** A turn of a session, which is the task of one call. */
 export interface Task {
@@ -462,7 +462,7 @@ async function viewTask(
   const { context } = run
   const { state } = context
   if (isActiveState(state)) return { status: 'working', about: describeWork(context), ...none }
-  const page = new PageView(expose, session)
+  const page = createPageView(expose, session)
   const failure = context.error && page.maskFailure(context.error)
   if (isRestState(state)) {
     const pending = listPendingCalls(context)
