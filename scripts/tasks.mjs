@@ -35,7 +35,7 @@ export const tasks = {
     pairs: 'node scripts/pairs.mjs',
     pictures: 'node scripts/pictures.mjs --check',
     postgres: `${build} ${postgres}`,
-    principals: 'STATEWRIGHT_PRINCIPALS=all npm run -s test -- test/principals',
+    principals: 'STATEWRIGHT_PRINCIPALS=all node scripts/plain.mjs test/principals/principals.test.ts',
     runtimes: `${build} node test/runtimes/main.mjs`,
     simulation: 'node scripts/simulate.mjs --seeds 1500',
     site: 'node scripts/site.mjs --test',
