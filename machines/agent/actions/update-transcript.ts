@@ -169,25 +169,31 @@ const interrupted = toResult(
   'Interrupted: the run stopped while this call was running. Its outcome is unknown.',
 )
 
+/** A call keeps its message while it does not change, so that it is compared and hashed once. */
+const messageByCall = new WeakMap<BatchCall, ToolMessage>()
+
 export function withResults(context: AgentContext, calls: readonly BatchCall[]): Message[] {
   const results = calls.flatMap((call, i): ToolMessage[] => {
     if (call.result === undefined) return []
+    const id = formatMessageId(context.batchNumber + 1 + i)
+    const known = messageByCall.get(call)
+    if (known?.id === id) return [known]
     const { status, content, media } = call.unscreenedResult ? maskedResult : call.result
     const note =
       call.edited && !call.unscreenedArguments
         ? `The user changed the arguments to ${call.arguments} before approving.\n\n`
         : ''
-    return [
-      {
-        role: 'tool',
-        id: formatMessageId(context.batchNumber + 1 + i),
-        createdAt: call.settledAt ?? 0,
-        tool_call_id: call.id,
-        content: note + content,
-        ...omitUndefined({ media }),
-        ...createMessageNotes(call, status, note),
-      },
-    ]
+    const message: ToolMessage = {
+      role: 'tool',
+      id,
+      createdAt: call.settledAt ?? 0,
+      tool_call_id: call.id,
+      content: note + content,
+      ...omitUndefined({ media }),
+      ...createMessageNotes(call, status, note),
+    }
+    messageByCall.set(call, message)
+    return [message]
   })
   return context.messages.slice(0, context.batchAt + 1).concat(results)
 }
