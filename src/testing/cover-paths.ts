@@ -317,9 +317,9 @@ function measureCoverage(
     transitions: observed.transitions.map((transition) => ({
       ...transition.declared,
       count: counts.get(transition.declared.id) ?? 0,
-      ...(isTaken(transition)
-        ? {}
-        : { uncovered: explainUncovered(transition, observed, exploration, isTaken) }),
+      ...(!isTaken(transition) && {
+        uncovered: explainUncovered(transition, observed, exploration, isTaken),
+      }),
     })),
   }
   if (!pairs) return coverage
@@ -441,24 +441,19 @@ export function formatCoverage(coverage: Coverage): string {
       ['count', 'transition'],
       ...transitions.map(({ count, id }) => [count === 0 ? '-' : String(count), id]),
     ]),
-    ...formatSection(
-      'Not covered',
-      missed.map(({ id, uncovered }) => `${id}\n    ${uncovered?.message ?? ''}`),
-    ),
-    ...formatSection(
-      'Unreachable states',
-      unreachable.map(({ id }) => id),
-    ),
-    ...formatSection(
-      'Pairs',
-      (pairs ?? []).map(({ first, second, count }) => `${count} × ${first}\n    then ${second}`),
-    ),
+    ...formatSection('Not covered', missed, ({ id, uncovered }) => `${id}\n    ${uncovered?.message ?? ''}`),
+    ...formatSection('Unreachable states', unreachable, ({ id }) => id),
+    ...formatSection('Pairs', pairs, ({ first, second, count }) => `${count} × ${first}\n    then ${second}`),
     '',
   ].join('\n')
 }
 
-function formatSection(title: string, lines: readonly string[]): string[] {
-  return lines.length === 0 ? [] : ['', `${title} (${lines.length}):`, ...lines.map((line) => `  ${line}`)]
+function formatSection<Row>(
+  title: string,
+  rows: readonly Row[] = [],
+  format: (row: Row) => string,
+): string[] {
+  return rows.length === 0 ? [] : ['', `${title} (${rows.length}):`, ...rows.map((row) => `  ${format(row)}`)]
 }
 
 function formatRows(table: readonly string[][]): string[] {

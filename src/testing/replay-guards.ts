@@ -271,61 +271,45 @@ export function compareGuards(
   )
   expectArgument('compareGuards(messages, configs, options)', options, optionsRule)
   const steps = toSteps(messages)
+  const { tools, usage = [] } = options
+  const starts = steps.flatMap(({ user }, i) => (user || i === 0 ? [i] : []))
+  const turns = starts.map((from, i) => ({ from, to: (starts[i + 1] ?? steps.length) - 1 }))
   return Object.entries(configs).map(([name, config]) => {
-    const replay = replaySteps(steps, config, options.tools)
+    const replay = replaySteps(steps, config, tools)
     const { preset, limits, guardrails } = config
     const { maxSteps } = resolveConfig({ preset, limits, guardrails }).limits
-    const halts = new Map(
-      replay.findings.filter(({ action }) => action === 'halt').map((finding) => [finding.step, finding]),
-    )
     const stops: GuardStop[] = []
     const saved: GuardSavings = { responses: 0, calls: 0, tokens: 0, cost: 0 }
-    for (const { from, to } of listTurns(steps)) {
-      const stop = findStop(halts, maxSteps, from, to)
+    for (const { from, to } of turns) {
+      const stop = findStop(replay, maxSteps, from, to)
       if (!stop) continue
       stops.push(stop)
-      addSavings(saved, steps, stop, to, options.usage ?? [])
+      if (stop.when === 'before') saved.calls += steps[stop.step]?.calls.length ?? 0
+      for (let at = stop.step + 1; at <= to; at++) {
+        const known = usage[at]
+        saved.responses += 1
+        saved.calls += steps[at]?.calls.length ?? 0
+        saved.tokens = known && saved.tokens !== null ? saved.tokens + known.totalTokens : null
+        saved.cost = known && known.cost !== null && saved.cost !== null ? saved.cost + known.cost : null
+      }
     }
     return { name, stops, saved, replay }
   })
 }
 
-function listTurns(steps: readonly RecordedStep[]): { from: number; to: number }[] {
-  const starts = steps.flatMap(({ user }, i) => (user || i === 0 ? [i] : []))
-  return starts.map((from, i) => ({ from, to: (starts[i + 1] ?? steps.length) - 1 }))
-}
-
-function findStop(
-  halts: ReadonlyMap<number, ReplayedFinding>,
-  maxSteps: number | null,
-  from: number,
-  to: number,
-): GuardStop | undefined {
+/** Where a turn would have stopped: at its last halt in the first response with one, or at the step cap. */
+function findStop({ findings }: GuardReplay, maxSteps: number | null, from: number, to: number) {
   const last = maxSteps === null ? Number.POSITIVE_INFINITY : from + maxSteps - 1
-  for (let at = from; at <= Math.min(to, last); at++) {
-    const halt = halts.get(at)
-    if (!halt) continue
+  const halts = findings.filter(
+    ({ action, step }) => action === 'halt' && step >= from && step <= Math.min(to, last),
+  )
+  const first = Math.min(...halts.map(({ step }) => step))
+  const halt = halts.findLast(({ step }) => step === first)
+  if (halt) {
     const { step, when, guard: by, rule, message } = halt
     return { step, when, by, ...(rule !== undefined && { rule }), message }
   }
   if (last >= to) return undefined
   const message = `All ${maxSteps ?? 0} steps of the turn are used.`
-  return { step: last, when: 'after', by: 'max_steps', message }
-}
-
-function addSavings(
-  saved: GuardSavings,
-  steps: readonly RecordedStep[],
-  { step, when }: GuardStop,
-  to: number,
-  usage: NonNullable<CompareGuardsOptions['usage']>,
-): void {
-  if (when === 'before') saved.calls += steps[step]?.calls.length ?? 0
-  for (let at = step + 1; at <= to; at++) {
-    const known = usage[at]
-    saved.responses += 1
-    saved.calls += steps[at]?.calls.length ?? 0
-    saved.tokens = known && saved.tokens !== null ? saved.tokens + known.totalTokens : null
-    saved.cost = known && known.cost !== null && saved.cost !== null ? saved.cost + known.cost : null
-  }
+  return { step: last, when: 'after' as const, by: 'max_steps' as const, message }
 }

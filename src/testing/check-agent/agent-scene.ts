@@ -103,10 +103,8 @@ export class AgentScene {
   /** @throws CheckFailure for fewer or more requests than allowed */
   expectRequests(most: number, result: RunResult, least = 0): void {
     const { length } = this.requests
-    expectTrue(
-      length >= least && length <= most,
-      `${formatCount(length, 'request')} (${describeEnd(result)})`,
-    )
+    const isWithin = length >= least && length <= most
+    expectTrue(isWithin, `${formatCount(length, 'request')} (${describeEnd(result)})`)
   }
 
   open(script: Script, faults: SceneFaults = {}, store: SessionStore = this.store): AgentProcess {

@@ -1,6 +1,7 @@
 import type { DifferenceKind, SessionDifference, RecordedAgent, RecordedTool } from './recording.js'
 import { toCanonicalJson } from '../canonical-json.js'
 import { type CompleteRecordedAgent, listLeafChanges } from './record-session.js'
+import type { JsonObject } from '../../../machines/agent/json.js'
 import { truncate } from '../../../guards/lib/cut.js'
 import type { CallNeeds } from '../../../machines/agent/model-response.js'
 import { describeEventType } from '../../core/chart/state-labels.js'
@@ -17,69 +18,70 @@ export function compareAgents(
   now: CompleteRecordedAgent,
   called: ToolCallSteps,
 ): FoundDifference[] {
+  const known = new Set(then.tools?.map(({ name }) => name))
+  const present = new Map(now.tools.map((tool) => [tool.name, tool]))
+  const gone = [...called.keys()].filter((name) => !known.has(name) && !present.has(name))
   return [
     ...(then.instructions === undefined ? [] : comparePrompts(then.instructions, now.instructions)),
-    ...(then.tools === undefined ? [] : compareTools(then.tools, now.tools, called)),
-    ...findGoneTools(called, then.tools ?? [], now.tools),
-    ...(then.settings === undefined
-      ? []
-      : listLeafChanges(then.settings, now.settings).map(({ path, before, after }) =>
-          createDifference('settings', path, before, after, `The setting '${path}' was`),
-        )),
+    ...(then.tools === undefined ? [] : compareTools(then.tools)),
+    ...gone.map(createGoneDifference),
+    ...(then.settings === undefined ? [] : compareSettings(then.settings)),
     ...(then.output === undefined ? [] : compareOutputs(then.output, now.output)),
-    ...Object.entries(then.team ?? {}).flatMap(([name, agent]) =>
-      compareMember(name, agent, now.team?.[name]),
-    ),
+    ...Object.entries(then.team ?? {}).flatMap(([name, agent]) => compareMember(name, agent)),
   ]
+
+  function compareTools(tools: readonly RecordedTool[]): FoundDifference[] {
+    const differences = tools.flatMap((tool): FoundDifference[] => {
+      const other = present.get(tool.name)
+      return other ? compareTool(tool, other) : [createGoneDifference(tool.name)]
+    })
+    const added = now.tools
+      .filter(({ name }) => !known.has(name))
+      .map(({ name }): FoundDifference => {
+        const message = `Tool '${name}' is new; it was not offered when the session was recorded.`
+        return { by: 'tools', subject: name, recorded: 'not there', now: 'there', message }
+      })
+    const isSame = differences.length === 0 && added.length === 0
+    if (!isSame || tools.every(({ name }, i) => name === now.tools[i]?.name))
+      return [...differences, ...added]
+    const [before, after] = [formatNames(tools), formatNames(now.tools)]
+    const message = `The order of the tools changed from ${before} to ${after}.`
+    return [{ by: 'tools', subject: null, recorded: before, now: after, message }]
+  }
+
+  function createGoneDifference(name: string): FoundDifference {
+    const steps = called.get(name) ?? []
+    const use =
+      steps.length > 0 ? `The session calls it in ${steps.join(', ')}` : 'The session never calls it'
+    const message = `Tool '${name}' is missing. ${use}. Current tools: ${formatNames(now.tools) || 'none'}.`
+    return { by: 'tools', subject: name, recorded: 'there', now: 'gone', message }
+  }
+
+  function compareSettings(settings: JsonObject): FoundDifference[] {
+    return listLeafChanges(settings, now.settings).map(({ path, before, after }) =>
+      createDifference('settings', path, before, after, `The setting '${path}' was`),
+    )
+  }
+
+  function compareMember(name: string, member: RecordedAgent): FoundDifference[] {
+    const current = now.team?.[name]
+    if (current)
+      return compareAgents({ ...member, output: current.output }, current, new Map()).map((found) => ({
+        ...found,
+        message: `The agent '${name}': ${found.message}`,
+      }))
+    const message = `The agent '${name}' can no longer be reached through a handoff.`
+    return [{ by: 'tools', subject: name, recorded: 'there', now: 'gone', message }]
+  }
 }
 
-function compareMember(
-  name: string,
-  then: RecordedAgent,
-  now: CompleteRecordedAgent | undefined,
-): FoundDifference[] {
-  if (now)
-    return compareAgents({ ...then, output: now.output }, now, new Map()).map((found) => ({
-      ...found,
-      message: `The agent '${name}': ${found.message}`,
-    }))
-  const message = `The agent '${name}' can no longer be reached through a handoff.`
-  return [{ by: 'tools', subject: name, recorded: 'there', now: 'gone', message }]
-}
+const formatNames = (tools: readonly RecordedTool[]): string => tools.map(({ name }) => name).join(', ')
 
 function comparePrompts(then: string | null, now: string | null): FoundDifference[] {
   // For a model, an empty prompt equals no prompt.
   if ((then ?? '') === (now ?? '')) return []
   const message = `The prompt has changed (instructions):\n${formatTextDifference(then ?? '(none)', now ?? '(none)')}`
   return [{ by: 'prompt', subject: 'instructions', recorded: then ?? '', now: now ?? '', message }]
-}
-
-function compareTools(
-  then: readonly RecordedTool[],
-  now: readonly RecordedTool[],
-  called: ToolCallSteps,
-): FoundDifference[] {
-  const present = new Map(now.map((tool) => [tool.name, tool]))
-  const known = new Set(then.map(({ name }) => name))
-  const differences = then.flatMap((tool): FoundDifference[] => {
-    const other = present.get(tool.name)
-    return other ? compareTool(tool, other) : [createGoneDifference(tool.name, now, called)]
-  })
-  const added = now
-    .filter(({ name }) => !known.has(name))
-    .map(({ name }): FoundDifference => {
-      const message = `Tool '${name}' is new; it was not offered when the session was recorded.`
-      return { by: 'tools', subject: name, recorded: 'not there', now: 'there', message }
-    })
-  const isMoved =
-    differences.length === 0 && added.length === 0 && then.some(({ name }, i) => name !== now[i]?.name)
-  if (!isMoved) return [...differences, ...added]
-  const [before, after] = [then, now].map((tools) => tools.map(({ name }) => name).join(', ')) as [
-    string,
-    string,
-  ]
-  const message = `The order of the tools changed from ${before} to ${after}.`
-  return [{ by: 'tools', subject: null, recorded: before, now: after, message }]
 }
 
 function compareTool(then: RecordedTool, now: RecordedTool): FoundDifference[] {
@@ -104,29 +106,6 @@ function formatSchemaChange(path: string, before: unknown, after: unknown): stri
   if (before === undefined) return `  + ${path}: ${formatValue(after)}`
   if (after === undefined) return `  - ${path}: ${formatValue(before)}`
   return `  ${path}: was ${formatValue(before)}, is ${formatValue(after)}`
-}
-
-function findGoneTools(
-  called: ToolCallSteps,
-  then: readonly RecordedTool[],
-  now: readonly RecordedTool[],
-): FoundDifference[] {
-  const known = new Set([...then, ...now].map(({ name }) => name))
-  return [...called.keys()]
-    .filter((name) => !known.has(name))
-    .map((name) => createGoneDifference(name, now, called))
-}
-
-function createGoneDifference(
-  name: string,
-  now: readonly RecordedTool[],
-  called: ToolCallSteps,
-): FoundDifference {
-  const steps = called.get(name) ?? []
-  const use = steps.length > 0 ? `The session calls it in ${steps.join(', ')}` : 'The session never calls it'
-  const has = now.length > 0 ? now.map((tool) => tool.name).join(', ') : 'none'
-  const message = `Tool '${name}' is missing. ${use}. Current tools: ${has}.`
-  return { by: 'tools', subject: name, recorded: 'there', now: 'gone', message }
 }
 
 function compareOutputs(then: RecordedAgent['output'], now: RecordedAgent['output']): FoundDifference[] {

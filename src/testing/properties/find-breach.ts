@@ -29,13 +29,10 @@ export function findBreach(graph: MomentGraph, judge: Judge): Finding {
       const isWrong = (node: MomentNode): boolean => node.verdict.p === (property.kind === 'never')
       return { breach: findMoment(graph, isWrong), begun: graph.nodes.length }
     }
-    case 'leadsTo':
-      return findEndlessWait(
-        graph,
-        judge,
-        ({ verdict }) => verdict.p,
-        () => true,
-      )
+    case 'leadsTo': {
+      const begins = ({ verdict }: MomentNode): boolean => verdict.p
+      return findEndlessWait(graph, judge, begins, () => true)
+    }
     case 'until': {
       const begins = property.from === undefined ? undefined : ({ verdict }: MomentNode) => verdict.from
       return findEndlessWait(graph, judge, begins, ({ verdict }) => verdict.p)
@@ -150,62 +147,51 @@ function findDeadEnd({ nodes }: MomentGraph, isOrigin: (node: MomentNode) => boo
 /** A step that raises the rank, or a cycle to the same state value that does not lower the rank. */
 function findIdleCycle({ nodes }: MomentGraph): Breach | undefined {
   const isIdle = ({ to, isEffective }: MomentMove): boolean => isEffective && to.verdict.step === 0
-  const rise = nodes.find((node) => node.verdict.step > 0)
-  const cycle = findValueCycle(nodes, isIdle)
-  if (rise && (!cycle || rise.depth <= cycle.moves.length)) {
-    return {
-      reason: `the rank increases on the way to ${describeNode(rise)}`,
-      ...traceNode(rise),
-      loop: null,
-    }
-  }
-  return cycle
-}
-
-function findValueCycle(
-  nodes: readonly MomentNode[],
-  isIdle: (move: MomentMove) => boolean,
-): Breach | undefined {
-  const inside = new Set(nodes)
   const values = new Map(nodes.map((node) => [node, describeValue(node.vertex.snapshot.value)]))
-  const circling = listCirclingValues(nodes, values, isIdle)
-  for (const node of nodes) {
-    const value = values.get(node)
-    if (value === undefined || !circling.has(value)) continue
-    const loop = findWay(node, inside, (move) => isIdle(move) && values.get(move.to) === value, isIdle)
-    if (loop.length === 0) continue
-    const reason = `the rank is unchanged when the machine returns to ${describeNode(node)}`
-    return { reason, ...traceNode(node), loop }
-  }
-  return undefined
-}
+  const rise = nodes.find((node) => node.verdict.step > 0)
+  const cycle = findValueCycle()
+  if (!rise || (cycle && rise.depth > cycle.moves.length)) return cycle
+  const reason = `the rank increases on the way to ${describeNode(rise)}`
+  return { reason, ...traceNode(rise), loop: null }
 
-/** State values that idle moves lead back to. */
-function listCirclingValues(
-  nodes: readonly MomentNode[],
-  values: ReadonlyMap<MomentNode, string>,
-  isIdle: (move: MomentMove) => boolean,
-): Set<string> {
-  const byValue = new Map<string, MomentNode>()
-  const getGroup = (node: MomentNode): MomentNode =>
-    getOrCreate(byValue, values.get(node) ?? '', () => ({ ...node, moves: [] }))
-  for (const node of nodes) {
-    const group = getGroup(node)
-    const targets = new Set(group.moves.map(({ to }) => to))
-    const more = node.moves.filter(isIdle).flatMap((move) => {
-      const to = getGroup(move.to)
-      if (targets.has(to)) return []
-      targets.add(to)
-      return [{ ...move, to }]
-    })
-    group.moves = [...group.moves, ...more]
+  function findValueCycle(): Breach | undefined {
+    const inside = new Set(nodes)
+    const circling = listCirclingValues()
+    for (const node of nodes) {
+      const value = values.get(node)
+      if (value === undefined || !circling.has(value)) continue
+      const loop = findWay(node, inside, (move) => isIdle(move) && values.get(move.to) === value, isIdle)
+      if (loop.length === 0) continue
+      const unchanged = `the rank is unchanged when the machine returns to ${describeNode(node)}`
+      return { reason: unchanged, ...traceNode(node), loop }
+    }
+    return undefined
   }
-  const groups = [...byValue.values()]
-  const circling = findComponents(groups, new Set(groups)).filter(
-    (component) => component.length > 1 || component[0]?.moves.some(({ to }) => to === component[0]) === true,
-  )
-  const names = new Map([...byValue].map(([value, group]) => [group, value]))
-  return new Set(circling.flat().map((group) => names.get(group) ?? ''))
+
+  /** State values that idle moves lead back to. */
+  function listCirclingValues(): Set<string> {
+    const byValue = new Map<string, MomentNode>()
+    const getGroup = (node: MomentNode): MomentNode =>
+      getOrCreate(byValue, values.get(node) ?? '', () => ({ ...node, moves: [] }))
+    for (const node of nodes) {
+      const group = getGroup(node)
+      const targets = new Set(group.moves.map(({ to }) => to))
+      const more = node.moves.filter(isIdle).flatMap((move) => {
+        const to = getGroup(move.to)
+        if (targets.has(to)) return []
+        targets.add(to)
+        return [{ ...move, to }]
+      })
+      group.moves = [...group.moves, ...more]
+    }
+    const groups = [...byValue.values()]
+    const circling = findComponents(groups, new Set(groups)).filter(
+      (component) =>
+        component.length > 1 || component[0]?.moves.some(({ to }) => to === component[0]) === true,
+    )
+    const names = new Map([...byValue].map(([value, group]) => [group, value]))
+    return new Set(circling.flat().map((group) => names.get(group) ?? ''))
+  }
 }
 
 type FairRegions = ReadonlyMap<MomentNode, FairRegion>
@@ -234,13 +220,8 @@ function findFairRegions(
   for (const component of findComponents(nodes, inside)) {
     const types = [...everyType].filter((type) => component.every((node) => isPossible(node, type)))
     const members = new Set(component)
-    const isFairRegion = types.every((type) =>
-      component.some(({ moves }) =>
-        moves.some(
-          ({ event, to, isEffective }) => isEffective && event.event.type === type && members.has(to),
-        ),
-      ),
-    )
+    const inner = component.flatMap(({ moves }) => moves.filter(({ to }) => members.has(to)))
+    const isFairRegion = types.every((type) => inner.some((move) => isTaking(move, type)))
     const isSeen = isFair === undefined || component.some(({ isExpanded }) => isExpanded)
     if (!isFairRegion || !isSeen) continue
     const region = { nodes: members, types: [...everyType] }
@@ -251,10 +232,11 @@ function findFairRegions(
 
 /** Whether an event of the type takes a transition, or was not tried because of the limit. */
 function isPossible(node: MomentNode, type: string): boolean {
-  return (
-    !node.isExpanded || node.moves.some(({ event, isEffective }) => isEffective && event.event.type === type)
-  )
+  return !node.isExpanded || node.moves.some((move) => isTaking(move, type))
 }
+
+const isTaking = ({ event, isEffective }: MomentMove, type: string): boolean =>
+  isEffective && event.event.type === type
 
 /** Strongly connected components (iterative Tarjan). */
 function findComponents(nodes: readonly MomentNode[], inside: ReadonlySet<MomentNode>): MomentNode[][] {
@@ -310,28 +292,15 @@ const maxExactTypes = 12
 function findFairRound(start: MomentNode, { nodes, types }: FairRegion): MomentMove[] {
   const open = types.filter((type) => isPossible(start, type))
   if (open.length === 0) return []
-  return open.length <= maxExactTypes ? findExactRound(start, nodes, open) : findLongRound(start, nodes, open)
+  if (open.length > maxExactTypes) return findLongRound(start, nodes, open)
+  const all = (1 << open.length) - 1
+  const advance = (done: number, move: MomentMove): number => done | noteDone(move, open)
+  return search(start, nodes, advance, (move, done) => done === all && move.to === start)
 }
 
-function findExactRound(
-  start: MomentNode,
-  nodes: ReadonlySet<MomentNode>,
-  types: readonly string[],
-): MomentMove[] {
-  const all = (1 << types.length) - 1
-  return search(
-    start,
-    nodes,
-    (done, move) => done | noteDone(move, types),
-    (move, done) => done === all && move.to === start,
-  )
-}
-
-function noteDone({ event, to, isEffective }: MomentMove, types: readonly string[]): number {
-  return types.reduce((done, type, bit) => {
-    const isTaken = isEffective && event.event.type === type
-    return isTaken || !isPossible(to, type) ? done | (1 << bit) : done
-  }, 0)
+function noteDone(move: MomentMove, types: readonly string[]): number {
+  const isDone = (type: string): boolean => isTaking(move, type) || !isPossible(move.to, type)
+  return types.reduce((done, type, bit) => (isDone(type) ? done | (1 << bit) : done), 0)
 }
 
 /** Takes one type after the other, then returns to the start. */

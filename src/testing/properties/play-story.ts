@@ -101,7 +101,13 @@ export function playBreach(court: Court, { reason, start, moves, loop }: Breach)
   }
   const path = createPath(input, walk.steps.slice(0, walk.loopFrom))
   const repeated = round && walk.steps.slice(walk.loopFrom, walk.loopFrom + round.length)
-  return createStory(judge.name, reason, path, repeated)
+  const toString = (): string => {
+    const way = `${judge.name}: ${reason}\nStarting with ${path.input}:\n${formatPath(path)}`
+    if (repeated === null) return way
+    if (repeated.length === 0) return `${way}\nand stays there forever.`
+    return `${way}\nand then repeats:\n${formatPath({ steps: repeated })}`
+  }
+  return { property: judge.name, reason, path, loop: repeated, toString }
 }
 
 /** A loop that changes values outside the key counts as endless after this many repetitions. */
@@ -265,19 +271,4 @@ export interface ReplayedStory {
   steps: readonly AnyEventObject[]
   /** The events of the loop. Null or absent if the steps alone violate the property. */
   loop?: readonly AnyEventObject[] | null
-}
-
-function createStory(
-  property: string,
-  reason: string,
-  path: MachinePath,
-  loop: PathStep[] | null,
-): PropertyStory {
-  const toString = (): string => {
-    const way = `${property}: ${reason}\nStarting with ${path.input}:\n${formatPath(path)}`
-    if (loop === null) return way
-    if (loop.length === 0) return `${way}\nand stays there forever.`
-    return `${way}\nand then repeats:\n${formatPath({ steps: loop })}`
-  }
-  return { property, reason, path, loop, toString }
 }

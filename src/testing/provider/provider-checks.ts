@@ -123,14 +123,9 @@ export const answerChecks: Readonly<Record<string, ProviderCheckSpec>> = {
       await askProvider(scene, { tools: [add], messages })
       const sent = scene.server.requests[1]?.body.messages ?? []
       const after = JSON.stringify(sent.slice(sent.findIndex(({ role }) => role === 'tool')))
-      expectTrue(
-        after.includes(pixel),
-        `the picture should be in the result or after it, but the message there is ${formatValue(after)}`,
-      )
-      expectTrue(
-        after.includes('The chart:'),
-        `the result's text should be there, but the message there is ${formatValue(after)}`,
-      )
+      const words = 'the picture should be in the result or after it, but the message there is'
+      expectIncludes(after, pixel, words)
+      expectIncludes(after, 'The chart:', "the result's text should be there, but the message there is")
     },
   ),
   'a stable prefix': check(
@@ -164,10 +159,8 @@ export const answerChecks: Readonly<Record<string, ProviderCheckSpec>> = {
   }),
   'a filtered response': check([{ text: 'Once', finishReason: 'content_filter' }], async (scene) => {
     const kind = classifyResponse((await askProvider(scene)).response)
-    expectTrue(
-      kind === 'filtered' || kind === 'refusal',
-      `it should be filtered or a refusal, but is ${formatValue(kind)}`,
-    )
+    const isRight = kind === 'filtered' || kind === 'refusal'
+    expectTrue(isRight, `it should be filtered or a refusal, but is ${formatValue(kind)}`)
   }),
 }
 
@@ -233,20 +226,15 @@ export const failureChecks: Readonly<Record<string, ProviderCheckSpec>> = {
   'an outage (529)': createOutage(529),
   'a rejected key': check([{ status: 401, error: { message: 'The key is invalid.' } }], async (scene) => {
     const { message } = await expectFailure(scene, { kind: 'fatal', status: 401 })
-    expectTrue(
-      message.includes('key'),
-      `its message should explain what to do about the key, but is ${formatValue(message)}`,
-    )
+    expectIncludes(message, 'key', 'its message should explain what to do about the key, but is')
   }),
   'a rejected request': check(
     [{ status: 400, error: { message: 'temperature: must be at most 1' } }],
     async (scene) => {
       const { kind, message } = await getFailure(scene)
       expectSame('the kind of failure', kind, 'fatal')
-      expectTrue(
-        message.includes('temperature: must be at most 1'),
-        `its message should repeat the provider's reason, but is ${formatValue(message)}`,
-      )
+      const words = "its message should repeat the provider's reason, but is"
+      expectIncludes(message, 'temperature: must be at most 1', words)
     },
   ),
   'a request beyond the context window': check(
@@ -259,10 +247,8 @@ export const failureChecks: Readonly<Record<string, ProviderCheckSpec>> = {
     [{ text: 'One two three four', chunkSize: 4, cutAfter: 2 }],
     async (scene) => {
       const { kind, partialText } = await getFailure(scene)
-      expectTrue(
-        kind === 'transient' || kind === 'incomplete',
-        `it should be retried, but its kind is ${kind}`,
-      )
+      const isRetried = kind === 'transient' || kind === 'incomplete'
+      expectTrue(isRetried, `it should be retried, but its kind is ${kind}`)
       expectSame('the text received so far', partialText, 'One two ')
     },
   ),
@@ -342,6 +328,10 @@ function readOutcome(scene: ProviderScene, nameFailure: (error: unknown) => stri
     ({ response }) => (response.complete ? 'complete' : 'incomplete'),
     nameFailure,
   )
+}
+
+function expectIncludes(text: string, part: string, words: string): void {
+  expectTrue(text.includes(part), `${words} ${formatValue(text)}`)
 }
 
 function expectAttempts({ server }: ProviderScene, times: number): void {
