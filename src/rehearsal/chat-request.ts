@@ -89,6 +89,38 @@ export function getMessageText({ content }: WireMessage): string {
   return (content ?? []).map((part) => (typeof part.text === 'string' ? part.text : '')).join('')
 }
 
+/** Converts items of a user, among which are results of tools. In a chat, each result is a message of its own. */
+export function separateResults<Item>(
+  items: readonly Item[],
+  isResult: (item: Item) => boolean,
+  readResult: (item: Item, index: number) => { id: string; content: WireMessage['content'] },
+  toContent: (rest: readonly Item[]) => WireMessage['content'],
+): WireMessage[] {
+  const rest = items.filter((item) => !isResult(item))
+  const results = items.filter(isResult).map((item, i): WireMessage => {
+    const { id, content } = readResult(item, i)
+    return { role: 'tool', tool_call_id: id, content }
+  })
+  return rest.length === 0 ? results : [...results, { role: 'user', content: toContent(rest) }]
+}
+
+export function createAssistantMessage(
+  texts: readonly string[],
+  calls: readonly { id: string; name: string; input: unknown }[],
+): WireMessage {
+  return {
+    role: 'assistant',
+    content: texts.length > 0 ? texts.join('') : null,
+    ...(calls.length > 0 && {
+      tool_calls: calls.map(({ id, name, input }) => ({
+        id,
+        type: 'function' as const,
+        function: { name, arguments: JSON.stringify(input) ?? '' },
+      })),
+    }),
+  }
+}
+
 /** Rejects a request with an HTTP status and an OpenAI error object. */
 export class Refusal extends Error {
   readonly status: number

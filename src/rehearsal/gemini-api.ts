@@ -1,10 +1,16 @@
 import * as z from 'zod'
 import { createHash } from 'node:crypto'
 import { parseJsonOr } from '../core/base/json.js'
-import type { ProviderApi, Envelope } from './planned-response.js'
-import { listCalls, countUsage, isUnfinished, splitText } from './chat-api.js'
-import { type ChatRequest, parseRequest, type WireMessage } from './chat-request.js'
-import type { Turn } from './turn-schema.js'
+import type { Answer } from './answer.js'
+import type { ProviderApi } from './planned-response.js'
+import {
+  type ChatRequest,
+  createAssistantMessage,
+  parseRequest,
+  separateResults,
+  type WireMessage,
+} from './chat-request.js'
+import type { RequestProblem } from './request-problem.js'
 
 const pathPattern = /^\/v1beta\/models\/(.+):(generateContent|streamGenerateContent)$/
 
@@ -16,47 +22,42 @@ export const geminiApi: ProviderApi = {
     const request = parseRequest(geminiRequest, sent)
     return toChatRequest(request, decodeURIComponent(model), method === 'streamGenerateContent')
   },
-  findStrictProblem: (sent, { model }) => findUnsignedCall(sent, model),
+  listProblems: (sent, { model }) => listUnsignedCalls(sent, model),
   formatRefusal: ({ status, code, message }) => formatError(status, undefined, `${code}: ${message}`),
-  createEncoder: (turn, request, envelope) => ({
-    encodeBody: () => ({
-      ...toChunk(envelope, toParts(turn, envelope).flat(), toFinishReason(turn)),
-      ...toUsage(turn, request),
-    }),
-    encodeStream: () => ({
-      opening: [],
-      deltas: toParts(turn, envelope).map((parts) => toChunk(envelope, parts, null)),
-      end: isUnfinished(turn)
-        ? []
-        : [{ ...toChunk(envelope, [{ text: '' }], toFinishReason(turn)), ...toUsage(turn, request) }],
-      toFailure: ({ type, message }) => formatError(500, type, message),
-      formatEvent: (event) => `data: ${JSON.stringify(event)}\r\n\r\n`,
-    }),
-    encodeError: (error, status) => formatError(status === 200 ? 500 : status, error?.type, error?.message),
+  toBody: (answer) => ({
+    ...toChunk(answer, toParts(answer).flat(), getFinishReason(answer)),
+    ...toUsage(answer),
   }),
+  toStream: (answer) => ({
+    opening: [],
+    deltas: toParts(answer).map((parts) => toChunk(answer, parts)),
+    end: answer.hasFinish
+      ? [{ ...toChunk(answer, [{ text: '' }], getFinishReason(answer)), ...toUsage(answer) }]
+      : [],
+    toFailure: ({ type, message }) => formatError(500, type, message),
+    formatEvent: (event) => `data: ${JSON.stringify(event)}\r\n\r\n`,
+  }),
+  toError: (error, status) => formatError(status === 200 ? 500 : status, error?.type, error?.message),
 }
 
 export const isGeminiPath = (path: string): boolean => pathPattern.test(path)
 
 /** Parts by delta. Calls are not split. With thoughts, Gemini signs the first call. */
-function toParts(turn: Turn, envelope: Envelope): object[][] {
-  const { reasoning = '', text = '', refusal = '', chunkSize = 16 } = turn
-  const calls = listCalls(turn, envelope).map(({ function: { name, arguments: input } }, i) => {
-    const call = { functionCall: { name, args: parseJsonOr(input, { invalid: input }) } }
-    return i === 0 ? { ...call, thoughtSignature: createSignature(call.functionCall) } : call
-  })
+function toParts({ reasoning, text = '', refusal = '', calls, split }: Answer): object[][] {
   return [
-    ...splitText(reasoning, chunkSize).map((piece) => [{ text: piece, thought: true }]),
-    ...splitText(text + refusal, chunkSize).map((piece) => [{ text: piece }]),
-    ...calls.map((call) => [call]),
+    ...split(reasoning).map((piece) => [{ text: piece, thought: true }]),
+    ...split(text + refusal).map((piece) => [{ text: piece }]),
+    ...calls.map(({ name, arguments: input }, i) => {
+      const functionCall = { name, args: parseJsonOr(input, { invalid: input }) }
+      return [{ functionCall, ...(i === 0 && { thoughtSignature: createSignature(functionCall) }) }]
+    }),
   ]
 }
 
-function toChunk({ id, model }: Envelope, parts: object[], finishReason: string | null): object {
+function toChunk({ id, model }: Answer, parts: object[], finishReason?: string): object {
+  const content = { role: 'model', parts }
   return {
-    candidates: [
-      { content: { role: 'model', parts }, index: 0, ...(finishReason !== null && { finishReason }) },
-    ],
+    candidates: [{ content, index: 0, ...(finishReason !== undefined && { finishReason }) }],
     modelVersion: model,
     responseId: id,
   }
@@ -69,15 +70,14 @@ const finishReasons: Readonly<Record<string, string>> = {
   content_filter: 'SAFETY',
 }
 
-function toFinishReason(turn: Turn): string | null {
-  const { finishReason = 'stop' } = turn
-  return isUnfinished(turn) ? null : (finishReasons[finishReason] ?? finishReason)
+function getFinishReason({ finishReason = 'stop', hasFinish }: Answer): string | undefined {
+  return hasFinish ? (finishReasons[finishReason] ?? finishReason) : undefined
 }
 
 /** Gemini counts thoughts separately from the answer. */
-function toUsage(turn: Turn, request: ChatRequest): object {
-  if (turn.usage === null) return {}
-  const { input, output, cached, reasoning } = countUsage(turn, request)
+function toUsage({ usage }: Answer): object {
+  if (usage === null) return {}
+  const { input, output, cached, reasoning } = usage
   return {
     usageMetadata: {
       promptTokenCount: input,
@@ -119,21 +119,20 @@ const anySignature = 'skip_thought_signature_validator'
  * A signed call must come back with its signature. Gemini 3 requires one for the first call of each batch in
  * the current turn.
  */
-function findUnsignedCall(sent: unknown, model: string): ReturnType<ProviderApi['findStrictProblem']> {
+function* listUnsignedCalls(sent: unknown, model: string): Generator<RequestProblem> {
   const { contents } = parseRequest(geminiRequest, sent)
   const turn = contents.findLastIndex(
     ({ role, parts }) => role === 'user' && parts.some(({ text }) => text !== undefined),
   )
   for (const [i, { role, parts }] of contents.entries()) {
     const at = parts.findIndex(({ functionCall }) => functionCall !== undefined)
-    const call = parts[at]
-    if (i < turn || role !== 'model' || call?.functionCall === undefined) continue
-    if ([createSignature(call.functionCall), anySignature].includes(call.thoughtSignature ?? '')) continue
-    if (call.thoughtSignature === undefined && !model.startsWith('gemini-3')) continue
+    const { functionCall, thoughtSignature: signature } = parts[at] ?? {}
+    if (i < turn || role !== 'model' || functionCall === undefined) continue
+    const isSigned = signature === createSignature(functionCall) || signature === anySignature
+    if (isSigned || (signature === undefined && !model.startsWith('gemini-3'))) continue
     const param = `contents[${i}].parts[${at}]`
-    return { param, message: `${param}: Function call is missing a thought_signature in functionCall parts.` }
+    yield { param, message: `${param}: Function call is missing a thought_signature in functionCall parts.` }
   }
-  return null
 }
 
 const part = z.looseObject({
@@ -165,21 +164,19 @@ type Part = z.infer<typeof part>
 function toChatRequest(request: GeminiRequest, model: string, stream: boolean): ChatRequest {
   const { contents, systemInstruction, tools } = request
   let batch = 0
-  const messages = contents.flatMap(({ role, parts: content }): WireMessage[] => {
-    if (role === 'model') return [toAssistantMessage(content, ++batch)]
-    const results = content.filter(({ functionResponse }) => functionResponse !== undefined)
-    const rest = content.filter(({ functionResponse }) => functionResponse === undefined)
-    return [
-      ...results.map(
-        ({ functionResponse }, i): WireMessage => ({
-          role: 'tool',
-          tool_call_id: toCallId(batch, i),
-          content: formatResult(functionResponse?.response),
-        }),
-      ),
-      ...(rest.length > 0 ? [{ role: 'user' as const, content: toContent(rest) }] : []),
-    ]
-  })
+  const messages = contents.flatMap(({ role, parts: content }): WireMessage[] =>
+    role === 'model'
+      ? [toAssistantMessage(content, ++batch)]
+      : separateResults(
+          content,
+          ({ functionResponse }) => functionResponse !== undefined,
+          ({ functionResponse }, i) => ({
+            id: toCallId(batch, i),
+            content: formatResult(functionResponse?.response),
+          }),
+          toContent,
+        ),
+  )
   const declared = (tools ?? []).flatMap(({ functionDeclarations = [] }) => functionDeclarations)
   return {
     model,
@@ -196,18 +193,10 @@ function toChatRequest(request: GeminiRequest, model: string, stream: boolean): 
 
 function toAssistantMessage(content: readonly Part[], batch: number): WireMessage {
   const calls = content.flatMap(({ functionCall }) => (functionCall ? [functionCall] : []))
-  const words = content.filter(({ text, thought }) => text !== undefined && !thought)
-  return {
-    role: 'assistant',
-    content: words.length > 0 ? joinText(words) : null,
-    ...(calls.length > 0 && {
-      tool_calls: calls.map(({ name, args = {} }, i) => ({
-        id: toCallId(batch, i),
-        type: 'function' as const,
-        function: { name, arguments: JSON.stringify(args) },
-      })),
-    }),
-  }
+  return createAssistantMessage(
+    content.flatMap(({ text, thought }) => (text === undefined || thought ? [] : [text])),
+    calls.map(({ name, args = {} }, i) => ({ id: toCallId(batch, i), name, input: args })),
+  )
 }
 
 function toCallId(batch: number, index: number): string {

@@ -1,12 +1,18 @@
 import * as z from 'zod'
 import { createHash } from 'node:crypto'
-import { listCalls, countUsage, isUnclosed, isUnfinished, splitText } from './chat-api.js'
-import { type ChatRequest, parseRequest, type WireMessage } from './chat-request.js'
-import { type EncodedStream, type Envelope, formatTyped, type ProviderApi } from './planned-response.js'
-import type { Turn } from './turn-schema.js'
+import { type Answer, type Event, frame } from './answer.js'
+import {
+  type ChatRequest,
+  createAssistantMessage,
+  parseRequest,
+  separateResults,
+  type WireMessage,
+} from './chat-request.js'
+import { type EncodedStream, formatTyped, type ProviderApi } from './planned-response.js'
+import type { RequestProblem } from './request-problem.js'
 import { parseJsonOr } from '../core/base/json.js'
 
-export function formatError(type: string, message: string): object {
+function formatError(type: string, message: string): object {
   return { type: 'error', error: { type, message }, request_id: 'req_rehearsal' }
 }
 
@@ -31,35 +37,22 @@ function getErrorMessage(status: number): string {
 }
 
 /** A signature that detects changed thoughts. */
-export function createSignature(thinking: string): string {
+function createSignature(thinking: string): string {
   return createHash('sha256').update(`rehearsal:${thinking}`).digest('base64')
 }
 
-function toMessage(turn: Turn, request: ChatRequest, envelope: Envelope) {
-  const { reasoning, text, refusal } = turn
-  const words = [text, refusal].filter((one) => one !== undefined)
+function toMessage(answer: Answer) {
+  const { id, model, hasFinish } = answer
   return {
-    ...createHead(envelope),
-    content: [
-      ...(reasoning === undefined
-        ? []
-        : [{ type: 'thinking', thinking: reasoning, signature: createSignature(reasoning) }]),
-      ...words.map((one) => ({ type: 'text', text: one })),
-      ...listCalls(turn, envelope).map(({ id, function: { name, arguments: input } }) => ({
-        type: 'tool_use',
-        id,
-        name,
-        input: parseJsonOr(input, input),
-      })),
-    ],
-    stop_reason: isUnfinished(turn) ? null : getStopReason(turn),
+    id,
+    type: 'message',
+    role: 'assistant',
+    model,
+    content: listBlocks(answer).map(({ whole }) => whole),
+    stop_reason: hasFinish ? getStopReason(answer) : null,
     stop_sequence: null,
-    usage: toUsage(turn, request),
+    usage: toUsage(answer),
   }
-}
-
-function createHead({ id, model }: Envelope) {
-  return { id, type: 'message', role: 'assistant', model }
 }
 
 const stopReasons: Readonly<Record<string, string>> = {
@@ -69,16 +62,16 @@ const stopReasons: Readonly<Record<string, string>> = {
   content_filter: 'refusal',
 }
 
-function getStopReason({ finishReason, toolCalls = [], refusal }: Turn): string {
+function getStopReason({ finishReason, calls, refusal }: Answer): string {
   if (finishReason !== undefined) return stopReasons[finishReason] ?? finishReason
   if (refusal !== undefined) return 'refusal'
-  return toolCalls.length > 0 ? 'tool_use' : 'end_turn'
+  return calls.length > 0 ? 'tool_use' : 'end_turn'
 }
 
 /** Anthropic does not count cached tokens as input. */
-function toUsage(turn: Turn, request: ChatRequest) {
-  if (turn.usage === null) return { input_tokens: 0, output_tokens: 0 }
-  const { input, output, cached, cacheWrite } = countUsage(turn, request)
+function toUsage({ usage }: Answer) {
+  if (usage === null) return { input_tokens: 0, output_tokens: 0 }
+  const { input, output, cached, cacheWrite } = usage
   return {
     input_tokens: Math.max(0, input - cached - cacheWrite),
     cache_creation_input_tokens: cacheWrite,
@@ -87,78 +80,75 @@ function toUsage(turn: Turn, request: ChatRequest) {
   }
 }
 
-function toStream(turn: Turn, request: ChatRequest, envelope: Envelope): EncodedStream {
-  const usage = toUsage(turn, request)
+function toStream(answer: Answer): EncodedStream {
+  const { usage, ...message } = toMessage(answer)
   const { output_tokens } = usage
-  const message = {
-    ...createHead(envelope),
-    content: [],
-    stop_reason: null,
-    stop_sequence: null,
-    usage: { ...usage, output_tokens: Math.min(1, output_tokens) },
-  }
-  const delta = { stop_reason: getStopReason(turn), stop_sequence: null }
+  const begun = { ...usage, output_tokens: Math.min(1, output_tokens) }
+  const delta = { stop_reason: getStopReason(answer), stop_sequence: null }
   return {
-    opening: [{ type: 'message_start', message }],
-    deltas: toDeltas(turn, envelope),
+    opening: [
+      { type: 'message_start', message: { ...message, content: [], stop_reason: null, usage: begun } },
+    ],
+    deltas: listBlocks(answer).flatMap(toDeltas),
     end: [
-      ...(isUnfinished(turn) ? [] : [{ type: 'message_delta', delta, usage: { output_tokens } }]),
-      ...(isUnclosed(turn) ? [] : [{ type: 'message_stop' }]),
+      ...(answer.hasFinish ? [{ type: 'message_delta', delta, usage: { output_tokens } }] : []),
+      ...(answer.hasDone ? [{ type: 'message_stop' }] : []),
     ],
     toFailure: ({ type = 'api_error', message: text }) => ({ type: 'error', error: { type, message: text } }),
     formatEvent: formatTyped,
   }
 }
 
-interface Event {
-  type: string
-  [key: string]: unknown
+interface StreamedBlock {
+  whole: { type: string; [key: string]: unknown }
+  /** The fields of the block when it starts. */
+  empty: object
+  deltas: object[]
+  /** The last delta, which is sent with the one before it. */
+  last?: object
 }
 
-/** Groups events by delta. Events that start or end a block belong to the adjacent delta. */
-function toDeltas(turn: Turn, envelope: Envelope): Event[][] {
-  const { reasoning, text, refusal, chunkSize = 16 } = turn
-  const deltas: Event[][] = []
-  let index = 0
-  const block = (opening: object, pieces: Event[], isDelta: boolean, closing: Event[] = []): void => {
-    const begin = { type: 'content_block_start', index, content_block: opening }
-    const groups = pieces.map((delta) => [{ type: 'content_block_delta', index, delta }] as Event[])
-    if (isDelta || groups.length === 0) groups.unshift([begin])
-    else groups[0]?.unshift(begin)
-    const end = closing.map((delta) => ({ type: 'content_block_delta', index, delta }))
-    groups.at(-1)?.push(...end, { type: 'content_block_stop', index })
-    deltas.push(...groups)
-    index += 1
-  }
+function listBlocks({ reasoning, text, refusal, calls, split }: Answer): StreamedBlock[] {
+  const blocks: StreamedBlock[] = []
   if (reasoning !== undefined) {
-    const thoughts = splitText(reasoning, chunkSize).map((thinking) => ({ type: 'thinking_delta', thinking }))
-    const signature = { type: 'signature_delta', signature: createSignature(reasoning) }
-    block({ type: 'thinking', thinking: '', signature: '' }, thoughts, false, [signature])
+    const signature = createSignature(reasoning)
+    blocks.push({
+      whole: { type: 'thinking', thinking: reasoning, signature },
+      empty: { thinking: '', signature: '' },
+      deltas: split(reasoning).map((thinking) => ({ type: 'thinking_delta', thinking })),
+      last: { type: 'signature_delta', signature },
+    })
   }
-  for (const words of [text, refusal]) {
-    if (words === undefined) continue
-    const pieces = splitText(words, chunkSize).map((piece) => ({ type: 'text_delta', text: piece }))
-    block({ type: 'text', text: '' }, pieces, false)
+  for (const words of [text, refusal].filter((one) => one !== undefined)) {
+    const deltas = split(words).map((piece) => ({ type: 'text_delta', text: piece }))
+    blocks.push({ whole: { type: 'text', text: words }, empty: { text: '' }, deltas })
   }
-  for (const { id, function: called } of listCalls(turn, envelope)) {
-    const pieces = splitText(called.arguments, chunkSize)
-    const deltas = pieces.map((piece) => ({ type: 'input_json_delta', partial_json: piece }))
-    block({ type: 'tool_use', id, name: called.name, input: {} }, deltas, true)
+  for (const { id, name, arguments: text } of calls) {
+    const deltas = split(text).map((partial_json) => ({ type: 'input_json_delta', partial_json }))
+    const whole = { type: 'tool_use', id, name, input: parseJsonOr(text, text) }
+    blocks.push({ whole, empty: { input: {} }, deltas })
   }
-  return deltas
+  return blocks
+}
+
+/** Groups events by delta. The start of a call is a delta, other starts and ends belong to the adjacent delta. */
+function toDeltas({ whole, empty, deltas, last }: StreamedBlock, index: number): Event[][] {
+  const toEvent = (delta: object): Event => ({ type: 'content_block_delta', index, delta })
+  const start = { type: 'content_block_start', index, content_block: { ...whole, ...empty } }
+  const end = [...(last ? [toEvent(last)] : []), { type: 'content_block_stop', index }]
+  const pieces = deltas.map((delta) => [toEvent(delta)])
+  return whole.type === 'tool_use' ? frame([[start], ...pieces], [], end) : frame(pieces, [start], end)
 }
 
 export const messagesApi: ProviderApi = {
   name: 'messages',
   idPrefix: 'msg_rehearsal_',
   readRequest: (sent) => toChatRequest(parseRequest(messagesRequest, sent)),
-  findStrictProblem: (sent) => findProblem(parseRequest(messagesRequest, sent)),
-  createEncoder: (turn, request, envelope) => ({
-    encodeBody: () => toMessage(turn, request, envelope),
-    encodeStream: () => toStream(turn, request, envelope),
-    encodeError: (error, status) =>
-      formatError(error?.type ?? getErrorType(status), error?.message ?? getErrorMessage(status)),
-  }),
+  listProblems: (sent) => listProblems(parseRequest(messagesRequest, sent)),
+  toBody: toMessage,
+  toStream,
+  toError: (error, status) =>
+    formatError(error?.type ?? getErrorType(status), error?.message ?? getErrorMessage(status)),
   // The API has no field for the error code.
   formatRefusal: ({ status, code, message }) => formatError(getErrorType(status), `${code}: ${message}`),
 }
@@ -166,61 +156,48 @@ export const messagesApi: ProviderApi = {
 const maxMarks = 4
 
 /** Checks Anthropic's rules for cache marks, returned thoughts and call ids. */
-function findProblem(request: MessagesRequest): { message: string; param: string } | null {
+function* listProblems(request: MessagesRequest): Generator<RequestProblem> {
   const marks = JSON.stringify(request).split('"cache_control":{').length - 1
   if (marks > maxMarks)
-    return createProblem('messages', `have ${marks} cache_control marks, but the maximum is ${maxMarks}.`)
+    yield createProblem('messages', `have ${marks} cache_control marks, but the maximum is ${maxMarks}.`)
   for (const [i, { role, content }] of request.messages.entries()) {
-    for (const [j, block] of toBlocks(content).entries()) {
-      const found = findBlockProblem(block, `messages.${i}.content.${j}`)
-      if (found !== null) return found
-    }
+    for (const [j, block] of toBlocks(content).entries())
+      yield* listBlockProblems(block, `messages.${i}.content.${j}`)
     if (role === request.messages[i - 1]?.role)
-      return createProblem(`messages.${i}`, `has the role ${role}, like the previous one.`)
+      yield createProblem(`messages.${i}`, `has the role ${role}, like the previous one.`)
   }
-  return findMissingThought(request)
+  yield* listMissingThoughts(request)
 }
 
-function findBlockProblem(block: Block, at: string): ReturnType<typeof findProblem> {
-  switch (block.type) {
-    case 'text':
-      return String(block['text']).trim() === ''
-        ? createProblem(`${at}.text`, 'text content blocks must be non-empty.')
-        : null
-    case 'thinking': {
-      if (block['cache_control'] != null)
-        return createProblem(at, 'is a thought and must not have cache_control.')
-      const isSigned = block['signature'] === createSignature(String(block['thinking']))
-      return isSigned ? null : createProblem(`${at}.signature`, 'Invalid `signature` in `thinking` block.')
-    }
-    case 'tool_use':
-      return findIdProblem(block['id'], `${at}.id`)
-    case 'tool_result':
-      return findIdProblem(block['tool_use_id'], `${at}.tool_use_id`)
-    default:
-      return null
+function* listBlockProblems({ type, ...block }: Block, at: string): Generator<RequestProblem> {
+  const isId = (id: unknown) => /^[a-zA-Z0-9_-]+$/.test(String(id))
+  if (type === 'text' && String(block['text']).trim() === '')
+    yield createProblem(`${at}.text`, 'text content blocks must be non-empty.')
+  if (type === 'thinking') {
+    if (block['cache_control'] != null)
+      yield createProblem(at, 'is a thought and must not have cache_control.')
+    if (block['signature'] !== createSignature(String(block['thinking'])))
+      yield createProblem(`${at}.signature`, 'Invalid `signature` in `thinking` block.')
   }
-}
-
-function findIdProblem(id: unknown, at: string): ReturnType<typeof findProblem> {
-  return /^[a-zA-Z0-9_-]+$/.test(String(id)) ? null : createProblem(at, "should match '^[a-zA-Z0-9_-]+$'.")
+  const key = type === 'tool_use' ? 'id' : type === 'tool_result' ? 'tool_use_id' : null
+  if (key !== null && !isId(block[key]))
+    yield createProblem(`${at}.${key}`, "should match '^[a-zA-Z0-9_-]+$'.")
 }
 
 /** With thinking enabled, tool results must come with the thoughts before their calls. */
-function findMissingThought({ thinking, messages }: MessagesRequest): ReturnType<typeof findProblem> {
-  if (thinking === undefined || thinking.type === 'disabled') return null
+function* listMissingThoughts({ thinking, messages }: MessagesRequest): Generator<RequestProblem> {
+  if (thinking === undefined || thinking.type === 'disabled') return
   const last = messages.findLastIndex(({ role }) => role === 'assistant')
-  const blocks = toBlocks(messages[last]?.content)
-  const [first] = blocks
+  const [first] = toBlocks(messages[last]?.content)
   const isAnswered = toBlocks(messages[last + 1]?.content).some(({ type }) => type === 'tool_result')
-  if (first === undefined || !isAnswered || first.type.endsWith('thinking')) return null
-  return createProblem(
-    `messages.${last}.content.0.type`,
-    `Expected \`thinking\` or \`redacted_thinking\`, but found \`${first.type}\`.`,
-  )
+  if (first !== undefined && isAnswered && !first.type.endsWith('thinking'))
+    yield createProblem(
+      `messages.${last}.content.0.type`,
+      `Expected \`thinking\` or \`redacted_thinking\`, but found \`${first.type}\`.`,
+    )
 }
 
-function createProblem(param: string, what: string): { message: string; param: string } {
+function createProblem(param: string, what: string): RequestProblem {
   return { message: `${param}: ${what}`, param }
 }
 
@@ -281,35 +258,21 @@ function toChatRequest(request: MessagesRequest): ChatRequest {
 }
 
 function toUserMessages(blocks: readonly Block[]): WireMessage[] {
-  const results = blocks.filter(({ type }) => type === 'tool_result')
-  const rest = blocks.filter(({ type }) => type !== 'tool_result')
-  return [
-    ...results.map(
-      (result): WireMessage => ({
-        role: 'tool',
-        tool_call_id: String(result['tool_use_id']),
-        content: toParts(result['content']),
-      }),
-    ),
-    ...(rest.length > 0 ? [{ role: 'user' as const, content: toParts(rest) }] : []),
-  ]
+  return separateResults(
+    blocks,
+    ({ type }) => type === 'tool_result',
+    ({ tool_use_id: id, content: body }) => ({ id: String(id), content: toParts(body) }),
+    toParts,
+  )
 }
 
 function toAssistantMessage(blocks: readonly Block[]): WireMessage {
-  const calls = blocks.filter(({ type }) => type === 'tool_use')
-  const texts = blocks.filter(({ type }) => type === 'text').map(getText)
-  const thoughts = blocks.filter(({ type }) => type === 'thinking').map((one) => String(one['thinking']))
+  const of = (wanted: string) => blocks.filter(({ type }) => type === wanted)
+  const thoughts = of('thinking').map((one) => String(one['thinking']))
+  const calls = of('tool_use').map(({ id, name, input }) => ({ id: String(id), name: String(name), input }))
   return {
-    role: 'assistant',
-    content: texts.length > 0 ? texts.join('') : null,
+    ...createAssistantMessage(of('text').map(getText), calls),
     ...(thoughts.length > 0 && { reasoning_content: thoughts.join('\n\n') }),
-    ...(calls.length > 0 && {
-      tool_calls: calls.map(({ id, name, input }) => ({
-        id: String(id),
-        type: 'function' as const,
-        function: { name: String(name), arguments: JSON.stringify(input) ?? '' },
-      })),
-    }),
   }
 }
 

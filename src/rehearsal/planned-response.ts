@@ -1,5 +1,6 @@
+import type { Answer } from './answer.js'
 import type { Refusal, ChatRequest } from './chat-request.js'
-import type { CallLimits } from './request-problem.js'
+import type { CallLimits, RequestProblem } from './request-problem.js'
 import type { Turn } from './turn-schema.js'
 
 export interface ProviderApi {
@@ -16,25 +17,13 @@ export interface ProviderApi {
    * @throws Refusal
    */
   readRequest(sent: unknown, path: string): ChatRequest
-  /** The first violation of API-specific rules, or null. */
-  findStrictProblem(sent: unknown, request: ChatRequest): { message: string; param: string } | null
-  createEncoder(turn: Turn, request: ChatRequest, envelope: Envelope): TurnEncoder
-  formatRefusal(refusal: Refusal): object
-}
-
-export interface Envelope {
-  id: string
-  /** Seconds since the epoch. */
-  created: number
-  model: string
-  callPrefix: string
-}
-
-export interface TurnEncoder {
-  encodeBody(): object
-  encodeStream(): EncodedStream
+  /** The violations of API-specific rules, found as they are read. */
+  listProblems(sent: unknown, request: ChatRequest): Iterable<RequestProblem>
+  toBody(answer: Answer): object
+  toStream(answer: Answer): EncodedStream
   /** The body of an error response, or of an error that replaces a streamed answer (status 200). */
-  encodeError(error: NonNullable<Turn['error']> | undefined, status: number): object
+  toError(error: NonNullable<Turn['error']> | undefined, status: number): object
+  formatRefusal(refusal: Refusal): object
 }
 
 /** The server-sent events of a turn. A delta consists of one or more events. */
@@ -50,10 +39,9 @@ export interface EncodedStream {
 /** The events of a turn, truncated after `stop` deltas. */
 export function encodeEvents(
   { errorInStream: failure }: Turn,
-  encoder: Pick<TurnEncoder, 'encodeStream'>,
+  { opening, deltas, end, toFailure, formatEvent = formatData }: EncodedStream,
   stop: number | undefined,
 ): string[] {
-  const { opening, deltas, end, toFailure, formatEvent = formatData } = encoder.encodeStream()
   const rest = failure ? [toFailure(failure.error)] : stop === undefined ? end : []
   return [...opening, ...deltas.slice(0, failure?.after ?? stop).flat(), ...rest].map(formatEvent)
 }
@@ -74,53 +62,39 @@ export interface PlannedResponse {
   ending: 'end' | 'cut' | 'hang' | 'silence'
 }
 
-export function planResponse(turn: Turn, stream: boolean, encoder: TurnEncoder): PlannedResponse {
-  const { raw } = turn
-  const streams = stream && !isError(turn)
-  const ending = chooseEnding(turn)
+export function planResponse(turn: Turn, answer: Answer, api: ProviderApi): PlannedResponse {
+  const { raw, hang, cutAfter, error, errorInStream, split } = turn
+  const status = raw?.status ?? turn.status ?? (error ? 500 : 200)
+  const isError = !raw && status >= 400
+  const streams = answer.request.stream === true && !isError
   const type = streams ? 'text/event-stream; charset=utf-8' : 'application/json'
-  const planned = (headers: Record<string, string>, writes: Uint8Array[]): PlannedResponse => ({
-    status: raw?.status ?? getStatus(turn),
-    headers: { 'content-type': type, ...headers },
-    writes,
-    ending,
-  })
-  if (raw) {
-    const writes = splitWrites([Buffer.from(raw.body, raw.encoding ?? 'utf8')], turn.split)
-    return planned(removeFraming(raw.headers ?? {}), writes.slice(0, getStop(turn)))
+  // The number of deltas (or writes of a raw body) before the turn stops.
+  const stop = hang === true ? 0 : (hang ?? cutAfter)
+  const early = hang === true ? 'silence' : hang === undefined ? 'cut' : 'hang'
+
+  function encodeBody(): Uint8Array {
+    const failure = isError ? error : errorInStream?.error
+    const body = isError || failure ? api.toError(failure, isError ? status : 200) : api.toBody(answer)
+    const bytes = Buffer.from(JSON.stringify(body))
+    return stop === undefined ? bytes : bytes.subarray(0, bytes.length / 2)
   }
-  if (streams) {
-    const events = encodeEvents(turn, encoder, getStop(turn)).map((event) => Buffer.from(event))
-    return planned(formatHeaders(turn), splitWrites(events, turn.split))
+
+  function encodeWrites(): Uint8Array[] {
+    if (raw) return splitWrites([Buffer.from(raw.body, raw.encoding ?? 'utf8')], split).slice(0, stop)
+    if (!streams) return splitWrites([encodeBody()], split)
+    const events = encodeEvents(turn, api.toStream(answer), stop)
+    return splitWrites(
+      events.map((event) => Buffer.from(event)),
+      split,
+    )
   }
-  const body = Buffer.from(JSON.stringify(encodeBody(turn, encoder)))
-  const sent = ending === 'end' ? body : body.subarray(0, body.length / 2)
-  return planned(formatHeaders(turn), splitWrites([sent], turn.split))
-}
 
-function chooseEnding({ hang, cutAfter }: Turn): PlannedResponse['ending'] {
-  if (hang === true) return 'silence'
-  if (hang !== undefined) return 'hang'
-  return cutAfter === undefined ? 'end' : 'cut'
-}
-
-/** The number of deltas (or writes of a raw body) before the turn stops, or undefined if it completes. */
-function getStop({ hang, cutAfter }: Turn): number | undefined {
-  return hang === true ? 0 : (hang ?? cutAfter)
-}
-
-function isError(turn: Turn): boolean {
-  return !turn.raw && getStatus(turn) >= 400
-}
-
-function getStatus({ status, error }: Turn): number {
-  return status ?? (error ? 500 : 200)
-}
-
-function encodeBody(turn: Turn, encoder: TurnEncoder): object {
-  if (isError(turn)) return encoder.encodeError(turn.error, getStatus(turn))
-  if (turn.errorInStream) return encoder.encodeError(turn.errorInStream.error, 200)
-  return encoder.encodeBody()
+  return {
+    status,
+    headers: { 'content-type': type, ...(raw ? removeFraming(raw.headers ?? {}) : formatHeaders(turn)) },
+    writes: encodeWrites(),
+    ending: stop === undefined ? 'end' : early,
+  }
 }
 
 function formatHeaders({ headers, retryAfter, retryAfterMs }: Turn): Record<string, string> {

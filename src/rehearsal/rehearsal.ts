@@ -1,6 +1,6 @@
 import { createServer, type Server, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { getOrCreate } from '../core/base/values.js'
+import { createAnswer } from './answer.js'
 import {
   RehearsalError,
   parseOptions,
@@ -102,17 +102,21 @@ function closeServer(server: Server): Promise<void> {
   })
 }
 
+const apis: Readonly<Record<string, ProviderApi>> = {
+  '/v1/chat/completions': chatApi,
+  '/v1/responses': responsesApi,
+  '/v1/messages': messagesApi,
+}
+
 function findApi(path: string): ProviderApi | undefined {
-  if (path === '/v1/chat/completions') return chatApi
-  if (path === '/v1/responses') return responsesApi
-  if (path === '/v1/messages') return messagesApi
-  return isGeminiPath(path) ? geminiApi : undefined
+  return isGeminiPath(path) ? geminiApi : apis[path]
 }
 
 class ScenarioPlayer {
   readonly requests: RecordedRequest[] = []
   readonly #settings: RehearsalSettings
-  readonly #playbacks = new Map<string, Playback>()
+  /** The number of answered requests by scenario and conversation. */
+  readonly #played = new Map<string, number>()
   #completions = 0
 
   constructor(settings: RehearsalSettings) {
@@ -120,12 +124,14 @@ class ScenarioPlayer {
   }
 
   get remaining(): number {
-    return this.#settings.scenarios.has('') ? this.#getPlayback('', '').remaining : 0
+    const { turns = [], onExhausted }: Partial<Scenario> = this.#settings.scenarios.get('') ?? {}
+    const played = this.#played.get(toPlaybackKey('', '')) ?? 0
+    return onExhausted === 'loop' ? Infinity : Math.max(0, turns.length - played)
   }
 
   reset(): void {
     this.requests.length = 0
-    this.#playbacks.clear()
+    this.#played.clear()
     this.#completions = 0
   }
 
@@ -198,7 +204,7 @@ class ScenarioPlayer {
       const turn = await resolveTurn(cue, request)
       const created = Math.floor(request.at / 1000)
       const envelope = { id, created, model: body.model, callPrefix: `call_${cue.play}_` }
-      const planned = planResponse(turn, body.stream === true, api.createEncoder(turn, body, envelope))
+      const planned = planResponse(turn, createAnswer(turn, body, envelope), api)
       isCut = planned.ending === 'cut'
       await sendResponse(response, planned, turn, clock)
     } catch (error) {
@@ -208,13 +214,16 @@ class ScenarioPlayer {
   }
 
   #takeCue({ body, sent, conversation, scenario }: RecordedRequest, api: ProviderApi): Cue {
-    const found = this.#settings.strict
-      ? (api.findStrictProblem(sent, body) ?? findStrictProblem(body, api.limits))
-      : null
-    if (found !== null) throw new Refusal(400, 'rehearsal_invalid_history', found.message, found.param)
-    const problem = this.#settings.strictHistory ? findHistoryProblem(body.messages) : null
-    if (problem !== null) throw new Refusal(400, 'rehearsal_invalid_history', problem, 'messages')
-    return this.#getPlayback(scenario, conversation).takeNext()
+    const { strict, strictHistory } = this.#settings
+    const refuse = (message: string, param: string): never => {
+      throw new Refusal(400, 'rehearsal_invalid_history', message, param)
+    }
+    const [own] = strict ? api.listProblems(sent, body) : []
+    const found = strict ? (own ?? findStrictProblem(body, api.limits)) : null
+    if (found !== null) refuse(found.message, found.param)
+    const problem = strictHistory ? findHistoryProblem(body.messages) : null
+    if (problem !== null) refuse(problem, 'messages')
+    return this.#takeNext(scenario, conversation)
   }
 
   /** `rehearsal/NAME` plays NAME. Every other model plays the default scenario. */
@@ -227,11 +236,36 @@ class ScenarioPlayer {
     throw new Refusal(404, 'model_not_found', message, 'model')
   }
 
-  #getPlayback(name: string, conversation: string): Playback {
-    const key = JSON.stringify([name, conversation])
-    const scenario = this.#settings.scenarios.get(name) ?? { turns: [] }
-    return getOrCreate(this.#playbacks, key, () => new Playback(scenario))
+  /** @throws Refusal if no turn is left */
+  #takeNext(scenario: string, conversation: string): Cue {
+    const { name, turns, onExhausted }: Scenario = this.#settings.scenarios.get(scenario) ?? { turns: [] }
+    const key = toPlaybackKey(scenario, conversation)
+    const played = this.#played.get(key) ?? 0
+    const { length } = turns
+    const last = onExhausted === 'repeatLast' ? length - 1 : Infinity
+    const index = onExhausted === 'loop' ? played % length : Math.min(played, last)
+    const turn = turns[index]
+    if (turn === undefined) {
+      const called = name === undefined ? 'the scenario' : `the scenario '${name}'`
+      throw new Refusal(
+        400,
+        'rehearsal_exhausted',
+        `${length === 1 ? `The only turn of ${called} has` : `All ${length} turns of ${called} have`} been played. Add a turn, or set onExhausted to 'repeatLast' or 'loop'.`,
+      )
+    }
+    this.#played.set(key, played + 1)
+    return { turn, index, play: played + 1 }
   }
+}
+
+const toPlaybackKey = (scenario: string, conversation: string): string =>
+  JSON.stringify([scenario, conversation])
+
+interface Cue {
+  turn: Scenario['turns'][number]
+  index: number
+  /** Number of answered requests in the conversation, including this one. */
+  play: number
 }
 
 async function resolveTurn({ turn: cued, index }: Cue, request: RecordedRequest): Promise<Turn> {
@@ -341,48 +375,4 @@ async function writeBytes(response: ServerResponse, bytes: Uint8Array): Promise<
     response.write(bytes, () => resolve())
   })
   await nextTurn()
-}
-
-interface Cue {
-  turn: Scenario['turns'][number]
-  index: number
-  /** Number of answered requests in the conversation, including this one. */
-  play: number
-}
-
-class Playback {
-  readonly #scenario: Scenario
-  #played = 0
-
-  constructor(scenario: Scenario) {
-    this.#scenario = scenario
-  }
-
-  get remaining(): number {
-    const { turns, onExhausted } = this.#scenario
-    return onExhausted === 'loop' ? Infinity : Math.max(0, turns.length - this.#played)
-  }
-
-  /** @throws Refusal if no turn is left */
-  takeNext(): Cue {
-    const { name, turns, onExhausted = 'error' } = this.#scenario
-    const { length } = turns
-    const index =
-      onExhausted === 'loop'
-        ? this.#played % length
-        : onExhausted === 'repeatLast'
-          ? Math.min(this.#played, length - 1)
-          : this.#played
-    const turn = turns[index]
-    if (turn === undefined) {
-      const scenario = name === undefined ? 'the scenario' : `the scenario '${name}'`
-      throw new Refusal(
-        400,
-        'rehearsal_exhausted',
-        `${length === 1 ? `The only turn of ${scenario} has` : `All ${length} turns of ${scenario} have`} been played. Add a turn, or set onExhausted to 'repeatLast' or 'loop'.`,
-      )
-    }
-    this.#played++
-    return { turn, index, play: this.#played }
-  }
 }

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../machines/agent/json.js'
-import { asObject } from '../core/base/values.js'
+import { asObject, isObject } from '../core/base/values.js'
 import { maxDepth, isNestedDeeper, isWellFormed } from '../core/models/plain-json.js'
 import { parseJsonOr } from '../core/base/json.js'
 import type { ChatRequest, WireMessage } from './chat-request.js'
@@ -14,7 +14,7 @@ export interface RequestProblem {
 /** The limits of OpenAI. */
 const maxTextLength = 10_485_760
 const maxTools = 128
-const chatLimits = { calls: 128, id: 40 }
+const chatLimits: CallLimits = { calls: 128, id: 40 }
 
 export interface CallLimits {
   calls: number
@@ -30,55 +30,47 @@ export interface CallLimits {
  * no blank content, complete surrogate pairs, the system message first, alternating user and assistant turns, a
  * user message or tool result last, and size limits.
  */
-export function findStrictProblem(
-  request: ChatRequest,
-  limits: CallLimits = chatLimits,
-): RequestProblem | null {
-  const { messages, tools } = request
+export function findStrictProblem(request: ChatRequest, limits = chatLimits): RequestProblem | null {
+  const [found = null] = listStrictProblems(request, limits)
+  return found
+}
+
+type Problems = Generator<RequestProblem, void>
+
+function* listStrictProblems(request: ChatRequest, limits: CallLimits): Problems {
+  const { messages, tools = null, ...rest } = request
+  if (tools?.length === 0) yield createProblem('tools', 'is an empty list; omit it.')
+  if (tools && tools.length > maxTools)
+    yield createProblem('tools', `has ${tools.length} tools, but the maximum is ${maxTools}.`)
+  if (!tools && rest['tool_choice'] != null) yield createProblem('tool_choice', 'is set without tools.')
+  const key = Object.keys(rest).find((name) => !isWellFormed(rest[name]))
+  if (key !== undefined) yield createProblem(key, torn)
   // Other tools are provider-defined; the provider checks them.
   const functions = (tools ?? []).filter(({ type }) => type === 'function')
+  const names = new Set<string>()
+  for (const [i, tool] of functions.entries())
+    yield* listToolProblems(tool, `tools[${i}]`, names, request.model)
+  for (const [i, message] of messages.entries()) {
+    yield* listMessageProblems(message, `messages[${i}]`, limits)
+    yield* listTurnProblems(messages, i)
+  }
   const unpaired = findHistoryProblem(messages)
-  return (
-    findRequestProblem(request) ??
-    findFirstProblem(functions, (tool, i) => findToolProblem(tool, i, functions, request.model)) ??
-    findFirstProblem(
-      messages,
-      (message, i) => findMessageProblem(message, `messages[${i}]`, limits) ?? findTurnProblem(messages, i),
-    ) ??
-    (unpaired === null ? null : { message: unpaired, param: 'messages' })
-  )
+  if (unpaired !== null) yield { message: unpaired, param: 'messages' }
 }
 
 type Tool = NonNullable<ChatRequest['tools']>[number]
 type Call = NonNullable<WireMessage['tool_calls']>[number]
 
-function findRequestProblem({ tools, ...rest }: ChatRequest): RequestProblem | null {
-  if (tools?.length === 0) return createProblem('tools', 'is an empty list; omit it.')
-  if (tools && tools.length > maxTools)
-    return createProblem('tools', `has ${tools.length} tools, but the maximum is ${maxTools}.`)
-  if (!tools && rest['tool_choice'] != null) return createProblem('tool_choice', 'is set without tools.')
-  const key = Object.keys(rest).find((name) => name !== 'messages' && !isWellFormed(rest[name]))
-  return key === undefined ? null : createProblem(key, torn)
-}
-
-function findToolProblem(
-  tool: Tool,
-  i: number,
-  tools: readonly Tool[],
-  model?: string,
-): RequestProblem | null {
-  const at = `tools[${i}]`
-  const { name, parameters }: { name?: string; parameters?: unknown } = tool.function ?? {}
-  if (!isWellFormed(tool)) return createProblem(at, torn)
-  if (name === undefined || !isValidName(name))
-    return createProblem(`${at}.function.name`, describeBadName(name))
-  if (tools.findIndex((other) => other.function?.name === name) < i)
-    return createProblem(`${at}.function.name`, `is '${name}', which another tool already uses.`)
-  const problem = findSchemaProblem(
-    asObject(parameters ?? { type: 'object' }) ?? {},
-    /claude/i.test(model ?? ''),
-  )
-  return problem === null ? null : createProblem(`${at}.function.parameters`, problem)
+function* listToolProblems(tool: Tool, at: string, names: Set<string>, model: string): Problems {
+  const { name = '', parameters }: { name?: string; parameters?: unknown } = tool.function ?? {}
+  if (!isWellFormed(tool)) yield createProblem(at, torn)
+  yield* listNameProblems(name, `${at}.function.name`)
+  if (names.has(name))
+    yield createProblem(`${at}.function.name`, `is '${name}', which another tool already uses.`)
+  names.add(name)
+  const schema = asObject(parameters ?? { type: 'object' }) ?? {}
+  const problem = findSchemaProblem(schema, /claude/i.test(model))
+  if (problem !== null) yield createProblem(`${at}.function.parameters`, problem)
 }
 
 /** Checks OpenAI's rules for schemas, and Anthropic's rules for property names. */
@@ -105,115 +97,75 @@ function findSchemaProblem(schema: JsonObject, isClaude: boolean): string | null
   return null
 }
 
-function findMessageProblem(message: WireMessage, at: string, limits: CallLimits): RequestProblem | null {
+function* listMessageProblems(message: WireMessage, at: string, limits: CallLimits): Problems {
   const { role, content, tool_calls: calls } = message
-  const isCalling = calls != null && calls.length > 0
   // Levels for the message, its parts or calls, and their fields.
-  if (isNestedDeeper(message, maxDepth + 4)) return createProblem(at, tooDeep)
-  if (!isWellFormed(message)) return createProblem(at, torn)
-  if (role === 'tool' && !message.tool_call_id) return createProblem(`${at}.tool_call_id`, 'is missing.')
+  if (isNestedDeeper(message, maxDepth + 4)) yield createProblem(at, tooDeep)
+  if (!isWellFormed(message)) yield createProblem(at, torn)
+  if (role === 'tool' && !message.tool_call_id) yield createProblem(`${at}.tool_call_id`, 'is missing.')
   if (calls && calls.length > limits.calls)
-    return createProblem(`${at}.tool_calls`, `has ${calls.length} calls, but the maximum is ${limits.calls}.`)
-  if (content == null && role !== 'assistant') return createProblem(`${at}.content`, 'is missing.')
-  if (content == null && !isCalling) return createProblem(at, 'must have either content or tool_calls.')
-  const blank = content == null ? null : findTextProblem(content, role, `${at}.content`)
-  return (
-    blank ??
-    findFirstProblem(calls ?? [], (call, i) => findCallProblem(call, `${at}.tool_calls[${i}]`, limits.id))
-  )
+    yield createProblem(`${at}.tool_calls`, `has ${calls.length} calls, but the maximum is ${limits.calls}.`)
+  if (content == null && role !== 'assistant') yield createProblem(`${at}.content`, 'is missing.')
+  if (content == null && !calls?.length) yield createProblem(at, 'must have either content or tool_calls.')
+  if (typeof content === 'string') yield* listTextProblems(content, role, `${at}.content`)
+  if (content?.length === 0) yield createProblem(`${at}.content`, 'is an empty list of parts.')
+  for (const [i, part] of typeof content === 'object' ? (content ?? []).entries() : [])
+    if (part.type === 'text') yield* listTextProblems(part['text'], role, `${at}.content[${i}].text`)
+  for (const [i, call] of (calls ?? []).entries())
+    yield* listCallProblems(call, `${at}.tool_calls[${i}]`, limits.id)
 }
 
-function findTextProblem(
-  content: NonNullable<WireMessage['content']>,
-  role: string,
-  at: string,
-): RequestProblem | null {
-  if (typeof content === 'string') {
-    if (content.length > maxTextLength)
-      return createProblem(at, `has ${content.length} characters, but the maximum is ${maxTextLength}.`)
-    return content.trim() === ''
-      ? createProblem(at, `is blank; a message with the role ${role} needs content.`)
-      : null
-  }
-  if (content.length === 0) return createProblem(at, 'is an empty list of parts.')
-  return findFirstProblem(content, (part, i) => {
-    if (part.type !== 'text') return null
-    if (typeof part['text'] !== 'string') return createProblem(`${at}[${i}].text`, 'is missing.')
-    return findTextProblem(part['text'], role, `${at}[${i}].text`)
-  })
+function* listTextProblems(text: unknown, role: string, at: string): Problems {
+  if (typeof text !== 'string') yield createProblem(at, 'is missing.')
+  else if (text.length > maxTextLength)
+    yield createProblem(at, `has ${text.length} characters, but the maximum is ${maxTextLength}.`)
+  else if (text.trim() === '')
+    yield createProblem(at, `is blank; a message with the role ${role} needs content.`)
 }
 
-function findCallProblem(
-  { id, function: { name, arguments: text } }: Call,
-  at: string,
-  longestId: number,
-): RequestProblem | null {
+function* listCallProblems({ id, function: called }: Call, at: string, longestId: number): Problems {
   if (id === '' || id.length > longestId)
-    return createProblem(`${at}.id`, `must have 1 to ${longestId} characters, but has ${id.length}.`)
-  if (!isValidName(name)) return createProblem(`${at}.function.name`, describeBadName(name))
-  const input = parseJsonOr(text, undefined)
-  if (typeof input !== 'object' || input === null || Array.isArray(input))
-    return createProblem(
-      `${at}.function.arguments`,
-      `must be a JSON object as text, but is ${quoteText(text)}.`,
-    )
-  if (isNestedDeeper(input, maxDepth)) return createProblem(`${at}.function.arguments`, tooDeep)
-  return isWellFormed(input) ? null : createProblem(`${at}.function.arguments`, torn)
+    yield createProblem(`${at}.id`, `must have 1 to ${longestId} characters, but has ${id.length}.`)
+  yield* listNameProblems(called.name, `${at}.function.name`)
+  const problem = (what: string) => createProblem(`${at}.function.arguments`, what)
+  const input = parseJsonOr(called.arguments, undefined)
+  if (!isObject(input)) yield problem(`must be a JSON object as text, but is ${quoteText(called.arguments)}.`)
+  if (isNestedDeeper(input, maxDepth)) yield problem(tooDeep)
+  if (!isWellFormed(input)) yield problem(torn)
 }
 
-function findTurnProblem(messages: readonly WireMessage[], i: number): RequestProblem | null {
-  const at = `messages[${i}]`
+function* listTurnProblems(messages: readonly WireMessage[], i: number): Problems {
+  const problem = (what: string) => createProblem(`messages[${i}]`, what)
   const role = getRole(messages[i])
   const before = getRole(messages[i - 1])
   if (role === 'system' && before !== undefined)
-    return createProblem(
-      at,
-      `has the role system after the role ${before}; only the first message may have it.`,
-    )
+    yield problem(`has the role system after the role ${before}; only the first message may have it.`)
   if (role === 'assistant' && (before === undefined || before === 'system'))
-    return createProblem(
-      at,
+    yield problem(
       'is an answer without a question; the first message after the system message must be from the user.',
     )
   if (role === before && (role === 'user' || role === 'assistant'))
-    return createProblem(
-      at,
+    yield problem(
       `has the role ${role}, like the previous message; user and assistant messages must alternate.`,
     )
-  const isLast = i === messages.length - 1
-  return isLast && role !== 'user' && role !== 'tool'
-    ? createProblem(at, `has the role ${role}; the last message must be from the user or a tool.`)
-    : null
+  if (i === messages.length - 1 && role !== 'user' && role !== 'tool')
+    yield problem(`has the role ${role}; the last message must be from the user or a tool.`)
 }
 
 function getRole(message: WireMessage | undefined): string | undefined {
   return message?.role === 'developer' ? 'system' : message?.role
 }
 
-function findFirstProblem<Item>(
-  items: readonly Item[],
-  look: (item: Item, index: number) => RequestProblem | null,
-): RequestProblem | null {
-  for (const [i, item] of items.entries()) {
-    const found = look(item, i)
-    if (found !== null) return found
-  }
-  return null
-}
-
-function createProblem(param: string, what: string): RequestProblem {
+export function createProblem(param: string, what: string): RequestProblem {
   return { message: `${param} ${what}`, param }
 }
 
 const tooDeep = `is nested deeper than ${maxDepth} levels.`
 const torn = 'contains an unpaired surrogate, which is not valid UTF-8.'
 
-function isValidName(name: string): boolean {
-  return /^[a-zA-Z0-9_-]{1,64}$/.test(name)
-}
-
-function describeBadName(name: string | undefined): string {
-  return `must consist of 1 to 64 letters, digits, _ and -, but is ${quoteText(name ?? '')}.`
+function* listNameProblems(name: string, at: string): Problems {
+  if (!/^[a-zA-Z0-9_-]{1,64}$/.test(name))
+    yield createProblem(at, `must consist of 1 to 64 letters, digits, _ and -, but is ${quoteText(name)}.`)
 }
 
 function quoteText(text: string): string {

@@ -1,8 +1,9 @@
 import * as z from 'zod'
-import { type EncodedStream, type Envelope, formatTyped, type ProviderApi } from './planned-response.js'
-import { encodeOpenAIError, listCalls, countUsage, isUnfinished, splitText } from './chat-api.js'
+import { type Answer, type Event, frame } from './answer.js'
+import { type EncodedStream, formatTyped, type ProviderApi } from './planned-response.js'
+import { toOpenAIError } from './chat-api.js'
 import { parseRequest, type ChatRequest, type WireMessage } from './chat-request.js'
-import type { Turn } from './turn-schema.js'
+import { createProblem, type RequestProblem } from './request-problem.js'
 
 /** Chat Completions parameters that the Responses API rejects. */
 const chatParameters = [
@@ -20,59 +21,51 @@ const chatParameters = [
  * Problems in a request's items that OpenAI rejects: calls without outputs, and reasoning without its following
  * item.
  */
-export function findItemsProblem(request: ResponsesRequest): { message: string; param: string } | null {
+export function* listItemProblems(request: ResponsesRequest): Generator<RequestProblem> {
   const unknown = chatParameters.find((key) => Object.hasOwn(request, key))
-  if (unknown !== undefined) return { message: `Unknown parameter: '${unknown}'.`, param: unknown }
+  if (unknown !== undefined) yield { message: `Unknown parameter: '${unknown}'.`, param: unknown }
   const items = listItems(request)
-  const calls = new Map<string, boolean>()
-  const requests = new Map<string, boolean>()
-  for (const [i, item] of items.entries()) {
-    const at = `input[${i}]`
-    const found = findItemProblem(item, items[i + 1], request, { calls, requests })
-    if (found !== null) return { message: `${at} ${found}`, param: at }
+  const [calls, requests] = [new Map<string, boolean>(), new Map<string, boolean>()]
+  for (const [i, { type, id, call_id: callId, content, ...item }] of items.entries()) {
+    const problem = (what: string) => createProblem(`input[${i}]`, what)
+    if (type === 'reasoning') {
+      const isBare = !item['encrypted_content'] && !(Array.isArray(content) && content.length > 0)
+      if (request.store === false && isBare)
+        yield problem(
+          `is the item '${String(id)}', which is not found: items are not persisted when store is false.`,
+        )
+      const next = items[i + 1]
+      if (next === undefined || !isModelItem(next))
+        yield problem(
+          `is the reasoning '${String(id)}', which was provided without its required following item.`,
+        )
+    }
+    if (type === 'function_call') {
+      if (!callId || callId.length > 64) yield problem('must have a call_id of 1 to 64 characters.')
+      if (calls.has(callId ?? ''))
+        yield problem(`has the call_id '${callId}', which another call already uses.`)
+      calls.set(callId ?? '', false)
+    }
+    if (type === 'mcp_approval_request') {
+      const missing = ['server_label', 'name', 'arguments'].find((key) => typeof item[key] !== 'string')
+      if (missing !== undefined) yield problem(`must have a string field '${missing}'.`)
+      if (typeof id !== 'string' || requests.has(id)) yield problem('must have a unique id.')
+      requests.set(String(id), false)
+    }
+    if (type === 'mcp_approval_response') {
+      const requestId = String(item['approval_request_id'])
+      if (typeof item['approve'] !== 'boolean') yield problem("must have 'approve': true or false.")
+      if (requests.get(requestId) !== false)
+        yield problem(`answers '${requestId}', but no such approval was requested.`)
+      requests.set(requestId, true)
+    }
+    if (type === 'function_call_output') {
+      if (!calls.has(callId ?? '')) yield problem(`is the output of '${callId}', but no such call was made.`)
+      calls.set(callId ?? '', true)
+    }
   }
-  const open = [...calls].find(([, isAnswered]) => !isAnswered)
-  return open === undefined
-    ? null
-    : { message: `No tool output found for function call ${open[0]}.`, param: 'input' }
-}
-
-function findItemProblem(
-  { type, id, call_id: callId, content, ...item }: InputItem,
-  next: InputItem | undefined,
-  { store }: ResponsesRequest,
-  { calls, requests }: Record<'calls' | 'requests', Map<string, boolean>>,
-): string | null {
-  if (type === 'reasoning') {
-    const isBare = !item['encrypted_content'] && !(Array.isArray(content) && content.length > 0)
-    if (store === false && isBare)
-      return `is the item '${String(id)}', which is not found: items are not persisted when store is false.`
-    if (next === undefined || !isModelItem(next))
-      return `is the reasoning '${String(id)}', which was provided without its required following item.`
-  }
-  if (type === 'function_call') {
-    if (!callId || callId.length > 64) return 'must have a call_id of 1 to 64 characters.'
-    if (calls.has(callId)) return `has the call_id '${callId}', which another call already uses.`
-    calls.set(callId, false)
-  }
-  if (type === 'mcp_approval_request') {
-    const missing = ['server_label', 'name', 'arguments'].find((key) => typeof item[key] !== 'string')
-    if (missing !== undefined) return `must have a string field '${missing}'.`
-    if (typeof id !== 'string' || requests.has(id)) return 'must have a unique id.'
-    requests.set(id, false)
-  }
-  if (type === 'mcp_approval_response') {
-    const requestId = String(item['approval_request_id'])
-    if (typeof item['approve'] !== 'boolean') return "must have 'approve': true or false."
-    if (requests.get(requestId) !== false)
-      return `answers '${requestId}', but no such approval was requested.`
-    requests.set(requestId, true)
-  }
-  if (type === 'function_call_output') {
-    if (!calls.has(callId ?? '')) return `is the output of '${callId}', but no such call was made.`
-    calls.set(callId ?? '', true)
-  }
-  return null
+  for (const [id, isAnswered] of calls)
+    if (!isAnswered) yield { message: `No tool output found for function call ${id}.`, param: 'input' }
 }
 
 export const responsesApi: ProviderApi = {
@@ -80,13 +73,11 @@ export const responsesApi: ProviderApi = {
   idPrefix: 'resp_rehearsal_',
   limits: { calls: Infinity, id: 64 },
   readRequest: (sent) => toChatRequest(readResponsesRequest(sent)),
-  findStrictProblem: (sent) => findItemsProblem(readResponsesRequest(sent)),
+  listProblems: (sent) => listItemProblems(readResponsesRequest(sent)),
   formatRefusal: ({ body }) => body,
-  createEncoder: (turn, request, envelope) => ({
-    encodeBody: () => toDocument(turn, request, envelope),
-    encodeStream: () => toStream(turn, request, envelope),
-    encodeError: encodeOpenAIError,
-  }),
+  toBody: toDocument,
+  toStream,
+  toError: toOpenAIError,
 }
 
 const item = z.looseObject({
@@ -207,49 +198,29 @@ function toList(content: unknown): Record<string, unknown>[] {
   return Array.isArray(content) ? (content as Record<string, unknown>[]) : []
 }
 
-interface Item {
-  id: string
-  type: string
-  [key: string]: unknown
+function toDocument(answer: Answer) {
+  const items = listOutput(answer).map(({ item }) => item)
+  return { ...createShell(answer), output: items, usage: toUsage(answer) }
 }
 
-interface Event {
-  type: string
-  [key: string]: unknown
-}
-
-function toDocument(turn: Turn, request: ChatRequest, envelope: Envelope) {
-  return {
-    ...createShell(turn, envelope),
-    output: toItems(turn, request, envelope),
-    usage: toUsage(turn, request),
-  }
-}
-
-function toStream(turn: Turn, request: ChatRequest, envelope: Envelope): EncodedStream {
-  const started = {
-    ...createShell(turn, envelope),
-    status: 'in_progress',
-    incomplete_details: null,
-    output: [],
-    usage: null,
-  }
-  const whole = toDocument(turn, request, envelope)
+function toStream(answer: Answer): EncodedStream {
+  const whole = toDocument(answer)
+  const idle = { status: 'in_progress', incomplete_details: null, output: [], usage: null }
+  const started = { ...createShell(answer), ...idle }
   const type = whole.incomplete_details === null ? 'response.completed' : 'response.incomplete'
   return {
     opening: [
       { type: 'response.created', response: started },
       { type: 'response.in_progress', response: started },
     ],
-    deltas: toItems(turn, request, envelope).flatMap((item, at) => toDeltas(item, at, turn)),
-    end: isUnfinished(turn) ? [] : [{ type, response: whole }],
+    deltas: listOutput(answer).flatMap((output, at) => toDeltas(output, at, answer)),
+    end: answer.hasFinish ? [{ type, response: whole }] : [],
     toFailure: (error) => ({ type: 'error', error }),
     formatEvent: formatTyped,
   }
 }
 
-function createShell(turn: Turn, { id, created, model }: Envelope) {
-  const { finishReason } = turn
+function createShell({ id, created, model, finishReason }: Answer) {
   const reason = finishReason === 'length' ? 'max_output_tokens' : finishReason
   const isCut = reason === 'max_output_tokens' || reason === 'content_filter'
   return {
@@ -264,138 +235,94 @@ function createShell(turn: Turn, { id, created, model }: Envelope) {
   }
 }
 
-/** Output items: reasoning (encrypted on request), then text, then calls. */
-function toItems(turn: Turn, { include }: ChatRequest, envelope: Envelope): Item[] {
-  const { reasoning, text, refusal } = turn
-  const prefix = envelope.callPrefix.replace(/^call_/, '')
+interface Output {
+  item: { id: string; [key: string]: unknown }
+  /** Fields that are empty when the item is announced. Approval requests are announced complete. */
+  empty?: object
+  texts?: readonly OutputText[]
+}
+
+/** A text in an item, as the item's events identify it. */
+interface OutputText {
+  /** One of `output_text`, `refusal`, `reasoning_summary_text` and `function_call_arguments`. */
+  name: string
+  /** The field of `whole`, and of the final event, that contains the text. */
+  field: string
+  whole: Readonly<Record<string, unknown>>
+  place?: object
+  /** The event that announces the text as a part. Absent for arguments. */
+  event?: 'content_part' | 'reasoning_summary_part'
+}
+
+/** The output in order: reasoning (encrypted on request), then text, then calls. */
+function listOutput({ reasoning, text, refusal, calls, callPrefix, request: { include } }: Answer): Output[] {
+  const prefix = callPrefix.replace(/^call_/, '')
   const isEncrypted = Array.isArray(include) && include.includes('reasoning.encrypted_content')
   const status = 'completed'
+  const outputs: Output[] = []
+  if (reasoning !== undefined) {
+    const whole = { type: 'summary_text', text: reasoning }
+    const event = 'reasoning_summary_part'
+    outputs.push({
+      item: {
+        id: `rs_${prefix}1`,
+        type: 'reasoning',
+        summary: [whole],
+        ...(isEncrypted && { encrypted_content: Buffer.from(`rehearsal ${prefix}`).toString('base64') }),
+      },
+      empty: { summary: [], status: 'in_progress' },
+      texts: [{ name: 'reasoning_summary_text', field: 'text', whole, place: { summary_index: 0 }, event }],
+    })
+  }
   const parts = [
     ...(text === undefined ? [] : [{ type: 'output_text', text, annotations: [] }]),
     ...(refusal === undefined ? [] : [{ type: 'refusal', refusal }]),
   ]
-  return [
-    ...(reasoning === undefined
-      ? []
-      : [
-          {
-            id: `rs_${prefix}1`,
-            type: 'reasoning',
-            summary: [{ type: 'summary_text', text: reasoning }],
-            ...(isEncrypted && { encrypted_content: Buffer.from(`rehearsal ${prefix}`).toString('base64') }),
-          },
-        ]),
-    ...(parts.length === 0
-      ? []
-      : [{ id: `msg_${prefix}1`, type: 'message', status, role: 'assistant', content: parts }]),
-    ...listCalls(turn, envelope).map(({ id, function: called }, i) => {
-      const { server: server_label, id: explicitId } = turn.toolCalls?.[i] ?? {}
-      return server_label === undefined
-        ? { id: `fc_${prefix}${i + 1}`, type: 'function_call', status, call_id: id, ...called }
-        : {
-            id: explicitId ?? `mcpr_${prefix}${i + 1}`,
-            type: 'mcp_approval_request',
-            server_label,
-            ...called,
-          }
-    }),
-  ]
-}
-
-/** A text in an item, as the item's events identify it. */
-interface Part {
-  /** One of `output_text`, `refusal`, `reasoning_summary_text` and `function_call_arguments`. */
-  name: string
-  /** The field of the final event that contains the whole text. */
-  field: string
-  text: string
-  place: object
-  /** The announced part. Absent for arguments. */
-  part?: { type: string; event: 'content_part' | 'reasoning_summary_part'; whole: object; empty: object }
-}
-
-function toTextParts(item: Item, { reasoning = '', text, refusal }: Turn): Part[] {
-  if (item.type === 'function_call') {
-    const name = 'function_call_arguments'
-    return [{ name, field: 'arguments', text: String(item['arguments']), place: {} }]
+  if (parts.length > 0)
+    outputs.push({
+      item: { id: `msg_${prefix}1`, type: 'message', status, role: 'assistant', content: parts },
+      empty: { content: [], status: 'in_progress' },
+      texts: parts.map((whole, content_index) => {
+        const field = 'text' in whole ? 'text' : 'refusal'
+        return { name: whole.type, field, whole, place: { content_index }, event: 'content_part' }
+      }),
+    })
+  for (const [i, { id, name, arguments: input, server, explicitId }] of calls.entries()) {
+    const called = { name, arguments: input }
+    if (server !== undefined) {
+      const requestId = explicitId ?? `mcpr_${prefix}${i + 1}`
+      outputs.push({
+        item: { id: requestId, type: 'mcp_approval_request', server_label: server, ...called },
+      })
+      continue
+    }
+    const item = { id: `fc_${prefix}${i + 1}`, type: 'function_call', status, call_id: id, ...called }
+    const texts = [{ name: 'function_call_arguments', field: 'arguments', whole: item }]
+    outputs.push({ item, empty: { arguments: '', status: 'in_progress' }, texts })
   }
-  if (item.type === 'mcp_approval_request') return []
-  if (item.type === 'reasoning') {
-    const part = { type: 'summary_text', event: 'reasoning_summary_part' as const }
-    return [
-      {
-        name: 'reasoning_summary_text',
-        field: 'text',
-        text: reasoning,
-        place: { summary_index: 0 },
-        part: { ...part, whole: { type: part.type, text: reasoning }, empty: { type: part.type, text: '' } },
-      },
-    ]
-  }
-  const contents = [
-    { type: 'output_text', field: 'text', text, more: { annotations: [] } },
-    { type: 'refusal', field: 'refusal', text: refusal, more: {} },
-  ].filter((one): one is typeof one & { text: string } => one.text !== undefined)
-  return contents.map(({ type, field, text: words, more }, content_index) => ({
-    name: type,
-    field,
-    text: words,
-    place: { content_index },
-    part: {
-      type,
-      event: 'content_part' as const,
-      whole: { type, [field]: words, ...more },
-      empty: { type, [field]: '', ...more },
-    },
-  }))
+  return outputs
 }
 
-/**
- * Groups the events of an item by delta, including the events that start or end the item, so that a cut stream breaks
- * off between two deltas.
- */
-function toDeltas(item: Item, output_index: number, turn: Turn): Event[][] {
-  const place = { output_index, item_id: item.id }
-  const empty = emptyItems[item.type] ?? {}
-  const deltas = toTextParts(item, turn).flatMap(({ name, field, text, place: within, part }) => {
-    const here = { ...place, ...within }
-    const pieces = splitText(text, turn.chunkSize ?? 16).map((delta) => ({
-      type: `response.${name}.delta`,
-      ...here,
-      delta,
-    }))
-    const begin = part && { type: `response.${part.event}.added`, ...here, part: part.empty }
-    const end = [
+/** Groups the events of an item by delta, including the events that start or end the item. */
+function toDeltas({ item, empty, texts = [] }: Output, output_index: number, { split }: Answer): Event[][] {
+  const deltas = texts.flatMap(({ name, field, whole, place, event }) => {
+    const here = { output_index, item_id: item.id, ...place }
+    const text = String(whole[field])
+    const announce = (change: string, part: object): Event[] =>
+      event === undefined ? [] : [{ type: `response.${event}.${change}`, ...here, part }]
+    const pieces = split(text).map((delta) => [{ type: `response.${name}.delta`, ...here, delta }])
+    return frame(pieces, announce('added', { ...whole, [field]: '' }), [
       { type: `response.${name}.done`, ...here, [field]: text },
-      ...(part ? [{ type: `response.${part.event}.done`, ...here, part: part.whole }] : []),
-    ]
-    return addFrames(pieces, begin === undefined ? [] : [begin], end)
+      ...announce('done', whole),
+    ])
   })
-  const added = {
-    type: 'response.output_item.added',
-    output_index,
-    item: { ...item, ...empty },
-  }
-  const done = { type: 'response.output_item.done', output_index, item }
-  const [first = [], ...rest] = deltas
-  return addFrames([first, ...rest], [added], [done])
+  const added = { type: 'response.output_item.added', output_index, item: { ...item, ...empty } }
+  return frame(deltas, [added], [{ type: 'response.output_item.done', output_index, item }])
 }
 
-/** Fields that are empty when an item is announced. Approval requests are announced complete. */
-const emptyItems: Readonly<Record<string, object>> = {
-  message: { content: [], status: 'in_progress' },
-  function_call: { arguments: '', status: 'in_progress' },
-  reasoning: { summary: [], status: 'in_progress' },
-}
-
-function addFrames(groups: readonly (Event | Event[])[], before: Event[], after: Event[]): Event[][] {
-  const all = groups.length === 0 ? [[]] : groups.map((group) => [group].flat())
-  return all.map((group, i) => [...(i === 0 ? before : []), ...group, ...(i === all.length - 1 ? after : [])])
-}
-
-function toUsage(turn: Turn, request: ChatRequest) {
-  if (turn.usage === null) return null
-  const { input, output, cached, cacheWrite, reasoning } = countUsage(turn, request)
+function toUsage({ usage }: Answer) {
+  if (usage === null) return null
+  const { input, output, cached, cacheWrite, reasoning } = usage
   return {
     input_tokens: input,
     input_tokens_details: { cached_tokens: cached, cache_write_tokens: cacheWrite },

@@ -1,7 +1,8 @@
+import { createAnswer } from '../../src/rehearsal/answer.js'
 import { encodeEvents } from '../../src/rehearsal/planned-response.js'
 import { chatFormat } from '../../src/core/models/openai/chat-wire.js'
 import {
-  findItemsProblem,
+  listItemProblems,
   toChatRequest,
   readResponsesRequest,
   responsesApi,
@@ -18,7 +19,8 @@ export function readEither(body: unknown): { request: ChatRequest; problem: stri
   }
   const sent = readResponsesRequest(body)
   const request = toChatRequest(sent)
-  const found = findItemsProblem(sent) ?? findStrictProblem(request, { calls: Infinity, id: 64 })
+  const [own] = listItemProblems(sent)
+  const found = own ?? findStrictProblem(request, { calls: Infinity, id: 64 })
   return { request, problem: found?.message ?? null, isChat: false }
 }
 
@@ -37,7 +39,7 @@ export function inResponses(script: Script, request: ChatRequest): Script {
   const turn = turnOf((texts as string[]).join(''))
   if (turn === null) return script
   answers += 1
-  const speech = responsesApi.createEncoder(turn, request, {
+  const said = createAnswer(turn, request, {
     id: `resp_${answers}`,
     created: 0,
     model: 'chaos-1',
@@ -47,8 +49,8 @@ export function inResponses(script: Script, request: ChatRequest): Script {
   const isCut = then.length > 0 || turn.endWithout !== undefined
   const answer =
     request.stream === true
-      ? encodeEvents(turn, speech, isCut ? 1_000_000 : undefined)
-      : [JSON.stringify(speech.encodeBody())]
+      ? encodeEvents(turn, responsesApi.toStream(said), isCut ? 1_000_000 : undefined)
+      : [JSON.stringify(responsesApi.toBody(said))]
   return { ...script, body: [...answer, ...then] }
 }
 
