@@ -13,70 +13,30 @@ import type { SharedBudget } from '../core/budgets/shared-budget.js'
 const createBoundaries = (from: number, factor: number): number[] =>
   Array.from({ length: 14 }, (_, i) => from * factor ** i)
 
-/** Records metrics with the low-cardinality attributes of the span. */
-export class Metrics {
-  readonly #instruments: ReturnType<typeof createInstruments>
+/** The instruments. Attributes are those of the span that have a low cardinality. */
+export type Metrics = ReturnType<typeof createMetrics>
 
-  constructor(provider: MeterProvider, names: SemconvNames, budgets: readonly ObservedBudget[]) {
-    const meter = provider.getMeter('statewright')
-    this.#instruments = createInstruments(meter, names)
-    if (budgets.length > 0) observeBudgets(meter, budgets)
-  }
-
-  recordRequest(durationS: number, firstChunkS: number | null, attributes: Attributes): void {
-    this.#instruments.requestDuration.record(durationS, attributes)
-    if (firstChunkS !== null) this.#instruments.firstChunk.record(firstChunkS, attributes)
-  }
-
-  recordWait(durationS: number, attributes: Attributes): void {
-    this.#instruments.wait.record(durationS, attributes)
-  }
-
-  recordUsage(usage: Usage, attributes: Attributes): void {
-    const { inputTokens, outputTokens, cost, cacheWriteTokens = 0 } = usage
-    const { tokenUsage, tokens } = this.#instruments
-    if (cost !== null && cost > 0) this.#instruments.cost.add(cost, attributes)
-    tokenUsage?.record(inputTokens, { ...attributes, 'gen_ai.token.type': 'input' })
-    tokenUsage?.record(outputTokens, { ...attributes, 'gen_ai.token.type': 'output' })
-    if (!tokens) return
-    const ofText = { ...attributes, 'gen_ai.token.modality': 'text' }
-    tokens.input.add(inputTokens, ofText)
-    tokens.output.add(outputTokens, ofText)
-    if (usage.cachedInputTokens > 0) tokens.cacheRead.add(usage.cachedInputTokens, ofText)
-    if (cacheWriteTokens > 0) tokens.cacheWrite.add(cacheWriteTokens, ofText)
-    if (usage.reasoningTokens > 0) tokens.reasoning.add(usage.reasoningTokens, ofText)
-  }
-
-  recordStretch(durationS: number, requests: number, calls: number, attributes: Attributes): void {
-    const { agent } = this.#instruments
-    agent?.duration.record(durationS, attributes)
-    agent?.requests.record(requests, attributes)
-    agent?.calls.record(calls, attributes)
-  }
-
-  tool(durationS: number, attributes: Attributes): void {
-    this.#instruments.agent?.toolCall.record(durationS, attributes)
-  }
-
-  countRun(state: string, reason: string): void {
-    this.#instruments.runs.add(1, { state, reason })
-  }
-
-  countApproval(outcome: string, waitedS: number): void {
-    this.#instruments.approvals.add(1, { outcome })
-    this.#instruments.approvalWait.record(waitedS, { outcome })
-  }
-
-  countPolicyDecision(policy: string, decision: string, shadow: boolean): void {
-    this.#instruments.policyDecisions.add(1, { policy, decision, shadow })
-  }
-
-  countGuardrail(guard: string, action: string): void {
-    this.#instruments.guardrails.add(1, { guard, action })
-  }
+export function recordUsage(
+  { cost, tokens, tokenUsage }: Metrics,
+  usage: Usage,
+  attributes: Attributes,
+): void {
+  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens = 0, reasoningTokens } = usage
+  if (usage.cost !== null && usage.cost > 0) cost.add(usage.cost, attributes)
+  tokenUsage?.record(inputTokens, { ...attributes, 'gen_ai.token.type': 'input' })
+  tokenUsage?.record(outputTokens, { ...attributes, 'gen_ai.token.type': 'output' })
+  if (!tokens) return
+  const ofText = { ...attributes, 'gen_ai.token.modality': 'text' }
+  tokens.input.add(inputTokens, ofText)
+  tokens.output.add(outputTokens, ofText)
+  if (cachedInputTokens > 0) tokens.cacheRead.add(cachedInputTokens, ofText)
+  if (cacheWriteTokens > 0) tokens.cacheWrite.add(cacheWriteTokens, ofText)
+  if (reasoningTokens > 0) tokens.reasoning.add(reasoningTokens, ofText)
 }
 
-function createInstruments(meter: Meter, names: SemconvNames) {
+function createMetrics(provider: MeterProvider, names: SemconvNames, budgets: readonly ObservedBudget[]) {
+  const meter = provider.getMeter('statewright')
+  if (budgets.length > 0) observeBudgets(meter, budgets)
   const counter = (name: string, unit: string, description: string): Counter =>
     meter.createCounter(name, { unit, description })
   const histogram = (name: string, unit: string, explicitBucketBoundaries: number[], description: string) =>
@@ -138,7 +98,7 @@ function createInstruments(meter: Meter, names: SemconvNames) {
   }
 }
 
-export type ObservedBudget = Pick<SharedBudget, 'id' | 'status'>
+type ObservedBudget = Pick<SharedBudget, 'id' | 'status'>
 
 /** Each export reads the budgets. A budget whose store is unavailable has no points. */
 function observeBudgets(meter: Meter, budgets: readonly ObservedBudget[]): void {
@@ -177,29 +137,13 @@ export function createMetricsLookup(
   return () => {
     const provider = meterProvider ?? metrics.getMeterProvider()
     if (known?.provider !== provider)
-      known = { provider, metrics: isNoopProvider(provider) ? null : new Metrics(provider, names, budgets) }
+      known = { provider, metrics: isNoopProvider(provider) ? null : createMetrics(provider, names, budgets) }
     return known.metrics
   }
 }
 
 function isNoopProvider(provider: MeterProvider): boolean {
   return provider.getMeter('statewright').constructor === createNoopMeter().constructor
-}
-
-/**
- * The names that differ between versions of the GenAI conventions. The conventions are still in development, and no
- * package contains the latest version. Names that both versions share are inlined.
- */
-export interface SemconvNames {
-  cacheWrite: string
-  requestDuration: string
-  timeToFirstChunk: string
-  /** Token counters by kind. If null, one histogram counts all tokens (see `tokenUsage`). */
-  tokens: Readonly<Record<'input' | 'output' | 'cacheRead' | 'cacheWrite' | 'reasoning', string>> | null
-  /** A histogram of tokens, by `gen_ai.token.type`. */
-  tokenUsage: string | null
-  /** Whether there are histograms for agents and tools. */
-  hasAgentMetrics: boolean
 }
 
 /**
@@ -210,11 +154,16 @@ export type Semconv = 'latest' | 'v1.41'
 
 const usage = 'gen_ai.client.inference.usage'
 
-export const namesBySemconv: Readonly<Record<Semconv, SemconvNames>> = {
+/**
+ * The names that differ between versions of the GenAI conventions. The conventions are still in development, and no
+ * package contains the latest version. Names that both versions share are inlined.
+ */
+export const namesBySemconv = {
   latest: {
     cacheWrite: 'gen_ai.usage.cache_write.input_tokens',
     requestDuration: 'gen_ai.client.inference.duration',
     timeToFirstChunk: 'gen_ai.client.inference.time_to_first_chunk',
+    /** Counters by kind of token. If null, one histogram counts all tokens, by `gen_ai.token.type`. */
     tokens: {
       input: `${usage}.input_tokens`,
       output: `${usage}.output_tokens`,
@@ -234,6 +183,8 @@ export const namesBySemconv: Readonly<Record<Semconv, SemconvNames>> = {
     hasAgentMetrics: false,
   },
 }
+
+export type SemconvNames = (typeof namesBySemconv)[Semconv]
 
 /** Provider names that differ between the conventions and the price table. */
 const providers: Readonly<Record<string, string>> = {

@@ -203,17 +203,20 @@ class RunSpans implements RunTelemetry {
     const { type } = announcement
     const event = toSpanEvent(announcement, this.#kit.captureContent)
     if (event) this.#stretch?.span.addEvent(event.name, event.attributes)
-    if (type === 'guardrail') this.#metrics?.countGuardrail(announcement.guard, announcement.action)
-    if (type === 'approval_decided')
-      this.#metrics?.countApproval(announcement.outcome, announcement.waitedMs / 1000)
-    if (type === 'policy_decided') {
+    if (type === 'guardrail') {
+      const { guard, action } = announcement
+      this.#metrics?.guardrails.add(1, { guard, action })
+    } else if (type === 'approval_decided') {
+      const { outcome, waitedMs } = announcement
+      this.#metrics?.approvals.add(1, { outcome })
+      this.#metrics?.approvalWait.record(waitedMs / 1000, { outcome })
+    } else if (type === 'policy_decided') {
       const { policy, decision, shadow = false } = announcement
-      this.#metrics?.countPolicyDecision(policy, decision, shadow)
-    }
-    if (type === 'run_ended') {
+      this.#metrics?.policyDecisions.add(1, { policy, decision, shadow })
+    } else if (type === 'run_ended') {
       const { state, reason } = announcement
       this.#end(state, reason)
-      this.#metrics?.countRun(state, reason)
+      this.#metrics?.runs.add(1, { state, reason })
     } else if (type === 'state_changed' && isRestState(announcement.to)) {
       // The questions are announced after the end of the span.
       if (announcement.reason === 'approval') {
@@ -272,7 +275,12 @@ class RunSpans implements RunTelemetry {
       () => this.#works.endAll(),
       () => void span.setAttributes(createStretchEnd(this.#run.context(), state, reason)),
       () => span.end(),
-      () => this.#metrics?.recordStretch((readMonotonicMs() - startedAt) / 1000, requests, calls, counted),
+      () => {
+        const metrics = this.#metrics?.agent
+        metrics?.duration.record((readMonotonicMs() - startedAt) / 1000, counted)
+        metrics?.requests.record(requests, counted)
+        metrics?.calls.record(calls, counted)
+      },
     ]
     forEachThenThrow(acts, (act) => act())
   }

@@ -9,7 +9,7 @@ import {
   recordFailure,
 } from './span-content.js'
 import { forEachThenThrow, type OtelKit, readMonotonicMs, type SpanPlace } from './otel-kit.js'
-import { type Metrics, getSemconvProvider } from './otel-metrics.js'
+import { type Metrics, getSemconvProvider, recordUsage } from './otel-metrics.js'
 
 type CompletedInference = Extract<StepCompleted, { stepType: 'inference' }>
 type HostedStep = Extract<StepCompleted, { stepType: 'hosted' }>
@@ -168,9 +168,10 @@ export class RequestSpans {
     span.end(endedAt ?? undefined)
     if (this.#metrics === null) return
     const counted = toMetricAttributes(request, error)
-    this.#metrics.recordRequest(durationS, firstChunkS, counted)
-    for (const { limiter, seconds } of waits) this.#metrics.recordWait(seconds, { limiter })
-    if (usage !== null) this.#metrics.recordUsage(usage, counted)
+    this.#metrics.requestDuration.record(durationS, counted)
+    if (firstChunkS !== null) this.#metrics.firstChunk.record(firstChunkS, counted)
+    for (const { limiter, seconds } of waits) this.#metrics.wait.record(seconds, { limiter })
+    if (usage !== null) recordUsage(this.#metrics, usage, counted)
   }
 }
 

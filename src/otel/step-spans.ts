@@ -88,11 +88,11 @@ export class StepSpans {
     }
     span.setAttributes(ended)
     span.end()
-    if (step.stepType !== 'tool_execution' || this.#metrics === null) return
+    if (step.stepType !== 'tool_execution' || !this.#metrics?.agent) return
     const name = getToolName(step.name, this.#run.context().tools)
     const counted: Attributes = { 'gen_ai.tool.name': name, 'gen_ai.tool.type': 'function' }
     if (failure !== undefined) counted['error.type'] = failure
-    this.#metrics.tool((readMonotonicMs() - startedAt) / 1000, counted)
+    this.#metrics.agent.toolCall.record((readMonotonicMs() - startedAt) / 1000, counted)
   }
 
   /** Whether shields of this run, or of a parent run, check the results of its tools. */
