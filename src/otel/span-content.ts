@@ -1,4 +1,4 @@
-import { getOrCreate } from '../core/base/values.js'
+import { memoize } from '../core/base/values.js'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import type { ContentPart, MediaPart, Message, ToolCall } from '../../machines/agent/messages.js'
 import type { ModelStepResponse, StepCompleted } from '../../machines/agent/announcements.js'
@@ -101,11 +101,7 @@ function measureParts({ role, parts }: SpanMessage): MeasuredMessage {
 }
 
 /** Each request repeats all earlier messages, and messages never change, so each is formatted once. */
-const measuredByMessage = new WeakMap<Message, MeasuredMessage>()
-
-function measureMessage(message: Message): MeasuredMessage {
-  return getOrCreate(measuredByMessage, message, () => measureParts(toSpanMessage(message)))
-}
+const measureMessage = memoize((message: Message) => measureParts(toSpanMessage(message)))
 
 /** Starts from the newest part. A marker replaces the parts that do not fit. */
 function fitMessages(messages: readonly MeasuredMessage[]): string {

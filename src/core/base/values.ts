@@ -63,7 +63,16 @@ export function getOrCreate<Key, Value>(
   return value
 }
 
-/** A check for an argument, with a description for the error. */
+/** Keeps the results, except undefined, as long as their keys exist. */
+export function memoize<Key extends object, Value>(create: (key: Key) => Value): (key: Key) => Value {
+  const values = new WeakMap<Key, Value>()
+  return (key) => {
+    let value = values.get(key)
+    if (value === undefined) values.set(key, (value = create(key)))
+    return value
+  }
+}
+
 /** Returns the same list if no item changes. */
 export function mapKept<Item>(
   items: readonly Item[],
@@ -73,6 +82,7 @@ export function mapKept<Item>(
   return changed.every((item, at) => item === items[at]) ? items : changed
 }
 
+/** A check for an argument, with a description for the error. */
 export interface ArgumentRule {
   is: (value: unknown) => boolean
   phrase: string

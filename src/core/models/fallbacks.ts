@@ -10,11 +10,12 @@ import {
   type StructuredOutputSupport,
 } from './provider.js'
 import { listMedia } from './leave-out.js'
-import { type MarkedModel, stripForeignEcho } from './marked-model.js'
+import { stripForeignEcho } from './marked-model.js'
 import { refuseUnsupportedMedia, toAcceptedMessages } from './result-media.js'
 
-interface Candidate extends MarkedModel {
+interface Candidate {
   model: ModelProvider
+  name: string
 }
 
 const modelsByProvider = new WeakMap<ModelProvider, readonly ModelProvider[]>()
@@ -36,7 +37,7 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
   const candidates = all.map((model, i): Candidate => {
     const called = `${model.provider}/${model.model}`
     const before = all.slice(0, i).filter((other) => `${other.provider}/${other.model}` === called).length
-    return { model, name: before === 0 ? called : `${called}#${before + 1}`, strippedMessages: new WeakMap() }
+    return { model, name: before === 0 ? called : `${called}#${before + 1}` }
   })
   const [first] = all as [ModelProvider]
   const echoes = all.map((model) => model.echoesReasoning)
@@ -165,7 +166,7 @@ function toOwnRequest(
     const message = `${candidate.model.model} refused an image, audio or document of this session.`
     throw new ModelError({ kind: 'fatal', code: 'unsupported_content', message })
   }
-  return { ...request, messages: messages.map((message) => stripForeignEcho(candidate, message)) }
+  return { ...request, messages: messages.map((message) => stripForeignEcho(candidate.name, message)) }
 }
 
 function countMedia(messages: readonly Message[]): number {

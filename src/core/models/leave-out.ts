@@ -1,4 +1,4 @@
-import { getOrCreate } from '../base/values.js'
+import { getOrCreate, memoize } from '../base/values.js'
 import {
   type AssistantMessage,
   type ContentPart,
@@ -29,15 +29,11 @@ export function leaveOutMessages(
   const ids = listRefusedIds(refused)
   return ids.size === 0
     ? messages
-    : messages.map((message) =>
-        ids.has(message.id) ? getOrCreate(placeholders, message, () => createPlaceholder(message)) : message,
-      )
+    : messages.map((message) => (ids.has(message.id) ? createPlaceholder(message) : message))
 }
 
-/** Messages with placeholders. Cached, because providers cache messages by identity. */
-const placeholders = new WeakMap<Message, Message>()
-
-function createPlaceholder(message: Message): Message {
+/** The same object for the same message, because providers cache messages by identity. */
+const createPlaceholder = memoize((message: Message): Message => {
   switch (message.role) {
     case 'assistant':
       return { ...withoutReasoning(message), content: message.content && leftOut('answer') }
@@ -48,7 +44,7 @@ function createPlaceholder(message: Message): Message {
     default:
       return { ...message, content: leftOut('message') }
   }
-}
+})
 
 const leftOut = (what: string): string => `[This ${what} is omitted because the provider refused it.]`
 
@@ -61,14 +57,24 @@ export function leaveOutContent(
   const name = getName(model)
   const own = refused.filter((one) => one.what !== 'messages' && one.model === name)
   if (own.length === 0) return messages
-  const byModel = getOrCreate(reduced, refused, () => new Map<string, WeakMap<Message, Message>>())
-  const known = getOrCreate(byModel, name, () => new WeakMap<Message, Message>())
-  const refuses = createMediaTest(own)
-  const upTo = Math.max(...own.map((one) => (one.what === 'reasoning' ? (one.upTo ?? Infinity) : -1)))
-  return messages.map((message) => getOrCreate(known, message, () => reduceMessage(message, refuses, upTo)))
+  const reduce = getOrCreate(getReducers(refused), name, () => createReducer(own))
+  return messages.map((message) => reduce(message))
 }
 
-const reduced = new WeakMap<readonly Refusal[], Map<string, WeakMap<Message, Message>>>()
+type Reducer = (message: Message) => Message
+
+/** The reducers of refusals by model, which return the same object for the same message. */
+const getReducers = memoize((_refused: readonly Refusal[]) => new Map<string, Reducer>())
+
+function createReducer(own: readonly Refusal[]): Reducer {
+  const refuses = createMediaTest(own)
+  const upTo = Math.max(...own.map((one) => (one.what === 'reasoning' ? (one.upTo ?? Infinity) : -1)))
+  return memoize((message) => {
+    const plain = describeParts(message, refuses)
+    const number = parseMessageNumber(message.id) ?? 0
+    return plain.role === 'assistant' && number <= upTo ? withoutReasoning(plain) : plain
+  })
+}
 
 type MediaTest = (part: MediaPart) => boolean
 
@@ -81,12 +87,6 @@ function createMediaTest(refused: readonly Refusal[]): MediaTest {
     else for (const part of one.parts) parts.add(part)
   }
   return (part) => kinds.has(getMediaKind(part)) || (parts.size > 0 && parts.has(describeMedia(part)))
-}
-
-function reduceMessage(message: Message, refuses: MediaTest, upTo: number): Message {
-  const plain = describeParts(message, refuses)
-  const number = parseMessageNumber(message.id) ?? 0
-  return plain.role === 'assistant' && number <= upTo ? withoutReasoning(plain) : plain
 }
 
 /** Replaces media parts with text. Tool results already contain a text for each media part. */

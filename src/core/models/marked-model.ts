@@ -1,35 +1,32 @@
-import { getOrCreate } from '../base/values.js'
+import { memoize } from '../base/values.js'
 import type { Message, AssistantMessage } from '../../../machines/agent/messages.js'
 import { withoutReasoning } from './leave-out.js'
 import type { ModelProvider } from './provider.js'
 
-export interface MarkedModel {
-  name: string
-  strippedMessages: WeakMap<AssistantMessage, AssistantMessage>
+/** Removes data that only the model of the message can use. */
+export function stripForeignEcho(name: string, message: Message): Message {
+  if (message.role !== 'assistant' || message.by === undefined || message.by === name) return message
+  return stripEcho(message)
 }
 
-/** Removes data that only its own model can use. Cached, because providers cache messages by identity. */
-export function stripForeignEcho({ name, strippedMessages }: MarkedModel, message: Message): Message {
-  if (message.role !== 'assistant' || message.by === undefined || message.by === name) return message
-  return getOrCreate(strippedMessages, message, () => {
-    const { tool_calls: calls, ...rest } = withoutReasoning(message)
-    return { ...rest, ...(calls && { tool_calls: calls.map(({ hosted: _hosted, ...call }) => call) }) }
-  })
-}
+/** The same object for the same message, because providers cache messages by identity. */
+const stripEcho = memoize((message: AssistantMessage): AssistantMessage => {
+  const { tool_calls: calls, ...rest } = withoutReasoning(message)
+  return { ...rest, ...(calls && { tool_calls: calls.map(({ hosted: _hosted, ...call }) => call) }) }
+})
 
 /** Marks the responses, and withholds data from other models. `withFallbacks` does this itself. */
 export function getMarkedModel(model: ModelProvider): ModelProvider {
-  if (model.fallbacks) return model
-  return getOrCreate(markedModels, model, () => {
-    const mark: MarkedModel = { name: `${model.provider}/${model.model}`, strippedMessages: new WeakMap() }
-    return replaceRequest(model, async (request, options) => {
-      const messages = request.messages.map((message) => stripForeignEcho(mark, message))
-      return { ...(await model.request({ ...request, messages }, options)), by: mark.name }
-    })
-  })
+  return model.fallbacks ? model : markModel(model)
 }
 
-const markedModels = new WeakMap<ModelProvider, ModelProvider>()
+const markModel = memoize((model: ModelProvider): ModelProvider => {
+  const name = `${model.provider}/${model.model}`
+  return replaceRequest(model, async (request, options) => {
+    const messages = request.messages.map((message) => stripForeignEcho(name, message))
+    return { ...(await model.request({ ...request, messages }, options)), by: name }
+  })
+})
 
 const optional = [
   'fallbacks',

@@ -1,4 +1,4 @@
-import { getOrCreate } from '../base/values.js'
+import { memoize } from '../base/values.js'
 import type { ContentPart, MediaPart } from '../../../machines/agent/messages.js'
 import type { MediaKind } from '../../../machines/agent/refusals.js'
 import { inputError } from '../base/errors.js'
@@ -154,18 +154,7 @@ export function getMediaKind({ type }: MediaPart): MediaKind {
 }
 
 /** Such as `[image: image/png, 5120 bytes, #1f3c]`. The hash distinguishes images of the same size. */
-export function describeMedia(part: MediaPart): string {
-  return getOrCreate(descriptions, part, () => buildDescription(part))
-}
-
-/** The text of a response that consists only of media, so that the response does not count as empty. */
-export function describeMediaList(media: readonly MediaPart[]): string {
-  return media.map(describeMedia).join('\n')
-}
-
-const descriptions = new WeakMap<MediaPart, string>()
-
-function buildDescription(part: MediaPart): string {
+export const describeMedia = memoize((part: MediaPart): string => {
   const kind = getMediaKind(part)
   const payload = getPayload(part)
   const isStored = part.type === 'file' && part.file.file_data === undefined
@@ -176,6 +165,11 @@ function buildDescription(part: MediaPart): string {
   const name = part.type === 'file' ? part.file.filename : undefined
   const words = [name, format, `${countBase64Bytes(base64)} bytes`, `#${hashText(base64)}`]
   return `[${kind}: ${words.filter(Boolean).join(', ')}]`
+})
+
+/** The text of a response that consists only of media, so that the response does not count as empty. */
+export function describeMediaList(media: readonly MediaPart[]): string {
+  return media.map(describeMedia).join('\n')
 }
 
 export function getPayload(part: MediaPart): string {
@@ -194,13 +188,7 @@ function hashText(text: string): string {
 }
 
 /** The content of a text file, or null. Most providers accept only PDF files, but every model reads text. */
-export function readTextFile(part: MediaPart): string | null {
-  return getOrCreate(texts, part, () => findText(part))
-}
-
-const texts = new WeakMap<MediaPart, string | null>()
-
-function findText(part: MediaPart): string | null {
+export const readTextFile = memoize((part: MediaPart): string | null => {
   if (part.type === 'input_audio') return null
   const payload = part.type === 'image_url' ? part.image_url.url : (part.file.file_data ?? '')
   const [start, head = ''] = /^data:([^,]*),/i.exec(payload) ?? []
@@ -214,7 +202,7 @@ function findText(part: MediaPart): string | null {
   return text === null
     ? null
     : `<file${name === undefined ? '' : ` name=${JSON.stringify(name)}`}>\n${text}\n</file>`
-}
+})
 
 /** Decodes a text file. The media type may name a charset other than UTF-8. */
 function decodeFile(base64: string, head: string): string | null {

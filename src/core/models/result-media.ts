@@ -1,4 +1,4 @@
-import { getOrCreate, mapKept } from '../base/values.js'
+import { getOrCreate, mapKept, memoize } from '../base/values.js'
 import type { ContentPart, Message, ToolMessage, UserMessage } from '../../../machines/agent/messages.js'
 import type { MediaKind, Refusal } from '../../../machines/agent/refusals.js'
 import { describeParts, leaveOutContent, listMedia } from './leave-out.js'
@@ -51,22 +51,16 @@ function describeEarlierMedia(
 ): readonly Message[] {
   if (media === undefined) return messages
   const turn = messages.findLastIndex(({ role, internal }) => role === 'user' && !internal)
+  const describe = getOrCreate(describers, media.join(), () =>
+    memoize((message) => describeParts(message, (part) => !media.includes(getMediaKind(part)))),
+  )
   return mapKept(messages, (message, at) =>
-    at < turn && listMediaKinds(message).some((kind) => !media.includes(kind))
-      ? toDescribed(message, media)
-      : message,
+    at < turn && listMediaKinds(message).some((kind) => !media.includes(kind)) ? describe(message) : message,
   )
 }
 
-const described = new WeakMap<Message, Map<string, Message>>()
-
-/** Cached, because providers cache messages by identity. */
-function toDescribed(message: Message, media: readonly MediaKind[]): Message {
-  const created = getOrCreate(described, message, () => new Map<string, Message>())
-  return getOrCreate(created, media.join(), () =>
-    describeParts(message, (part) => !media.includes(getMediaKind(part))),
-  )
-}
+/** By accepted kinds. Each returns the same object for the same message, because providers cache by identity. */
+const describers = new Map<string, (message: Message) => Message>()
 
 const replacedResults = new WeakMap<ToolMessage, Map<number, ToolMessage>>()
 

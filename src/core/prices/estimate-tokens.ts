@@ -1,5 +1,5 @@
 import { isBetween } from '../base/text.js'
-import { getOrCreate } from '../base/values.js'
+import { memoize } from '../base/values.js'
 import type { AssistantMessage, ContentPart, Message, ToolCall } from '../../../machines/agent/messages.js'
 import type { ModelResponse } from '../../../machines/agent/model-response.js'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
@@ -84,7 +84,10 @@ export interface CountOptions {
   isEchoed?: (message: AssistantMessage) => boolean
 }
 
-/** Counts messages, tools and calls by counting their texts. */
+/**
+ * Counts messages, tools and calls by counting their texts. Counts are cached, because messages and tools are immutable
+ * and are sent again with every request.
+ */
 export function createCounts(
   text: CountText,
   { countExtra = () => 0, isEchoed = () => false }: CountOptions = {},
@@ -93,7 +96,7 @@ export function createCounts(
     perTool + text(call.function.name) + text(call.function.arguments) + countExtra(call)
   const countParts = (parts: readonly ContentPart[] = []): number =>
     sumTokens(parts, (part) => (part.type === 'text' ? text(part.text) : countMediaTokens(part)))
-  const countMessage = memoizeCount((message: Message): number => {
+  const countMessage = memoize((message: Message): number => {
     switch (message.role) {
       case 'user':
         return (
@@ -117,7 +120,7 @@ export function createCounts(
         return perMessage + text(message.content)
     }
   })
-  const countTool = memoizeCount(
+  const countTool = memoize(
     ({ name, description, parameters }: ToolSpec): number =>
       perTool + text(name) + text(description) + text(JSON.stringify(parameters)),
   )
@@ -151,12 +154,6 @@ const isEastAsian = (unit: number): boolean =>
   isBetween(unit, 0xac00, 0xd7ff) ||
   isBetween(unit, 0xf900, 0xfaff) ||
   isBetween(unit, 0xff00, 0xffef)
-
-/** Caches counts, because messages and tools are immutable and are sent again with every request. */
-function memoizeCount<Item extends object>(count: (item: Item) => number): (item: Item) => number {
-  const counts = new WeakMap<Item, number>()
-  return (item) => getOrCreate(counts, item, () => count(item))
-}
 
 export function sumTokens<Item>(items: readonly Item[], tokens: (item: Item) => number): number {
   return items.reduce((total, item) => total + tokens(item), 0)

@@ -1,5 +1,5 @@
 import { loadOnce } from '../base/platform.js'
-import { getOrCreate } from '../base/values.js'
+import { getOrCreate, memoize } from '../base/values.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { checkInput } from '../config/check-input.js'
 import { anything, refine, anyText, choice, record, section } from '../config/kind.js'
@@ -139,27 +139,21 @@ export function canTakeFormat(
   )
 }
 
-const formats = new WeakMap<StructuredOutput, ResponseFormat>()
-
 /** Strict if that does not change the set of accepted values. Created with the first request. */
-export function getFormat(output: StructuredOutput): ResponseFormat {
-  return getOrCreate(formats, output, () => {
-    const { name, schema } = output
-    const strict = toStrictSchema(schema)
-    return { name, schema: strict ?? schema, strict: strict !== null }
-  })
-}
+export const getFormat = memoize(({ name, schema }: StructuredOutput): ResponseFormat => {
+  const strict = toStrictSchema(schema)
+  return { name, schema: strict ?? schema, strict: strict !== null }
+})
 
-const specs = new WeakMap<JsonObject, Map<string, ToolSpec>>()
+const getSpecs = memoize((_schema: JsonObject) => new Map<string, ToolSpec>())
 
 /** The spec of the final tool. Cached by name, because providers and token counters cache tools by identity. */
 function getFinalToolSpec(
   { name: wanted, schema }: StructuredOutput,
   tools: readonly { name: string }[],
 ): ToolSpec {
-  const known = getOrCreate(specs, schema, () => new Map<string, ToolSpec>())
   const name = findFreeName(wanted, tools)
-  return getOrCreate(known, name, () => ({ name, description, parameters: schema }))
+  return getOrCreate(getSpecs(schema), name, () => ({ name, description, parameters: schema }))
 }
 
 const description =

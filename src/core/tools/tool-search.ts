@@ -5,9 +5,9 @@ import { ConfigError } from '../base/errors.js'
 import { defineTool } from './define-tool.js'
 import type { Tool, ToolSearch, ToolSearchScope } from './tool.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
-import type { Message, ToolCall } from '../../../machines/agent/messages.js'
+import type { AssistantMessage, Message, ToolCall } from '../../../machines/agent/messages.js'
 import { parseJsonOr } from '../base/json.js'
-import { getOrCreate, asObject, functionRule } from '../base/values.js'
+import { asObject, functionRule, memoize } from '../base/values.js'
 import { checkOptions, choiceRule, countRule, flagRule, type OptionRules } from '../config/check-options.js'
 import { loadOnce, loadPeer } from '../base/platform.js'
 
@@ -241,20 +241,22 @@ function unwrapCall(call: ToolCall): ToolCall {
   return { ...call, function: { name, arguments: JSON.stringify(inner) }, dispatched: true }
 }
 
-const wrapped = new WeakMap<Message, Message>()
-
-/**
- * Restores the calls in the transcript to the form that the model wrote. Cached, because providers cache messages by
- * identity.
- */
+/** Restores the calls in the transcript to the form that the model wrote. */
 function wrapMessages(messages: readonly Message[]): readonly Message[] {
-  return messages.map((message) => {
-    if (message.role !== 'assistant' || !message.tool_calls?.some(({ dispatched }) => dispatched))
-      return message
-    const calls = message.tool_calls
-    return getOrCreate(wrapped, message, () => ({ ...message, tool_calls: calls.map(wrapCall) }))
-  })
+  return messages.map((message) =>
+    message.role === 'assistant' && message.tool_calls?.some(({ dispatched }) => dispatched)
+      ? wrapMessage(message)
+      : message,
+  )
 }
+
+/** The same object for the same message, because providers cache messages by identity. */
+const wrapMessage = memoize(
+  (message: AssistantMessage): AssistantMessage => ({
+    ...message,
+    tool_calls: (message.tool_calls ?? []).map(wrapCall),
+  }),
+)
 
 function wrapCall(call: ToolCall): ToolCall {
   if (!call.dispatched) return call

@@ -27,7 +27,7 @@ import type { ModelResponse } from '../../../../machines/agent/model-response.js
 import type { TokenUsage } from '../../../../machines/agent/usage.js'
 import { hasError } from '../error-body.js'
 import { toBodyFailure } from '../to-model-failure.js'
-import { getOrCreate, asList, asObject, asText, isObject } from '../../base/values.js'
+import { asList, asObject, asText, isObject, memoize } from '../../base/values.js'
 import { listTopLevelCitations, readCitations } from '../citations.js'
 import { type AnswerFormat, type ResponseFold, type Delta, noDelta, refuseTooLarge } from './answer-reader.js'
 import { isThought } from './response-items.js'
@@ -68,20 +68,16 @@ export interface ChatBodyOptions {
 
 /** Converts and serializes each message and tool once, because every request sends the whole transcript. */
 export function createChatBodyBuilder(options: ChatBodyOptions) {
-  const wires = new WeakMap<Message, WireMessage | null>()
-  const functions = new WeakMap<ToolSpec, object>()
   const systemOf = createTextMessageCache('system')
   const style: WireStyle = {
     echoReasoning: options.echoReasoning,
     callId: createCallIdMapper(options.model, options.isMistral),
   }
 
-  const wireOf = (message: Message) => getOrCreate(wires, message, () => toWireMessage(message, style))
-  const functionOf = (tool: ToolSpec) =>
-    getOrCreate(functions, tool, () => {
-      const { name, description, parameters } = tool
-      return toWellFormed({ type: 'function', function: { name, description, parameters } })
-    })
+  const wireOf = memoize((message: Message) => toWireMessage(message, style))
+  const functionOf = memoize(({ name, description, parameters }: ToolSpec) =>
+    toWellFormed({ type: 'function', function: { name, description, parameters } }),
+  )
 
   function messagesOf({ instructions, messages, nudges }: ModelRequest): WireMessage[] {
     const wire = systemOf(toWellFormed(instructions))

@@ -3,9 +3,9 @@ import type { ApiWire } from './exchange.js'
 import type { OpenAIResponsesOptions } from './openai-options.js'
 import { createResponsesFormat } from './responses-fold.js'
 import type { Json, JsonObject } from '../../../../machines/agent/json.js'
-import type { Message, ToolCall, ToolMessage, ContentPart } from '../../../../machines/agent/messages.js'
+import type { Message, ToolCall, ContentPart } from '../../../../machines/agent/messages.js'
 import { ModelError, type ModelRequest, type Sampling, type ToolChoice, type ToolSpec } from '../provider.js'
-import { getOrCreate, asList } from '../../base/values.js'
+import { asList, memoize } from '../../base/values.js'
 import { toWellFormed } from '../plain-json.js'
 import {
   arrangeMessages,
@@ -62,14 +62,6 @@ const maxCallIdLength = 64
 
 /** Converts each message once, as for Chat Completions, and then splits it into items. */
 function createResponsesBodyBuilder(options: ResponsesBodyOptions) {
-  const wires = new WeakMap<Message, WireMessage | null>()
-  const answers = new WeakMap<ToolMessage, WireMessage>()
-  /** Caches of items. Keyed by `store`, because agents may have different settings. */
-  const items = {
-    true: new WeakMap<WireMessage, readonly object[]>(),
-    false: new WeakMap<WireMessage, readonly object[]>(),
-  }
-  const functions = new WeakMap<ToolSpec, object>()
   const systemOf = createTextMessageCache('system')
   const style: WireStyle = {
     echoReasoning: 'none',
@@ -77,22 +69,28 @@ function createResponsesBodyBuilder(options: ResponsesBodyOptions) {
     resultParts: true,
   }
 
-  const wireOf = (message: Message) =>
-    getOrCreate(wires, message, () => toWireWithItems(message, toWireMessage(message, style), options.from))
+  const wireOf = memoize((message: Message) =>
+    toWireWithItems(message, toWireMessage(message, style), options.from),
+  )
+  const answerOf = memoize(toApprovalAnswer)
+  const functionOf = memoize((tool: ToolSpec) => toWellFormed(toFunction(tool)))
+  /** By `store`, because agents may have different settings. */
+  const itemsOf = {
+    true: memoize((message: WireMessage) => toInputItems(message, true)),
+    false: memoize((message: WireMessage) => toInputItems(message, false)),
+  }
 
   function inputOf({ instructions, messages, nudges }: ModelRequest, isStored: boolean): object[] {
     const wire = systemOf(toWellFormed(instructions))
     const isAnswer = createAnswerFilter(options.from)
     for (const message of messages) {
-      const entry = isAnswer(message)
-        ? getOrCreate(answers, message, () => toApprovalAnswer(message))
-        : wireOf(message)
+      const entry = isAnswer(message) ? answerOf(message) : wireOf(message)
       if (entry !== null) wire.push(entry)
     }
     wire.push(...toTextMessages('user', toWellFormed(nudges.join('\n\n'))))
     return makeCallIdsUnique(
       arrangeMessages(wire, { bridge: options.isMistral, most: Infinity }).map((message) =>
-        getOrCreate(items[`${isStored}`], message, () => toInputItems(message, isStored)),
+        itemsOf[`${isStored}`](message),
       ),
     )
   }
@@ -105,7 +103,7 @@ function createResponsesBodyBuilder(options: ResponsesBodyOptions) {
         request.tools.some(({ deferred }) => deferred) &&
         !options.hostedTools.some(({ type }) => type === 'tool_search')
       const tools = [
-        ...request.tools.map((tool) => getOrCreate(functions, tool, () => toWellFormed(toFunction(tool)))),
+        ...request.tools.map((tool) => functionOf(tool)),
         ...options.hostedTools,
         ...(searches ? [{ type: 'tool_search' }] : []),
       ]
