@@ -10,12 +10,6 @@ export interface IndexedChunk {
   vector: Vector | undefined
 }
 
-export interface FoundChunk {
-  source: string
-  text: string
-  score: number
-}
-
 export interface IndexQuery {
   text: string
   vector: Vector | undefined
@@ -28,57 +22,46 @@ const leastSimilarity = 1e-6
 
 type Database = Orama<{ source: 'string'; text: 'string' }>
 
-/** The index: Orama, an embedded search engine without a service or dependencies. */
-export class ChunkIndex {
-  readonly #orama: typeof OramaModule
-  readonly #database: Database
+export type ChunkIndex = Awaited<ReturnType<typeof createChunkIndex>>
 
-  private constructor(orama: typeof OramaModule, database: Database) {
-    this.#orama = orama
-    this.#database = database
-  }
-
-  /** `vectorSize` is the length of the vectors, or undefined for an index without vectors. */
-  static async create(vectorSize: number | undefined): Promise<ChunkIndex> {
-    const orama = await loadPeer<typeof OramaModule>('@orama/orama', 'memory()')
-    const stemmer = orama.components.tokenizer.createTokenizer({ stemming: true }) as DefaultTokenizer
-    const tokens = createWordTokenizer((word) => stemmer.stemmer?.(word) ?? word)
-    const database = orama.create({
-      schema: {
-        source: 'string',
-        text: 'string',
-        ...(vectorSize !== undefined && { vector: `vector[${vectorSize}]` as const }),
+/**
+ * The index: Orama, an embedded search engine without a service or dependencies. `vectorSize` is the length of the
+ * vectors, or undefined for an index without vectors.
+ */
+export async function createChunkIndex(vectorSize: number | undefined) {
+  const orama = await loadPeer<typeof OramaModule>('@orama/orama', 'memory()')
+  const stemmer = orama.components.tokenizer.createTokenizer({ stemming: true }) as DefaultTokenizer
+  const tokens = createWordTokenizer((word) => stemmer.stemmer?.(word) ?? word)
+  const database = orama.create({
+    schema: {
+      source: 'string',
+      text: 'string',
+      ...(vectorSize !== undefined && { vector: `vector[${vectorSize}]` as const }),
+    },
+    sort: { enabled: false },
+    components: {
+      tokenizer: {
+        language: 'english',
+        normalizationCache: new Map(),
+        // Orama passes the property when it indexes, but not when it searches.
+        tokenize: (text, _language, property) =>
+          property === undefined ? tokens.ofQuery(text) : tokens.ofDocument(text),
       },
-      sort: { enabled: false },
-      components: {
-        tokenizer: {
-          language: 'english',
-          normalizationCache: new Map(),
-          // Orama passes the property when it indexes, but not when it searches.
-          tokenize: (text, _language, property) =>
-            property === undefined ? tokens.ofQuery(text) : tokens.ofDocument(text),
-        },
-      },
-    })
-    return new ChunkIndex(orama, database as unknown as Database)
-  }
+    },
+  }) as unknown as Database
 
-  insert(chunks: readonly IndexedChunk[]): void {
-    for (const { id, source, text, vector } of chunks) {
-      void this.#orama.insert(this.#database, { id, source, text, ...(vector && { vector: [...vector] }) })
-    }
-  }
-
-  remove(ids: readonly string[]): void {
-    for (const id of ids) void this.#orama.remove(this.#database, id)
-  }
-
-  async search({ text, vector, mode, limit }: IndexQuery): Promise<FoundChunk[]> {
-    const { hits } = await this.#orama.search(this.#database, {
-      ...toOramaQuery(text, vector, mode),
-      limit,
-    })
-    return hits.map(({ score, document }) => ({ source: document.source, text: document.text, score }))
+  return {
+    insert(chunks: readonly IndexedChunk[]): void {
+      for (const { id, source, text, vector } of chunks)
+        void orama.insert(database, { id, source, text, ...(vector && { vector: [...vector] }) })
+    },
+    remove(ids: readonly string[]): void {
+      for (const id of ids) void orama.remove(database, id)
+    },
+    async search({ text, vector, mode, limit }: IndexQuery) {
+      const { hits } = await orama.search(database, { ...toOramaQuery(text, vector, mode), limit })
+      return hits.map(({ score, document }) => ({ source: document.source, text: document.text, score }))
+    },
   }
 }
 
@@ -87,8 +70,6 @@ function toOramaQuery(term: string, vector: Vector | undefined, mode: IndexQuery
   const near = { vector: { value: [...vector], property: 'vector' }, similarity: leastSimilarity }
   return mode === 'hybrid' ? { mode, term, ...near } : { mode, ...near }
 }
-
-type Stem = (word: string) => string
 
 /** English words that carry no meaning in a search. They are searched only if the query has no other words. */
 const functionWords = new Set(
@@ -111,7 +92,7 @@ const unspaced = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Kh
  * Splits texts into words, in every script, without case and accents, reduced to their English stem. The end mark also
  * avoids names of built-in properties (`constructor`), which break the index.
  */
-function createWordTokenizer(stem: Stem) {
+function createWordTokenizer(stem: (word: string) => string) {
   const segmenter = new Intl.Segmenter(undefined, { granularity: 'word' })
   const divide = (run: string) =>
     unspaced.test(run) ? Array.from(segmenter.segment(run), ({ segment }) => segment) : [run]

@@ -49,90 +49,70 @@ export interface EmbeddingOptions {
 export type Vector = readonly number[]
 
 /** Converts texts into vectors, each text once. */
-export class Embedder {
-  readonly #known = new Map<string, Vector>()
-  readonly #options: EmbeddingOptions
-  #size: number | undefined
+export function createEmbedder(options: EmbeddingOptions) {
+  const { client, model, dimensions, batch = 64, budgets = [] } = options
+  const known = new Map<string, Vector>()
+  let size: number | undefined
 
-  constructor(options: EmbeddingOptions) {
-    this.#options = options
-  }
-
-  get size(): number | undefined {
-    return this.#size
-  }
-
-  /**
-   * Creates the missing vectors. Completed batches are kept if a later one fails.
-   * @throws {MemoryError} `invalid_embeddings`; the client's errors
-   */
-  async prepare(texts: readonly string[], signal: AbortSignal): Promise<void> {
-    const missing = new Map<string, string>()
-    for (const text of texts) {
-      const key = sha256(text)
-      if (!this.#known.has(key)) missing.set(key, text)
-    }
-    const entries = [...missing]
-    const { batch = 64 } = this.#options
-    for (let from = 0; from < entries.length; from += batch) {
-      const part = entries.slice(from, from + batch)
-      const vectors = await this.#request(
-        part.map(([, text]) => text),
-        signal,
-      )
-      part.forEach(([key], index) => this.learn(key, vectors[index] ?? []))
-    }
-  }
-
-  findVector(text: string): Vector | undefined {
-    return this.#known.get(sha256(text))
-  }
-
-  /** Queries are not cached, because their number is unbounded. */
-  async embedQuery(text: string, signal: AbortSignal): Promise<Vector> {
-    const [vector = []] = await this.#request([text], signal)
-    this.#checkSize(vector)
-    return vector
-  }
-
-  learn(key: string, vector: Vector): void {
-    this.#checkSize(vector)
-    this.#size = vector.length
-    this.#known.set(key, vector)
-  }
-
-  /** Returns the vectors of these texts by hash, and drops all others. */
-  retain(texts: Iterable<string>): Map<string, Vector> {
-    const keys = new Set([...texts].map((text) => sha256(text)))
-    for (const key of this.#known.keys()) if (!keys.has(key)) this.#known.delete(key)
-    return this.#known
-  }
-
-  async #request(input: string[], signal: AbortSignal): Promise<Vector[]> {
-    const { client, model, dimensions } = this.#options
-    const ask = () =>
-      client.embeddings.create(
-        // The client's default, base64, is not supported by every compatible server.
-        {
-          model,
-          input: toWellFormed(input),
-          encoding_format: 'float',
-          ...(dimensions !== undefined && { dimensions }),
-        },
-        { signal },
-      )
-    const { budgets = [] } = this.#options
-    const { data } = await (budgets.length === 0
-      ? ask()
-      : await payForEmbeddings(this.#options, input, signal, ask))
+  async function request(input: string[], signal: AbortSignal): Promise<Vector[]> {
+    const sent = { model, input: toWellFormed(input), ...(dimensions !== undefined && { dimensions }) }
+    // The client's default, base64, is not supported by every compatible server.
+    const ask = () => client.embeddings.create({ ...sent, encoding_format: 'float' }, { signal })
+    const { data } = await (budgets.length === 0 ? ask() : payForEmbeddings(options, input, signal, ask))
     return readVectors(data, input.length)
   }
 
-  #checkSize(vector: Vector): void {
-    const { dimensions } = this.#options
-    const size = this.#size ?? dimensions ?? vector.length
-    if (vector.length === size) return
-    throw invalidEmbeddingsError(`a vector has ${vector.length} numbers instead of ${size}`)
+  function checkSize(vector: Vector): void {
+    const wanted = size ?? dimensions ?? vector.length
+    if (vector.length === wanted) return
+    throw invalidEmbeddingsError(`a vector has ${vector.length} numbers instead of ${wanted}`)
+  }
+
+  function learn(key: string, vector: Vector): void {
+    checkSize(vector)
+    size = vector.length
+    known.set(key, vector)
+  }
+
+  return {
+    get size() {
+      return size
+    },
+
+    learn,
+
+    findVector: (text: string): Vector | undefined => known.get(sha256(text)),
+
+    /**
+     * Creates the missing vectors. Completed batches are kept if a later one fails.
+     * @throws {MemoryError} `invalid_embeddings`; the client's errors
+     */
+    async prepare(texts: readonly string[], signal: AbortSignal): Promise<void> {
+      const all = new Map(texts.map((text) => [sha256(text), text]))
+      const missing = [...all].filter(([key]) => !known.has(key))
+      for (let from = 0; from < missing.length; from += batch) {
+        const part = missing.slice(from, from + batch)
+        const vectors = await request(
+          part.map(([, text]) => text),
+          signal,
+        )
+        part.forEach(([key], index) => learn(key, vectors[index] ?? []))
+      }
+    },
+
+    /** Queries are not cached, because their number is unbounded. */
+    async embedQuery(text: string, signal: AbortSignal): Promise<Vector> {
+      const [vector = []] = await request([text], signal)
+      checkSize(vector)
+      return vector
+    },
+
+    /** Returns the vectors of these texts by hash, and drops all others. */
+    retain(texts: readonly string[]): ReadonlyMap<string, Vector> {
+      const keys = new Set(texts.map((text) => sha256(text)))
+      for (const key of known.keys()) if (!keys.has(key)) known.delete(key)
+      return known
+    },
   }
 }
 

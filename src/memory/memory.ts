@@ -15,8 +15,8 @@ import {
 import type { RetrievedSnippet, Retriever } from '../core/memory/retriever.js'
 import { runAbortable } from '../core/base/abort.js'
 import { yieldToEventLoop } from '../core/base/platform.js'
-import { type Chunk, ChunkIndex, chunkText, type FoundChunk } from './chunk-index.js'
-import { Embedder, type EmbeddingOptions, type Vector } from './embedder.js'
+import { type ChunkIndex, chunkText, createChunkIndex } from './chunk-index.js'
+import { createEmbedder, type EmbeddingOptions, type Vector } from './embedder.js'
 import { checkInput, invalidInputError } from '../core/config/check-input.js'
 import {
   amount,
@@ -123,28 +123,83 @@ export function restoreMemory(json: unknown, options: SearchOptions = {}): Memor
 }
 
 function createMemory(
-  documents: Iterable<StoredDocument>,
-  options: SearchOptions,
-  vectors: ReadonlyMap<string, readonly number[]> = new Map(),
+  initial: Iterable<StoredDocument>,
+  searchOptions: SearchOptions,
+  vectors: ReadonlyMap<string, Vector> = new Map(),
 ): Memory {
-  const resolved = resolveSearchOptions(options)
-  const { topK, minScore, maxChars } = resolved
-  const library = new DocumentLibrary(resolved, documents, vectors)
+  const options = resolveSearchOptions(searchOptions)
+  const { topK, minScore, maxChars, embeddings } = options
+  const embedder = embeddings && createEmbedder(embeddings)
+  const documents = new Map<string, StoredDocument>()
+  /** The ids of the chunks of each indexed document. The index is updated before each search. */
+  const indexed = new Map<StoredDocument, string[]>()
+  const joinUpdate = shareWork(updateIndex)
+  let index: ChunkIndex | undefined
+  let chunksEver = 0
+
+  for (const [key, vector] of vectors) embedder?.learn(key, vector)
+  for (const document of initial) documents.set(document.source, document)
+
+  const divide = ({ text }: StoredDocument): string[] => chunkText(text, options).map((chunk) => chunk.text)
+  const isCurrent = (document: StoredDocument): boolean => documents.get(document.source) === document
+
+  /** Runs again if documents were changed in the meantime. */
+  async function updateIndex(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      const added = [...documents.values()].filter((document) => !indexed.has(document))
+      const removed = [...indexed.keys()].filter((document) => !isCurrent(document))
+      if (added.length === 0 && removed.length === 0) return
+      const texts = added.flatMap(divide)
+      await embedder?.prepare(texts, signal)
+      // The length of the vectors is known only with the first document.
+      const ready = index ?? (texts.length > 0 ? await createChunkIndex(embedder?.size) : undefined)
+      signal.throwIfAborted()
+      index = ready
+      for (const document of removed) {
+        index?.remove(indexed.get(document) ?? [])
+        indexed.delete(document)
+      }
+      for (const document of added) {
+        signal.throwIfAborted()
+        if (isCurrent(document)) insert(document)
+        // Indexing is synchronous, so other work runs between documents.
+        await yieldToEventLoop()
+      }
+    }
+  }
+
+  function insert(document: StoredDocument): void {
+    const { source } = document
+    const chunks = divide(document).map((text) => {
+      return { id: String((chunksEver += 1)), source, text, vector: embedder?.findVector(text) }
+    })
+    index?.insert(chunks)
+    indexed.set(
+      document,
+      chunks.map(({ id }) => id),
+    )
+  }
 
   const self: Memory = {
     async retrieve(query, { signal = new AbortController().signal, limit = topK } = {}) {
       const text = truncate(query.trim(), maxQueryChars)
-      if (text === '' || library.size === 0) return []
-      const found = await library.search(text, limit, signal)
+      if (text === '' || documents.size === 0) return []
+      await joinUpdate(signal)
+      if (index === undefined) return []
+      const known = index
+      const vector = await runAbortable(signal, async (own) => embedder?.embedQuery(text, own.signal))
+      const mode = vector === undefined ? 'text' : (embeddings?.mode ?? 'hybrid')
+      const found = await known.search({ text, vector, mode, limit })
       const good = found.filter(({ score }) => score >= minScore)
       return fitSnippets(good, maxChars)
     },
     add(added) {
-      for (const document of readDocuments(added).values()) library.put(document)
+      for (const document of readDocuments(added).values())
+        if (documents.get(document.source)?.text !== document.text) documents.set(document.source, document)
     },
-    remove: (source) => library.delete(source),
+    remove: (source) => documents.delete(source),
     get size() {
-      return library.size
+      return documents.size
     },
     tool: ({
       name = 'search_memory',
@@ -169,7 +224,13 @@ function createMemory(
           return formatSnippets(snippets) || 'Nothing found. Try other words.'
         },
       }),
-    toJSON: () => library.toJSON(),
+    toJSON() {
+      const all = [...documents.values()]
+      if (!embedder || !embeddings) return { version: 1, documents: all, embeddings: null }
+      const known = [...embedder.retain(all.flatMap(divide))]
+      const packed = Object.fromEntries(known.map(([key, vector]) => [key, packVector(vector)]))
+      return { version: 1, documents: all, embeddings: { model: embeddings.model, vectors: packed } }
+    },
   }
   return self
 }
@@ -186,142 +247,37 @@ function fitSnippets(snippets: readonly Required<RetrievedSnippet>[], maxChars: 
   return fitting
 }
 
-/** The documents of a memory, and their index, which is updated before each search. */
-class DocumentLibrary {
-  readonly #options: ResolvedSearchOptions
-  readonly #embedder: Embedder | undefined
-  readonly #documents = new Map<string, StoredDocument>()
-  readonly #indexed = new Map<StoredDocument, string[]>()
-  readonly #update = new SharedWork((signal) => this.#updateIndex(signal))
-  #index: ChunkIndex | undefined
-  #chunksEver = 0
+/**
+ * Work that several callers share. Only one instance runs at a time. The work stops when the last caller has given up.
+ * The returned function waits for the running work, or starts it. It rejects with the signal's reason as soon as it
+ * aborts.
+ */
+export function shareWork(
+  work: (signal: AbortSignal) => Promise<void>,
+): (signal: AbortSignal) => Promise<void> {
+  let running: { done: Promise<void>; controller: AbortController; waiting: number } | undefined
 
-  constructor(
-    options: ResolvedSearchOptions,
-    documents: Iterable<StoredDocument>,
-    vectors: ReadonlyMap<string, Vector>,
-  ) {
-    this.#options = options
-    this.#embedder = options.embeddings && new Embedder(options.embeddings)
-    for (const [key, vector] of vectors) this.#embedder?.learn(key, vector)
-    for (const document of documents) this.#documents.set(document.source, document)
-  }
-
-  get size(): number {
-    return this.#documents.size
-  }
-
-  put(document: StoredDocument): void {
-    if (this.#documents.get(document.source)?.text !== document.text) {
-      this.#documents.set(document.source, document)
-    }
-  }
-
-  delete(source: string): boolean {
-    return this.#documents.delete(source)
-  }
-
-  async search(text: string, limit: number, signal: AbortSignal): Promise<FoundChunk[]> {
-    await this.#update.join(signal)
-    const index = this.#index
-    if (index === undefined) return []
-    const vector = await runAbortable(signal, async (own) => this.#embedder?.embedQuery(text, own.signal))
-    const mode = vector === undefined ? 'text' : (this.#options.embeddings?.mode ?? 'hybrid')
-    return await index.search({ text, vector, mode, limit })
-  }
-
-  toJSON(): StoredMemory {
-    const { embeddings } = this.#options
-    const documents = [...this.#documents.values()]
-    if (!this.#embedder || !embeddings) return { version: 1, documents, embeddings: null }
-    const texts = documents.flatMap((document) => this.#divide(document)).map(({ text }) => text)
-    const packed = [...this.#embedder.retain(texts)].map(([key, vector]) => [key, packVector(vector)])
-    const vectors = Object.fromEntries(packed) as Record<string, string>
-    return { version: 1, documents, embeddings: { model: embeddings.model, vectors } }
-  }
-
-  /** Runs again if documents were changed in the meantime. */
-  async #updateIndex(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      const added = [...this.#documents.values()].filter((document) => !this.#indexed.has(document))
-      const removed = [...this.#indexed.keys()].filter((document) => !this.#hasDocument(document))
-      if (added.length === 0 && removed.length === 0) return
-      const texts = added.flatMap((document) => this.#divide(document)).map(({ text }) => text)
-      await this.#embedder?.prepare(texts, signal)
-      // The length of the vectors is known only with the first document.
-      const index =
-        this.#index ?? (texts.length > 0 ? await ChunkIndex.create(this.#embedder?.size) : undefined)
-      signal.throwIfAborted()
-      this.#index = index
-      for (const document of removed) this.#removeFromIndex(document)
-      for (const document of added) {
-        signal.throwIfAborted()
-        if (this.#hasDocument(document)) this.#insert(document)
-        // Indexing is synchronous, so other work runs between documents.
-        await yieldToEventLoop()
-      }
-    }
-  }
-
-  #insert(document: StoredDocument): void {
-    const chunks = this.#divide(document).map(({ text }) => ({
-      id: String((this.#chunksEver += 1)),
-      source: document.source,
-      text,
-      vector: this.#embedder?.findVector(text),
-    }))
-    this.#index?.insert(chunks)
-    this.#indexed.set(
-      document,
-      chunks.map(({ id }) => id),
-    )
-  }
-
-  #removeFromIndex(document: StoredDocument): void {
-    this.#index?.remove(this.#indexed.get(document) ?? [])
-    this.#indexed.delete(document)
-  }
-
-  #hasDocument(document: StoredDocument): boolean {
-    return this.#documents.get(document.source) === document
-  }
-
-  #divide({ text }: StoredDocument): Chunk[] {
-    return chunkText(text, this.#options)
-  }
-}
-
-/** Work that several callers share. Only one instance runs at a time. The work stops when the last caller has given up. */
-export class SharedWork {
-  readonly #work: (signal: AbortSignal) => Promise<void>
-  #running: { done: Promise<void>; controller: AbortController; waiting: number } | undefined
-
-  constructor(work: (signal: AbortSignal) => Promise<void>) {
-    this.#work = work
-  }
-
-  /** Waits for the running work, or starts it. Rejects with the signal's reason as soon as it aborts. */
-  async join(signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted()
-    const running = (this.#running ??= this.#start())
-    running.waiting += 1
-    try {
-      await runAbortable(signal, () => running.done)
-    } finally {
-      running.waiting -= 1
-      if (running.waiting === 0 && this.#running === running) {
-        this.#running = undefined
-        running.controller.abort()
-      }
-    }
-  }
-
-  #start() {
+  function start() {
     const controller = new AbortController()
-    const done = this.#work(controller.signal)
+    const done = work(controller.signal)
     // A caller that has given up ignores its failure.
     done.catch(() => {})
     return { done, controller, waiting: 0 }
+  }
+
+  return async (signal) => {
+    signal.throwIfAborted()
+    const joined = (running ??= start())
+    joined.waiting += 1
+    try {
+      await runAbortable(signal, () => joined.done)
+    } finally {
+      joined.waiting -= 1
+      if (joined.waiting === 0 && running === joined) {
+        running = undefined
+        joined.controller.abort()
+      }
+    }
   }
 }
 
@@ -371,8 +327,6 @@ const searchOptionsKind = section({
     inputPerMillion: optional(amount('USD')),
   }),
 })
-
-type ResolvedSearchOptions = ReturnType<typeof resolveSearchOptions>
 
 function resolveSearchOptions(options: SearchOptions) {
   const checked = checkInput(searchOptionsKind, options, 'memory options')

@@ -31,14 +31,14 @@ import { createMetricsLookup, namesBySemconv, type Semconv, type Metrics } from 
 import type { EmittedEvent } from '../../machines/agent/announcements.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 import { forEachThenThrow, type OtelKit, readMonotonicMs, type SpanPlace } from './otel-kit.js'
-import { RequestSpans } from './request-spans.js'
+import { createRequestSpans } from './request-spans.js'
 import {
   createStretchEnd,
   listQuestionEvents,
   toSpanEvent,
   failedStates,
   createStretchStart,
-  StepSpans,
+  createStepSpans,
 } from './step-spans.js'
 
 export interface OtelOptions {
@@ -130,8 +130,8 @@ class RunSpans implements RunTelemetry {
   readonly #kit: OtelKit
   readonly #run: TelemetryRunInfo
   readonly #metrics: Metrics | null
-  readonly #requests: RequestSpans
-  readonly #works: StepSpans
+  readonly #requests: ReturnType<typeof createRequestSpans>
+  readonly #works: ReturnType<typeof createStepSpans>
   readonly #name: string | undefined
   /** The context that started or resumed the run. */
   readonly #home: Context
@@ -144,8 +144,8 @@ class RunSpans implements RunTelemetry {
     this.#kit = kit
     this.#run = run
     this.#metrics = kit.metrics()
-    this.#requests = new RequestSpans(kit, this.#metrics)
-    this.#works = new StepSpans(kit, this.#metrics, run)
+    this.#requests = createRequestSpans(kit, this.#metrics)
+    this.#works = createStepSpans(kit, this.#metrics, run)
     this.#name = run.parent?.name ?? kit.agentName
     this.#home = context.active()
     this.#last = run.link

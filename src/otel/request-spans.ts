@@ -30,110 +30,101 @@ interface OpenRequest {
  * The spans for one run's requests. A request ends with its step, or when a fallback model is requested. The span of
  * the request ends later, when the run has counted the attempt's usage, because spans report only counted tokens.
  */
-export class RequestSpans {
-  readonly #kit: OtelKit
-  readonly #metrics: Metrics | null
+export function createRequestSpans({ tracer, names, captureContent }: OtelKit, metrics: Metrics | null) {
   /** All models of the current attempt, latest last. */
-  #requests: readonly OpenRequest[] = noRequests
+  let requests: readonly OpenRequest[] = noRequests
   /** The usage of the attempt, if it was reported before the end. */
-  #spent: Usage | null = null
-
-  constructor(kit: OtelKit, metrics: Metrics | null) {
-    this.#kit = kit
-    this.#metrics = metrics
-  }
+  let spent: Usage | null = null
 
   /** The context for the request's own work. Starts the request's span if there is none. */
-  getContext(request: TelemetryRequestInfo, place: SpanPlace, begun: () => void): Context {
-    const known = this.#requests.find((one) => one.request === request)
+  function getContext(request: TelemetryRequestInfo, place: SpanPlace, begun: () => void): Context {
+    const known = requests.find((one) => one.request === request)
     if (known) {
       renameSpan(known)
       return known.context
     }
-    const last = this.#requests.at(-1)
-    this.settleCompleted()
+    const last = requests.at(-1)
+    settleCompleted()
     if (last && !last.completed) last.endedAt = readMonotonicMs()
     begun()
-    const opened = this.#begin(request, place)
-    this.#requests = this.#requests.concat(opened)
+    const opened = begin(request, place)
+    requests = requests.concat(opened)
     return opened.context
   }
 
   /** Adds an event to the request for a tool that the provider runs, because the tool is not executed here. */
-  addHostedTool({ name, outcome, startedAt, completedAt }: HostedStep): void {
-    this.#requests.at(-1)?.span.addEvent('statewright.hosted_tool', {
+  function addHostedTool({ name, outcome, startedAt, completedAt }: HostedStep): void {
+    requests.at(-1)?.span.addEvent('statewright.hosted_tool', {
       'gen_ai.tool.name': name,
       'statewright.hosted_tool.outcome': outcome,
       'statewright.hosted_tool.duration': Math.max(0, completedAt - startedAt) / 1000,
     })
   }
 
-  addWait({ limiter, ahead }: SlotWait): void {
-    this.#requests.at(-1)?.span.addEvent('statewright.waiting_for_slot', {
+  function addWait({ limiter, ahead }: SlotWait): void {
+    requests.at(-1)?.span.addEvent('statewright.waiting_for_slot', {
       'statewright.waiting_for_slot.limiter': limiter,
       'statewright.waiting_for_slot.ahead': ahead,
     })
   }
 
   /** Records the end of the attempt, whose usage is not counted yet. */
-  complete(completed: CompletedInference): void {
-    const last = this.#requests.at(-1)
+  function complete(completed: CompletedInference): void {
+    const last = requests.at(-1)
     if (last === undefined || last.completed) return
     last.completed = completed
     // With output shields, the usage was counted when the answer arrived.
     last.endedAt ??= readMonotonicMs()
-    if (this.#spent !== null) this.settle()
+    if (spent !== null) settle()
   }
 
   /** The total usage of the attempt, reported right before or after its end. */
-  pay(spent: Usage): void {
-    const last = this.#requests.at(-1)
+  function pay(used: Usage): void {
+    const last = requests.at(-1)
     if (last === undefined) return
-    this.#spent = spent
+    spent = used
     last.endedAt ??= readMonotonicMs()
-    if (last.completed) this.settle()
+    if (last.completed) settle()
   }
 
   /** Ends an attempt that has completed without usage. */
-  settleCompleted(): void {
-    if (this.#requests.at(-1)?.completed) this.settle()
+  function settleCompleted(): void {
+    if (requests.at(-1)?.completed) settle()
   }
 
   /**
    * Ends the spans of all models in the attempt, and divides the usage. The usage of each replaced model is known. The
    * last model has used the rest.
    */
-  settle(): void {
-    const all = this.#requests
-    let left = this.#spent
-    this.#requests = noRequests
-    this.#spent = null
+  function settle(): void {
+    const all = requests
+    let left = spent
+    requests = noRequests
+    spent = null
     forEachThenThrow(all.entries(), ([i, request]) => {
       const isLast = i === all.length - 1
       const own: Usage | null = left === null || isLast ? left : capUsage(request.request.usage, left)
       if (left !== null && own !== null && !isLast) left = subtractUsage(left, own)
-      this.#end(request, own)
+      end(request, own)
     })
   }
 
-  #begin(request: TelemetryRequestInfo, place: SpanPlace): OpenRequest {
+  function begin(request: TelemetryRequestInfo, place: SpanPlace): OpenRequest {
     const { provider, model, endpoint } = request
     const attributes = toSpanAttributes(request, place)
-    if (this.#kit.captureContent) {
+    if (captureContent) {
       attributes['gen_ai.input.messages'] = formatInputMessages(request.request)
       attributes['gen_ai.system_instructions'] = formatInstructions(request.request)
     }
-    const { tracer } = this.#kit
     const span = tracer.startSpan(`chat ${model}`, { kind: SpanKind.CLIENT, attributes }, place.context)
     const context = trace.setSpan(place.context, span)
     const shown = { provider, model, endpoint }
     return { request, span, context, startedAt: readMonotonicMs(), shown, endedAt: null, completed: null }
   }
 
-  #end(open: OpenRequest, usage: Usage | null): void {
+  function end(open: OpenRequest, usage: Usage | null): void {
     const { request, span, startedAt, endedAt, completed } = open
     const { response, responseId, failure, sentAt, firstChunkAt } = request
-    const { names, captureContent } = this.#kit
     renameSpan(open)
     const isAccepted = completed?.outcome === 'ok'
     const ended: Attributes = { 'statewright.accepted': isAccepted }
@@ -166,13 +157,15 @@ export class RequestSpans {
       ended['statewright.waiting_for_slot.duration'] = waits.reduce((sum, { seconds }) => sum + seconds, 0)
     span.setAttributes(ended)
     span.end(endedAt ?? undefined)
-    if (this.#metrics === null) return
+    if (metrics === null) return
     const counted = toMetricAttributes(request, error)
-    this.#metrics.requestDuration.record(durationS, counted)
-    if (firstChunkS !== null) this.#metrics.firstChunk.record(firstChunkS, counted)
-    for (const { limiter, seconds } of waits) this.#metrics.wait.record(seconds, { limiter })
-    if (usage !== null) recordUsage(this.#metrics, usage, counted)
+    metrics.requestDuration.record(durationS, counted)
+    if (firstChunkS !== null) metrics.firstChunk.record(firstChunkS, counted)
+    for (const { limiter, seconds } of waits) metrics.wait.record(seconds, { limiter })
+    if (usage !== null) recordUsage(metrics, usage, counted)
   }
+
+  return { getContext, addHostedTool, addWait, complete, pay, settleCompleted, settle }
 }
 
 const noRequests: readonly OpenRequest[] = []

@@ -6,7 +6,7 @@ import type { ModelRequest } from '../core/models/provider.js'
 import { type Span, SpanStatusCode } from '@opentelemetry/api'
 import { readText } from '../core/base/json.js'
 
-// Formats prompts and answers for spans. `RequestSpans` decides whether spans contain them (`captureContent`).
+// Formats prompts and answers for spans. `createRequestSpans` decides whether spans contain them (`captureContent`).
 
 /** The maximum length of one attribute in characters. A marker replaces the parts beyond it. */
 const maxContentChars = 32_000

@@ -27,42 +27,37 @@ interface OpenStep {
 }
 
 /** The spans for one run's calls, shields and searches. Each lasts as long as its step. */
-export class StepSpans {
-  readonly #kit: OtelKit
-  readonly #metrics: Metrics | null
-  readonly #run: TelemetryRunInfo
-  readonly #open = new Map<string, OpenStep>()
+export function createStepSpans(
+  { tracer, captureContent }: OtelKit,
+  metrics: Metrics | null,
+  run: TelemetryRunInfo,
+) {
+  const open = new Map<string, OpenStep>()
 
-  constructor(kit: OtelKit, metrics: Metrics | null, run: TelemetryRunInfo) {
-    this.#kit = kit
-    this.#metrics = metrics
-    this.#run = run
-  }
-
-  start(step: StepStarted, place: SpanPlace): void {
+  function start(step: StepStarted, place: SpanPlace): void {
     if (step.stepType === 'inference' || step.stepType === 'hosted') return
-    const { name, attributes } = this.#describeStep(step, place)
-    const span = this.#kit.tracer.startSpan(name, { kind: SpanKind.INTERNAL, attributes }, place.context)
+    const { name, attributes } = describeStep(step, place)
+    const span = tracer.startSpan(name, { kind: SpanKind.INTERNAL, attributes }, place.context)
     const context = trace.setSpan(place.context, span)
-    this.#open.set(getStepKey(step), { span, context, startedAt: readMonotonicMs() })
+    open.set(getStepKey(step), { span, context, startedAt: readMonotonicMs() })
   }
 
-  findContext(step: OtherStep): Context | undefined {
-    const work = this.#open.get(getStepKey(step))
+  function findContext(step: OtherStep): Context | undefined {
+    const work = open.get(getStepKey(step))
     if (work && step.type === 'tool_execution' && step.description !== '')
       work.span.setAttribute('gen_ai.tool.description', step.description)
     return work?.context
   }
 
-  findCallContext(callId: string): Context | undefined {
-    return this.#open.get(`tool ${callId}`)?.context
+  function findCallContext(callId: string): Context | undefined {
+    return open.get(`tool ${callId}`)?.context
   }
 
-  complete(step: Exclude<StepCompleted, { stepType: 'inference' | 'hosted' }>): void {
+  function complete(step: Exclude<StepCompleted, { stepType: 'inference' | 'hosted' }>): void {
     const key = getStepKey(step)
-    const work = this.#open.get(key)
+    const work = open.get(key)
     if (work === undefined) return
-    this.#open.delete(key)
+    open.delete(key)
     const { span, startedAt } = work
     const { outcome, error } = step
     const ended: Attributes = outcome === 'cancelled' ? { 'statewright.cancelled': true } : {}
@@ -72,7 +67,7 @@ export class StepSpans {
       if (toolResponse) ended['statewright.tool.status'] = toolResponse.status
       if (toolResponse?.errorKind) ended['statewright.tool.error_kind'] = toolResponse.errorKind
       if (toolResponse && toolResponse.status !== 'ok') failure ??= toolResponse.status
-      if (this.#kit.captureContent) {
+      if (captureContent) {
         ended['gen_ai.tool.call.arguments'] = limitContent(toolCall.function.arguments)
         const content = toolResponse?.content
         if (typeof content === 'string') ended['gen_ai.tool.call.result'] = limitContent(content)
@@ -84,39 +79,39 @@ export class StepSpans {
     } else ended['statewright.retrieval.documents'] = step.payload.retrievedContext?.length ?? 0
     if (failure !== undefined) {
       ended['error.type'] = failure
-      recordFailure(span, error, this.#kit.captureContent && !this.#isWithheld)
+      recordFailure(span, error, captureContent && !isWithheld())
     }
     span.setAttributes(ended)
     span.end()
-    if (step.stepType !== 'tool_execution' || !this.#metrics?.agent) return
-    const name = getToolName(step.name, this.#run.context().tools)
+    if (step.stepType !== 'tool_execution' || !metrics?.agent) return
+    const name = getToolName(step.name, run.context().tools)
     const counted: Attributes = { 'gen_ai.tool.name': name, 'gen_ai.tool.type': 'function' }
     if (failure !== undefined) counted['error.type'] = failure
-    this.#metrics.agent.toolCall.record((readMonotonicMs() - startedAt) / 1000, counted)
+    metrics.agent.toolCall.record((readMonotonicMs() - startedAt) / 1000, counted)
   }
 
   /** Whether shields of this run, or of a parent run, check the results of its tools. */
-  get #isWithheld(): boolean {
-    return this.#run.parent?.isUncleared === true || this.#run.context().features.resultShields
+  function isWithheld(): boolean {
+    return run.parent?.isUncleared === true || run.context().features.resultShields
   }
 
   /** Ends the steps whose end is no longer reported. */
-  endAll(): void {
-    const open = [...this.#open.values()]
-    this.#open.clear()
-    forEachThenThrow(open, ({ span }) => {
+  function endAll(): void {
+    const left = [...open.values()]
+    open.clear()
+    forEachThenThrow(left, ({ span }) => {
       span.setAttribute('statewright.cancelled', true)
       span.end()
     })
   }
 
-  #describeStep(step: StartedStep, { agentName, sessionId }: SpanPlace): SpanEvent {
+  function describeStep(step: StartedStep, { agentName, sessionId }: SpanPlace): SpanEvent {
     const attributes: Attributes = { 'gen_ai.conversation.id': sessionId }
     if (agentName !== undefined) attributes['gen_ai.agent.name'] = agentName
     switch (step.stepType) {
       case 'tool_execution': {
         const { callId } = step
-        const { tools, calls } = this.#run.context()
+        const { tools, calls } = run.context()
         const name = getToolName(step.name, tools)
         attributes['gen_ai.operation.name'] = 'execute_tool'
         attributes['gen_ai.tool.name'] = name
@@ -136,6 +131,8 @@ export class StepSpans {
         return { name: 'retrieval', attributes }
     }
   }
+
+  return { start, findContext, findCallContext, complete, endAll }
 }
 
 /** Returns the name of a known tool. An unknown name is replaced, because it may be content from the model. */

@@ -1,9 +1,9 @@
-import { SharedWork } from '../../src/memory/memory.js'
+import { shareWork } from '../../src/memory/memory.js'
 
 function gated() {
   const signals: AbortSignal[] = []
   let finish = () => {}
-  const work = new SharedWork((signal) => {
+  const join = shareWork((signal) => {
     signals.push(signal)
     return new Promise((resolve, reject) => {
       finish = resolve
@@ -12,26 +12,26 @@ function gated() {
       })
     })
   })
-  return { work, signals, finish: () => finish() }
+  return { join, signals, finish: () => finish() }
 }
 
 const never = () => new AbortController().signal
 
 it('runs once for all waiting callers, and again for later ones', async () => {
-  const { work, signals, finish } = gated()
-  const both = [work.join(never()), work.join(never())]
+  const { join, signals, finish } = gated()
+  const both = [join(never()), join(never())]
   finish()
   await Promise.all(both)
-  const later = work.join(never())
+  const later = join(never())
   finish()
   await later
   expect(signals).toHaveLength(2)
 })
 
 it('continues if one caller gives up, and stops if the last one does', async () => {
-  const { work, signals } = gated()
+  const { join, signals } = gated()
   const [first, second] = [new AbortController(), new AbortController()]
-  const both = [work.join(first.signal), work.join(second.signal)]
+  const both = [join(first.signal), join(second.signal)]
   first.abort('first')
   await expect(both[0]).rejects.toBe('first')
   expect(signals[0]?.aborted).toBe(false)
@@ -42,18 +42,18 @@ it('continues if one caller gives up, and stops if the last one does', async () 
 
 it('reports a failure to all waiting callers, and retries for the next', async () => {
   let tries = 0
-  const work = new SharedWork(async () => {
+  const join = shareWork(async () => {
     tries += 1
     if (tries === 1) throw new Error('down')
   })
-  const both = await Promise.allSettled([work.join(never()), work.join(never())])
+  const both = await Promise.allSettled([join(never()), join(never())])
   expect(both.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
-  await work.join(never())
+  await join(never())
   expect(tries).toBe(2)
 })
 
 it('is not started for a caller that has already given up', async () => {
-  const { work, signals } = gated()
-  await expect(work.join(AbortSignal.abort('early'))).rejects.toBe('early')
+  const { join, signals } = gated()
+  await expect(join(AbortSignal.abort('early'))).rejects.toBe('early')
   expect(signals).toEqual([])
 })

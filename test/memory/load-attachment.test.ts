@@ -1,13 +1,13 @@
-import { WorkSlots } from '../../src/memory/attachments/load-attachment.js'
+import { createWorkSlots } from '../../src/memory/attachments/load-attachment.js'
 
 it('never uses more than its slots, and serves all callers in order, also after failures', async () => {
-  const turns = new WorkSlots(2)
+  const run = createWorkSlots(2)
   const begun: number[] = []
   let running = 0
   let most = 0
   const results = await Promise.allSettled(
     [0, 1, 2, 3, 4, 5].map((number) =>
-      turns.run(async () => {
+      run(async () => {
         begun.push(number)
         running += 1
         most = Math.max(most, running)

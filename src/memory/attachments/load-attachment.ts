@@ -13,34 +13,25 @@ import { convertHtml, convertPdf } from './convert-document.js'
 import { createSource } from './attachment-source.js'
 
 /** Limits concurrent work. Waiting work starts in order. */
-export class WorkSlots {
-  #free: number
-  readonly #waiting: (() => void)[] = []
-
-  constructor(places: number) {
-    this.#free = places
-  }
-
-  async run<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (this.#free > 0) this.#free -= 1
-    else {
-      await new Promise<void>((resolve) => {
-        this.#waiting.push(resolve)
-      })
-    }
+export function createWorkSlots(places: number) {
+  const waiting: (() => void)[] = []
+  let free = places
+  return async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    if (free > 0) free -= 1
+    else await new Promise<void>((resolve) => void waiting.push(resolve))
     try {
       return await work()
     } finally {
-      const next = this.#waiting.shift()
+      const next = waiting.shift()
       // The slot goes directly to the next in line, so that later callers do not overtake.
-      if (next === undefined) this.#free += 1
+      if (next === undefined) free += 1
       else next()
     }
   }
 }
 
 /** Each conversion uses a thread and its memory. Waiting does not count against `timeoutMs`. */
-const conversionSlots = new WorkSlots(Math.min(4, availableParallelism()))
+const runConversion = createWorkSlots(Math.min(4, availableParallelism()))
 
 /**
  * Loads an attachment as text. Plain text, Markdown, CSV and JSON are unchanged. HTML (package `html-to-text`) and PDF
@@ -63,8 +54,17 @@ export async function loadAttachment(
   const { name } = source
   const { signal: outer, timeoutMs, maxChars } = limits
   const within = async <Result>(task: string, work: (signal: AbortSignal) => Promise<Result>) => {
-    const message = `took longer than ${timeoutMs} ms to be ${task}. Raise timeoutMs to wait longer.`
-    return await runWithDeadline(timeoutMs, outer, () => new AttachmentError('timeout', name, message), work)
+    const deadline = new CallAbort()
+    const late = (): Error => {
+      const message = `took longer than ${timeoutMs} ms to be ${task}. Raise timeoutMs to wait longer.`
+      deadline.abort(new AttachmentError('timeout', name, message))
+      return deadline.reason as Error
+    }
+    const both = AbortSignal.any([outer, deadline.signal])
+    return await limitTime(
+      { ms: timeoutMs, late },
+      runAbortable(both, ({ signal }) => work(signal)),
+    )
   }
 
   const { bytes, contentType } = await within('read', (signal) => source.read(limits, signal))
@@ -77,31 +77,13 @@ export async function loadAttachment(
   const text =
     decoded !== undefined && type.kind !== 'html'
       ? decoded
-      : await runAbortable(outer, () => conversionSlots.run(convert))
+      : await runAbortable(outer, () => runConversion(convert))
   return { name, mimeType: type.mimeType, bytes: bytes.length, text: cutText(text, maxChars) }
 }
 
 function cutText(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text
   return `${truncate(text, maxChars)}\n\n[Truncated: only the first ${maxChars} characters are included.]`
-}
-
-/** Runs `work` for at most `ms`. The signal for `work` aborts at the deadline, or when `outer` aborts. */
-async function runWithDeadline<Result>(
-  ms: number,
-  outer: AbortSignal,
-  tooLate: () => Error,
-  work: (signal: AbortSignal) => Promise<Result>,
-): Promise<Result> {
-  const deadline = new CallAbort()
-  const late = (): Error => {
-    deadline.abort(tooLate())
-    return deadline.reason as Error
-  }
-  return limitTime(
-    { ms, late },
-    runAbortable(AbortSignal.any([outer, deadline.signal]), ({ signal }) => work(signal)),
-  )
 }
 
 /** The first bytes of types that are not text, for error messages. */
