@@ -123,15 +123,13 @@ export function createAssistantMessage(
 
 /** Rejects a request with an HTTP status and an OpenAI error object. */
 export class Refusal extends Error {
-  readonly status: number
-  readonly code: string
-  readonly param: string | null
-
-  constructor(status: number, code: string, message: string, param: string | null = null) {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly param: string | null = null,
+  ) {
     super(message)
-    this.status = status
-    this.code = code
-    this.param = param
   }
 
   get body(): { error: { message: string; type: string; param: string | null; code: string } } {

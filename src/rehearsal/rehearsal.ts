@@ -68,7 +68,7 @@ export interface Rehearsal {
  */
 export async function startRehearsal(scenario: Scenario | RehearsalOptions): Promise<Rehearsal> {
   const settings = parseOptions(scenario)
-  const player = new ScenarioPlayer(settings)
+  const player = createPlayer(settings)
   const server = createServer((incoming, response) => void player.answerRequest(incoming, response))
   await listenOn(server, settings)
   const { port } = server.address() as AddressInfo
@@ -78,9 +78,9 @@ export async function startRehearsal(scenario: Scenario | RehearsalOptions): Pro
     url: `http://${host}:${port}/v1`,
     requests: player.requests,
     get remaining() {
-      return player.remaining
+      return player.getRemaining()
     },
-    reset: () => player.reset(),
+    reset: player.reset,
     close: () => (closed ??= closeServer(server)),
   }
 }
@@ -112,33 +112,28 @@ function findApi(path: string): ProviderApi | undefined {
   return isGeminiPath(path) ? geminiApi : apis[path]
 }
 
-class ScenarioPlayer {
-  readonly requests: RecordedRequest[] = []
-  readonly #settings: RehearsalSettings
+function createPlayer({ scenarios, origins, clock, conversation, strict, strictHistory }: RehearsalSettings) {
+  const requests: RecordedRequest[] = []
   /** The number of answered requests by scenario and conversation. */
-  readonly #played = new Map<string, number>()
-  #completions = 0
+  const played = new Map<string, number>()
+  let completions = 0
 
-  constructor(settings: RehearsalSettings) {
-    this.#settings = settings
+  function getRemaining(): number {
+    const { turns = [], onExhausted }: Partial<Scenario> = scenarios.get('') ?? {}
+    const done = played.get(toPlaybackKey('', '')) ?? 0
+    return onExhausted === 'loop' ? Infinity : Math.max(0, turns.length - done)
   }
 
-  get remaining(): number {
-    const { turns = [], onExhausted }: Partial<Scenario> = this.#settings.scenarios.get('') ?? {}
-    const played = this.#played.get(toPlaybackKey('', '')) ?? 0
-    return onExhausted === 'loop' ? Infinity : Math.max(0, turns.length - played)
+  function reset(): void {
+    requests.length = 0
+    played.clear()
+    completions = 0
   }
 
-  reset(): void {
-    this.requests.length = 0
-    this.#played.clear()
-    this.#completions = 0
-  }
-
-  async answerRequest(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function answerRequest(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     response.on('error', ignoreError)
     try {
-      await this.#route(incoming, response)
+      await route(incoming, response)
     } catch (error) {
       if (response.headersSent || response.destroyed) return void response.destroy()
       const refusal =
@@ -147,13 +142,13 @@ class ScenarioPlayer {
     }
   }
 
-  async #route(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function route(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = 'GET' } = incoming
-    if (answerOrigin(incoming, response, this.#settings.origins)) return
+    if (answerOrigin(incoming, response, origins)) return
     const path = getPath(incoming)
     const api = findApi(path)
-    if (method === 'GET' && path === '/v1/models') return sendJson(response, 200, this.#listModels())
-    if (method === 'POST' && api !== undefined) return this.#completeRequest(api, incoming, response)
+    if (method === 'GET' && path === '/v1/models') return sendJson(response, 200, listModels())
+    if (method === 'POST' && api !== undefined) return completeRequest(api, incoming, response)
     throw new Refusal(
       404,
       'unknown_url',
@@ -161,22 +156,19 @@ class ScenarioPlayer {
     )
   }
 
-  #listModels() {
-    const ids = Array.from(this.#settings.scenarios.keys(), (name) =>
-      name === '' ? 'rehearsal' : `rehearsal/${name}`,
-    )
+  function listModels() {
+    const ids = Array.from(scenarios.keys(), (name) => (name === '' ? 'rehearsal' : `rehearsal/${name}`))
     return {
       object: 'list',
       data: ids.map((id) => ({ id, object: 'model', created: 0, owned_by: 'rehearsal' })),
     }
   }
 
-  async #completeRequest(
+  async function completeRequest(
     api: ProviderApi,
     incoming: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    const { clock, conversation } = this.#settings
     const sent = await readBody(incoming)
     const body = api.readRequest(sent, getPath(incoming))
     const { headers } = incoming
@@ -187,20 +179,20 @@ class ScenarioPlayer {
       headers,
       at: clock.now(),
       conversation: conversation(body, headers),
-      scenario: this.#findScenarioName(body.model),
+      scenario: findScenarioName(body.model),
       turn: null,
       refused: null,
       aborted: false,
     }
-    this.requests.push(request)
+    requests.push(request)
     let isCut = false
     response.on('close', () => {
       request.aborted = !isCut && !response.writableFinished
     })
     try {
-      const cue = this.#takeCue(request, api)
+      const cue = takeCue(request, api)
       request.turn = cue.index
-      const id = `${api.idPrefix}${++this.#completions}`
+      const id = `${api.idPrefix}${++completions}`
       const turn = await resolveTurn(cue, request)
       const created = Math.floor(request.at / 1000)
       const envelope = { id, created, model: body.model, callPrefix: `call_${cue.play}_` }
@@ -213,8 +205,7 @@ class ScenarioPlayer {
     }
   }
 
-  #takeCue({ body, sent, conversation, scenario }: RecordedRequest, api: ProviderApi): Cue {
-    const { strict, strictHistory } = this.#settings
+  function takeCue({ body, sent, conversation, scenario }: RecordedRequest, api: ProviderApi): Cue {
     const refuse = (message: string, param: string): never => {
       throw new Refusal(400, 'rehearsal_invalid_history', message, param)
     }
@@ -223,27 +214,26 @@ class ScenarioPlayer {
     if (found !== null) refuse(found.message, found.param)
     const problem = strictHistory ? findHistoryProblem(body.messages) : null
     if (problem !== null) refuse(problem, 'messages')
-    return this.#takeNext(scenario, conversation)
+    return takeNext(scenario, conversation)
   }
 
   /** `rehearsal/NAME` plays NAME. Every other model plays the default scenario. */
-  #findScenarioName(model: string): string {
-    const { scenarios } = this.#settings
+  function findScenarioName(model: string): string {
     const name = model.startsWith('rehearsal/') ? model.slice('rehearsal/'.length) : ''
     if (scenarios.has(name)) return name
-    const known = this.#listModels().data.map(({ id }) => id)
+    const known = listModels().data.map(({ id }) => id)
     const message = `The model '${model}' does not exist. Available: ${known.join(', ')}.`
     throw new Refusal(404, 'model_not_found', message, 'model')
   }
 
   /** @throws Refusal if no turn is left */
-  #takeNext(scenario: string, conversation: string): Cue {
-    const { name, turns, onExhausted }: Scenario = this.#settings.scenarios.get(scenario) ?? { turns: [] }
+  function takeNext(scenario: string, conversation: string): Cue {
+    const { name, turns, onExhausted }: Scenario = scenarios.get(scenario) ?? { turns: [] }
     const key = toPlaybackKey(scenario, conversation)
-    const played = this.#played.get(key) ?? 0
+    const before = played.get(key) ?? 0
     const { length } = turns
     const last = onExhausted === 'repeatLast' ? length - 1 : Infinity
-    const index = onExhausted === 'loop' ? played % length : Math.min(played, last)
+    const index = onExhausted === 'loop' ? before % length : Math.min(before, last)
     const turn = turns[index]
     if (turn === undefined) {
       const called = name === undefined ? 'the scenario' : `the scenario '${name}'`
@@ -253,9 +243,11 @@ class ScenarioPlayer {
         `${length === 1 ? `The only turn of ${called} has` : `All ${length} turns of ${called} have`} been played. Add a turn, or set onExhausted to 'repeatLast' or 'loop'.`,
       )
     }
-    this.#played.set(key, played + 1)
-    return { turn, index, play: played + 1 }
+    played.set(key, before + 1)
+    return { turn, index, play: before + 1 }
   }
+
+  return { requests, getRemaining, reset, answerRequest }
 }
 
 const toPlaybackKey = (scenario: string, conversation: string): string =>

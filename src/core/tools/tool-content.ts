@@ -11,17 +11,13 @@ const mostMedia = 28 * 1024 * 1024
 
 /** A tool result with media, created by `toolContent`. */
 export class ToolContent {
-  /** The text for readers that accept only text. */
-  readonly text: string
-  readonly media: readonly MediaPart[]
-  /** Whether models without known support for the media read only the text. */
-  readonly mediaOptional: boolean
-
-  constructor(text: string, media: readonly MediaPart[], mediaOptional = false) {
-    this.text = text
-    this.media = media
-    this.mediaOptional = mediaOptional
-  }
+  constructor(
+    /** The text for readers that accept only text. */
+    readonly text: string,
+    readonly media: readonly MediaPart[],
+    /** Whether models without known support for the media read only the text. */
+    readonly mediaOptional = false,
+  ) {}
 }
 
 /**
@@ -62,13 +58,10 @@ export function toolContent(
 
 /** A result with `appData`, which only the app receives. */
 export class ResultWithData {
-  readonly value: unknown
-  readonly appData: JsonObject
-
-  constructor(value: unknown, appData: JsonObject) {
-    this.value = value
-    this.appData = appData
-  }
+  constructor(
+    readonly value: unknown,
+    readonly appData: JsonObject,
+  ) {}
 }
 
 /** Formats a tool result for the model and the app. Never throws. */

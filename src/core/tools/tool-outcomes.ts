@@ -13,14 +13,11 @@ import type { SkillChange } from '../../../machines/agent/skills.js'
  * and the memo.
  */
 export class Ask {
-  readonly elicitations: readonly Elicitation[]
-  /** Stored in the log for the next call to the tool, but not shown to user interfaces or models. */
-  readonly memo: Json
-
-  constructor(elicitations: readonly Elicitation[], memo: Json) {
-    this.elicitations = elicitations
-    this.memo = memo
-  }
+  constructor(
+    readonly elicitations: readonly Elicitation[],
+    /** Stored in the log for the next call to the tool, but not shown to user interfaces or models. */
+    readonly memo: Json,
+  ) {}
 }
 
 export interface Asked {
@@ -58,11 +55,7 @@ export function toQuestions(
 
 /** `sleepUntil` returns this to let a run sleep. */
 export class Sleep {
-  readonly at: number
-
-  constructor(at: number) {
-    this.at = at
-  }
+  constructor(readonly at: number) {}
 
   /** Text for the model, which reads it after the sleep. */
   describe(now: number): string {
@@ -132,11 +125,8 @@ export interface AgentSkills {
 
 /** The result of a skill tool: text for the model, and the change. */
 export class SkillOutcome {
-  readonly text: string
-  readonly change: SkillChange
-
-  constructor(text: string, change: SkillChange) {
-    this.text = text
-    this.change = change
-  }
+  constructor(
+    readonly text: string,
+    readonly change: SkillChange,
+  ) {}
 }

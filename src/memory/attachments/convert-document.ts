@@ -10,19 +10,6 @@ const heapMb = 512
 /** Maximum unpacked bytes of a PDF. Buffers double as they grow, so the largest stream is half of this limit. */
 const getUnpackLimit = (maxBytes: number) => 16 * maxBytes + 32 * 1024 * 1024
 
-type ConversionTask =
-  | { kind: 'html'; module: string; html: string }
-  | {
-      kind: 'pdf'
-      module: string
-      bytes: Uint8Array
-      cMaps: string
-      fonts: string
-      maxPages: number
-      maxChars: number
-      room: number
-    }
-
 type ConversionAnswer =
   | { text: string; pages?: number; read?: number }
   | { problem: ConversionProblem; detail?: string }
@@ -31,7 +18,8 @@ type ConversionProblem = 'password' | 'damaged' | 'unpacks' | 'nested'
 
 export async function convertHtml(html: string, name: string, signal: AbortSignal): Promise<string> {
   const module = resolvePeer('html-to-text', 'html-to-text', 'Reading HTML')
-  return (await runConversion({ kind: 'html', module, html }, name, signal)).text
+  const task = { kind: 'html' as const, module, html }
+  return (await runConversion(task, name, signal)).text
 }
 
 /**
@@ -46,8 +34,8 @@ export async function convertPdf(
 ): Promise<string> {
   const file = resolvePeer('pdfjs-dist/legacy/build/pdf.mjs', 'pdfjs-dist', 'Reading PDF')
   const folder = dirname(dirname(dirname(file)))
-  const task: ConversionTask = {
-    kind: 'pdf',
+  const task = {
+    kind: 'pdf' as const,
     module: pathToFileURL(file).href,
     bytes,
     // The tables for Chinese, Japanese and Korean fonts. The reader expects the trailing slash.
@@ -74,7 +62,7 @@ export async function convertPdf(
  * Converts in a separate thread, because untrusted documents may take unlimited time or memory, and only a thread can
  * be stopped. This also keeps the event loop free.
  */
-async function runConversion(task: ConversionTask, name: string, signal: AbortSignal) {
+async function runConversion(task: { kind: 'html' | 'pdf' }, name: string, signal: AbortSignal) {
   const worker = new Worker(converterSource, {
     eval: true,
     workerData: task,
@@ -86,18 +74,10 @@ async function runConversion(task: ConversionTask, name: string, signal: AbortSi
   })
   try {
     const answer = await new Promise<ConversionAnswer>((resolve, reject) => {
-      signal.addEventListener(
-        'abort',
-        () => {
-          reject(signal.reason)
-        },
-        { once: true },
-      )
+      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
       worker.on('message', resolve)
       worker.on('error', reject)
-      worker.on('exit', () => {
-        reject(new Error('The conversion ended without a result.'))
-      })
+      worker.on('exit', () => reject(new Error('The conversion ended without a result.')))
     })
     if ('problem' in answer) throw conversionError(answer.problem, name, answer.detail)
     return answer
