@@ -5,13 +5,12 @@ import {
   parseMessageNumber,
 } from '../../machines/agent/messages.js'
 import { isRestState } from '../../machines/agent/run-result.js'
+import { omitUndefined } from '../../guards/lib/json.js'
 import { toJson } from '../core/base/json.js'
 import { isOfCall } from '../web/approval-id.js'
-import { CallNames, joinMedia, toReasoningId } from './agui-messages.js'
-import { type Mark, type PageMessages, toOwner } from './page-messages.js'
-import type { AGUIMessage } from './protocol.js'
-
-type KnownResult = Pick<EventOf<'tool_result'>, 'callId' | 'content' | 'media' | 'status'>
+import { type CallNames, createCallNames, joinMedia, toReasoningId } from './agui-messages.js'
+import type { PageMessages } from './page-messages.js'
+import type { AGUIInterrupt, AGUIMessage } from './protocol.js'
 
 type EventOf<Type extends AgentEvent['type']> = Extract<AgentEvent, { type: Type }>
 
@@ -22,208 +21,175 @@ interface AgentPrefix {
   calls: string
 }
 
+export type AgentOutput = ReturnType<typeof createAgentOutput>
+
 /** Converts the events of one agent: text, reasoning, calls, results and steps. */
-export class AgentOutput {
-  readonly #page: PageMessages
-  readonly #prefix: AgentPrefix
-  readonly #names: CallNames
-  readonly #steps = new Set<string>()
+export function createAgentOutput(page: PageMessages, prefix: AgentPrefix, names: CallNames) {
+  const { subagentRunId } = prefix
+  const owner = omitUndefined({ subagentRunId })
+  const steps = new Set<string>()
   /** Streamed messages that no final message has confirmed yet. */
-  readonly #unconfirmed = new Set<string>()
+  const unconfirmed = new Set<string>()
   /** The message ids reserved for results, by call id. */
-  readonly #results = new Map<string, string>()
-  /** The page's names for open calls, by call id. */
-  readonly #open = new Map<string, string>()
+  const results = new Map<string, string>()
+  const openCalls = new Set<string>()
 
-  constructor(page: PageMessages, prefix: AgentPrefix, names: CallNames) {
-    this.#page = page
-    this.#prefix = prefix
-    this.#names = names
-  }
+  const toMessageId = (messageId: string): string => `${prefix.messages}${messageId}`
+  const getCallName = (callId: string): string => `${prefix.calls}${names.getLatestName(callId)}`
+  const setMark = (timestamp: number): void => page.setMark({ timestamp, ...owner })
 
-  getCallName(callId: string): string {
-    return `${this.#prefix.calls}${this.#names.getLatestName(callId)}`
-  }
-
-  /** The first part of a call's interrupt id. */
-  getRequestName(callId: string): string {
-    return this.#names.getRequestName(callId)
-  }
-
-  get openCalls(): readonly string[] {
-    return [...this.#open.keys()]
-  }
-
-  rememberMessage(message: AssistantMessage): void {
-    for (const { id } of message.tool_calls ?? []) this.#names.nameCall(id, message.id)
-    this.#expectResults(message)
-  }
-
-  handleEvent(event: AgentEvent): void {
-    switch (event.type) {
-      case 'step_started':
-        return this.#startStep(event)
-      case 'step_completed':
-        return this.#finishStep(event)
-      case 'stream_chunk':
-        return this.#writeChunk(event)
-      case 'tool_call_delta':
-        return this.#writeCallDelta(event)
-      case 'assistant_message':
-        return this.#acceptMessage(event)
-      case 'tool_call':
-        return this.#writeCall(event)
-      case 'tool_progress':
-        return this.#emitProgress(event)
-      case 'tool_result':
-        return this.#writeResult(event)
-    }
-  }
-
-  /** Closes open messages and steps, and removes unconfirmed messages. */
-  end(at: number): void {
-    const mark = this.#createMark(at)
-    const ids = [...this.#unconfirmed]
-    for (const id of ids) this.#page.closeMessage(id, toReasoningId(id), mark)
-    const removed = ids.flatMap((id) => [id, toReasoningId(id)])
-    this.#page.replaceMessages(removed, [], mark)
-    this.#unconfirmed.clear()
-    for (const stepName of this.#steps) this.#page.emit({ ...mark, type: 'STEP_FINISHED', stepName })
-    this.#steps.clear()
-  }
-
-  #startStep(event: EventOf<'step_started'>): void {
-    const { stepType, stepId, at } = event
-    if ((stepType !== 'inference' && stepType !== 'hosted') || this.#steps.has(stepId)) return
-    this.#steps.add(stepId)
+  function startStep(event: EventOf<'step_started'>): void {
+    const { stepType, stepId } = event
+    if ((stepType !== 'inference' && stepType !== 'hosted') || steps.has(stepId)) return
+    steps.add(stepId)
     const details = stepType === 'hosted' ? { name: event.name } : { attempt: event.attempt }
     const metadata = { statewright: { stepType, ...details } }
-    this.#page.emit({ ...this.#createMark(at), type: 'STEP_STARTED', stepName: stepId, metadata })
+    page.write({ type: 'STEP_STARTED', stepName: stepId, metadata })
   }
 
-  #finishStep({ stepId, outcome, at }: EventOf<'step_completed'>): void {
-    if (!this.#steps.delete(stepId)) return
-    const metadata = { statewright: { outcome } }
-    this.#page.emit({ ...this.#createMark(at), type: 'STEP_FINISHED', stepName: stepId, metadata })
-  }
-
-  #writeChunk({ stepId, text, reasoning = '', reset, finished, at }: EventOf<'stream_chunk'>): void {
-    const [id, mark] = [this.#toMessageId(getMessageIdOfStep(stepId)), this.#createMark(at)]
+  function writeChunk({ stepId, text, reasoning = '', reset, finished }: EventOf<'stream_chunk'>): void {
+    const id = toMessageId(getMessageIdOfStep(stepId))
     if (reset) {
-      this.#page.closeMessage(id, toReasoningId(id), mark)
-      this.#page.replaceMessages([id, toReasoningId(id)], [], mark)
-      this.#unconfirmed.delete(id)
+      page.removeAnswers([id])
+      unconfirmed.delete(id)
     }
-    if (reasoning !== '' || text !== '') this.#unconfirmed.add(id)
-    if (reasoning !== '') this.#page.writeReasoning(toReasoningId(id), reasoning, mark)
-    if (text !== '') {
-      this.#page.closeText(toReasoningId(id), mark)
-      this.#page.writeText(id, text, mark)
-    }
-    if (!finished) return
-    this.#page.closeText(toReasoningId(id), mark)
-    this.#page.closeText(id, mark)
+    if (reasoning !== '' || text !== '') unconfirmed.add(id)
+    if (reasoning !== '') page.writeText(toReasoningId(id), 'reasoning', reasoning)
+    if (text !== '' || finished) page.closeText(toReasoningId(id))
+    if (text !== '') page.writeText(id, 'assistant', text)
+    if (finished) page.closeText(id)
   }
 
-  #writeCallDelta({ stepId, callId, name, delta, at }: EventOf<'tool_call_delta'>): void {
+  function writeCallDelta({ stepId, callId, name, delta }: EventOf<'tool_call_delta'>): void {
     const messageId = getMessageIdOfStep(stepId)
-    const [id, mark] = [this.#toMessageId(messageId), this.#createMark(at)]
-    this.#unconfirmed.add(id)
-    this.#page.closeText(toReasoningId(id), mark)
-    this.#page.closeText(id, mark)
-    this.#names.nameCall(callId, messageId)
-    this.#page.writeCallDelta(id, this.getCallName(callId), { name, delta }, mark)
+    const id = toMessageId(messageId)
+    unconfirmed.add(id)
+    page.closeText(toReasoningId(id))
+    page.closeText(id)
+    names.nameCall(callId, messageId)
+    page.writeCallDelta(id, getCallName(callId), { name, arguments: delta })
   }
 
   /** Compares the page with the final message. Adds what is missing, and replaces what differs. */
-  #acceptMessage({ message, at }: EventOf<'assistant_message'>): void {
-    const [id, mark] = [this.#toMessageId(message.id), this.#createMark(at)]
-    this.#unconfirmed.delete(id)
-    this.#expectResults(message)
+  function acceptMessage({ message }: EventOf<'assistant_message'>): void {
+    const id = toMessageId(message.id)
+    unconfirmed.delete(id)
+    expectResults(message)
     const calls = message.tool_calls ?? []
-    const names = calls.map((call) => `${this.#prefix.calls}${this.#names.nameCall(call.id, message.id)}`)
-    this.#page.keepCalls(id, names, mark)
-    this.#settleText(toReasoningId(id), 'reasoning', message.reasoning ?? '', mark)
-    this.#settleText(id, 'assistant', message.content || message.refusal || '', mark)
+    page.keepCalls(
+      id,
+      calls.map((call) => `${prefix.calls}${names.nameCall(call.id, message.id)}`),
+    )
+    settleText(toReasoningId(id), 'reasoning', message.reasoning ?? '')
+    settleText(id, 'assistant', message.content || message.refusal || '')
     const { media, annotations } = message
     for (const [name, value] of Object.entries({ media, annotations }))
-      if (value) this.#page.emitCustom(name, { messageId: id, [name]: toJson(value) }, mark)
+      if (value) page.writeCustom(name, { messageId: id, [name]: toJson(value) })
   }
 
-  #settleText(id: string, role: 'assistant' | 'reasoning', text: string, mark: Mark): void {
-    this.#page.closeText(id, mark)
-    const shown = this.#page.getText(id)
+  function settleText(id: string, role: 'assistant' | 'reasoning', text: string): void {
+    page.closeText(id)
+    const shown = page.getText(id)
     if (shown === text) return
     if (!text.startsWith(shown)) {
-      const calls = role === 'assistant' ? this.#page.getCalls(id) : []
+      const calls = role === 'assistant' ? page.getCalls(id) : []
       const isEmpty = text === '' && calls.length === 0
-      const content = { id, content: text, ...this.#owner }
+      const content = { id, content: text, ...owner }
       const whole: AGUIMessage =
         role === 'assistant' && calls.length > 0
           ? { ...content, role, toolCalls: [...calls] }
           : { ...content, role }
-      this.#page.replaceMessages([id], isEmpty ? [] : [whole], mark)
-    } else if (role === 'assistant') this.#page.addText(id, role, text.slice(shown.length), mark)
+      page.replaceMessages([id], isEmpty ? [] : [whole])
+    } else if (role === 'assistant') page.addText(id, role, text.slice(shown.length))
     else {
-      this.#page.writeReasoning(id, text.slice(shown.length), mark)
-      this.#page.closeText(id, mark)
+      page.writeText(id, role, text.slice(shown.length))
+      page.closeText(id)
     }
   }
 
   /** Results follow their message in the transcript, in the order of the calls. */
-  #expectResults({ id, tool_calls: calls = [] }: AssistantMessage): void {
+  function expectResults({ id, tool_calls: calls = [] }: AssistantMessage): void {
     const number = parseMessageNumber(id)
     for (const [i, call] of calls.entries())
-      this.#results.set(call.id, number === null ? `${id}.${i}` : `m${number + 1 + i}`)
+      results.set(call.id, number === null ? `${id}.${i}` : `m${number + 1 + i}`)
   }
 
-  #writeCall({ stepId, call, at }: EventOf<'tool_call'>): void {
+  function writeCall({ stepId, call }: EventOf<'tool_call'>): void {
     const messageId = getMessageIdOfStep(stepId)
-    this.#names.nameCall(call.id, messageId)
-    const name = this.getCallName(call.id)
-    this.#open.set(call.id, name)
-    this.#page.writeCall(this.#toMessageId(messageId), name, call.function, this.#createMark(at))
-  }
-
-  #emitProgress({ callId, name, progress, at }: EventOf<'tool_progress'>): void {
-    const value = { toolCallId: this.getCallName(callId), name, progress: toJson(progress) }
-    this.#page.emitCustom('tool_progress', value, this.#createMark(at))
+    names.nameCall(call.id, messageId)
+    openCalls.add(call.id)
+    page.writeCall(toMessageId(messageId), getCallName(call.id), call.function)
   }
 
   /** Records a result that the page already has or is about to receive. */
-  rememberResult(result: KnownResult) {
-    const { callId, content, media, status } = result
-    this.#open.delete(callId)
-    const toolCallId = this.getCallName(callId)
-    const messageId = this.#results.get(callId)
-    const id = messageId === undefined ? `${toolCallId}.result` : this.#toMessageId(messageId)
+  function rememberResult({
+    callId,
+    content,
+    media,
+    status,
+  }: Pick<EventOf<'tool_result'>, 'callId' | 'content' | 'media' | 'status'>) {
+    openCalls.delete(callId)
+    const toolCallId = getCallName(callId)
+    const messageId = results.get(callId)
+    const id = messageId === undefined ? `${toolCallId}.result` : toMessageId(messageId)
     const shown = joinMedia(content, media)
     const error = status === 'ok' ? {} : { error: content }
-    this.#page.remember({ id, role: 'tool', toolCallId, content: shown, ...error, ...this.#owner })
+    page.remember({ id, role: 'tool', toolCallId, content: shown, ...error, ...owner })
     return { messageId: id, toolCallId, content: shown }
   }
 
-  #writeResult(event: EventOf<'tool_result'>): void {
-    const { status, durationMs, truncated, at } = event
-    const metadata = { statewright: { status, durationMs, ...(truncated && { truncated }) } }
-    const known = this.rememberResult(event)
-    this.#page.emit({ ...this.#createMark(at), type: 'TOOL_CALL_RESULT', ...known, role: 'tool', metadata })
-  }
+  return {
+    openCalls,
+    getCallName,
+    rememberResult,
 
-  #toMessageId(messageId: string): string {
-    return `${this.#prefix.messages}${messageId}`
-  }
+    rememberMessage(message: AssistantMessage): void {
+      for (const { id } of message.tool_calls ?? []) names.nameCall(id, message.id)
+      expectResults(message)
+    },
 
-  #createMark(timestamp: number): Mark {
-    return { timestamp, ...this.#owner }
-  }
+    handleEvent(event: AgentEvent): void {
+      setMark(event.at)
+      switch (event.type) {
+        case 'step_started':
+          return startStep(event)
+        case 'step_completed': {
+          const { stepId, outcome } = event
+          const metadata = { statewright: { outcome } }
+          if (steps.delete(stepId)) page.write({ type: 'STEP_FINISHED', stepName: stepId, metadata })
+          return
+        }
+        case 'stream_chunk':
+          return writeChunk(event)
+        case 'tool_call_delta':
+          return writeCallDelta(event)
+        case 'assistant_message':
+          return acceptMessage(event)
+        case 'tool_call':
+          return writeCall(event)
+        case 'tool_progress': {
+          const { callId, name, progress } = event
+          const value = { toolCallId: getCallName(callId), name, progress: toJson(progress) }
+          return page.writeCustom('tool_progress', value)
+        }
+        case 'tool_result': {
+          const { status, durationMs, truncated } = event
+          const metadata = { statewright: { status, durationMs, ...(truncated && { truncated }) } }
+          page.write({ type: 'TOOL_CALL_RESULT', ...rememberResult(event), role: 'tool', metadata })
+        }
+      }
+    },
 
-  get #owner(): { subagentRunId?: string } {
-    return toOwner(this.#prefix)
+    /** Closes open messages and steps, and removes unconfirmed messages. */
+    end(at: number): void {
+      setMark(at)
+      page.removeAnswers([...unconfirmed])
+      unconfirmed.clear()
+      for (const stepName of steps) page.write({ type: 'STEP_FINISHED', stepName })
+      steps.clear()
+    },
   }
 }
-
-type ChildEvent = Extract<AgentEvent, { type: 'child_event' }>
 
 interface SubAgent {
   id: string
@@ -233,93 +199,84 @@ interface SubAgent {
 }
 
 /** The sub-agents of a run. Each one is announced with its first event, and closed once. */
-export class PageSubAgents {
-  readonly #page: PageMessages
-  readonly #lead: AgentOutput
+export function createSubAgents(page: PageMessages, lead: AgentOutput) {
   /** The sub-agents by call id, in start order. */
-  readonly #members = new Map<string, SubAgent>()
-  readonly #closed = new Set<string>()
+  const members = new Map<string, SubAgent>()
+  const closed = new Set<string>()
 
-  constructor(page: PageMessages, lead: AgentOutput) {
-    this.#page = page
-    this.#lead = lead
-  }
-
-  handleEvent({ callId, path, event, at }: ChildEvent): void {
-    if (this.#closed.has(event.runId)) return
-    const member = this.#members.get(callId) ?? this.#announce(callId, path.at(-1) ?? '', event.runId, at)
-    switch (event.type) {
-      case 'state_changed':
-        member.rests = isRestState(event.to)
-        return
-      case 'error':
-        member.failure = { message: event.message, code: event.code }
-        return
-      case 'run_ended':
-        if (event.state === 'CANCELLED')
-          member.failure = { message: 'The sub-agent was cancelled.', code: 'cancelled' }
-        return this.#close(callId, at)
-      default:
-        member.output.handleEvent(event)
-    }
-  }
-
-  getCallName(callId: string): string {
-    const [above, member] = this.#findSubAgent(callId)
-    return member ? member.output.getCallName(callId.slice(above.length + 1)) : this.#lead.getCallName(callId)
-  }
-
-  findOwner(callId: string): string | undefined {
-    return this.#findSubAgent(callId)[1]?.id
-  }
-
-  closeCall(callId: string, at: number): void {
-    this.#closeAll((id) => isOfCall(id, callId), at)
-  }
-
-  /** Closes all sub-agents. `interrupts` contains the interrupt ids of each sub-agent. */
-  end(at: number, interrupts: ReadonlyMap<string, string[]>): void {
-    this.#closeAll(() => true, at, interrupts)
-  }
-
-  #announce(callId: string, name: string, id: string, timestamp: number): SubAgent {
-    const [, above] = this.#findSubAgent(callId)
-    const parentToolCallId = this.getCallName(callId)
+  function announce(callId: string, name: string, id: string, timestamp: number): SubAgent {
+    const [, above] = findSubAgent(callId)
+    const parentToolCallId = getCallName(callId)
     const prefix = { subagentRunId: id, messages: `${id}.`, calls: `${parentToolCallId}/` }
-    const output = new AgentOutput(this.#page, prefix, new CallNames())
+    const output = createAgentOutput(page, prefix, createCallNames())
     const member: SubAgent = { id, output, rests: false, failure: null }
-    this.#members.set(callId, member)
+    members.set(callId, member)
     const parent = above && { parentSubagentRunId: above.id }
     const started = { subagentRunId: id, name, parentToolCallId, ...parent }
-    this.#page.emit({ timestamp, type: 'SUBAGENT_STARTED', ...started })
+    page.emit({ timestamp, type: 'SUBAGENT_STARTED', ...started })
     return member
   }
 
+  function getCallName(callId: string): string {
+    const [above, member] = findSubAgent(callId)
+    return member ? member.output.getCallName(callId.slice(above.length + 1)) : lead.getCallName(callId)
+  }
+
   /** Finds the innermost sub-agent of a call. Call ids may also contain slashes. */
-  #findSubAgent(callId: string): [string, SubAgent | undefined] {
+  function findSubAgent(callId: string): [string, SubAgent | undefined] {
     let found: [string, SubAgent | undefined] = ['', undefined]
-    for (const [id, member] of this.#members)
+    for (const [id, member] of members)
       if (callId.startsWith(`${id}/`) && id.length >= found[0].length) found = [id, member]
     return found
   }
 
-  #closeAll(matches: (id: string) => boolean, at: number, interrupts?: ReadonlyMap<string, string[]>): void {
-    for (const callId of [...this.#members.keys()].toReversed())
-      if (matches(callId)) this.#close(callId, at, interrupts)
-  }
-
-  #close(callId: string, timestamp: number, interrupts?: ReadonlyMap<string, string[]>): void {
-    const member = this.#members.get(callId)
+  function close(callId: string, timestamp: number, interrupts?: readonly AGUIInterrupt[]): void {
+    const member = members.get(callId)
     if (!member) return
     const { id: subagentRunId, output, rests, failure } = member
     output.end(timestamp)
-    this.#members.delete(callId)
-    this.#closed.add(subagentRunId)
+    members.delete(callId)
+    closed.add(subagentRunId)
     const mark = { timestamp, subagentRunId }
-    if (failure) return this.#page.emit({ ...mark, type: 'SUBAGENT_ERROR', ...failure })
-    const interruptIds = interrupts?.get(subagentRunId) ?? []
+    if (failure) return page.emit({ ...mark, type: 'SUBAGENT_ERROR', ...failure })
+    const own = interrupts?.filter((interrupt) => interrupt.subagentRunId === subagentRunId) ?? []
+    const interruptIds = own.map(({ id }) => id)
     const outcome =
       rests && interrupts ? ({ type: 'suspended', interruptIds } as const) : ({ type: 'success' } as const)
-    this.#page.emit({ ...mark, type: 'SUBAGENT_FINISHED', outcome })
+    page.emit({ ...mark, type: 'SUBAGENT_FINISHED', outcome })
+  }
+
+  function closeAll(
+    matches: (id: string) => boolean,
+    at: number,
+    interrupts?: readonly AGUIInterrupt[],
+  ): void {
+    for (const callId of [...members.keys()].toReversed()) if (matches(callId)) close(callId, at, interrupts)
+  }
+
+  return {
+    getCallName,
+    findOwner: (callId: string): string | undefined => findSubAgent(callId)[1]?.id,
+    closeCall: (callId: string, at: number): void => closeAll((id) => isOfCall(id, callId), at),
+    end: (at: number, interrupts: readonly AGUIInterrupt[]): void => closeAll(() => true, at, interrupts),
+
+    handleEvent({ callId, path, event, at }: EventOf<'child_event'>): void {
+      if (closed.has(event.runId)) return
+      const member = members.get(callId) ?? announce(callId, path.at(-1) ?? '', event.runId, at)
+      switch (event.type) {
+        case 'state_changed':
+          member.rests = isRestState(event.to)
+          return
+        case 'error':
+          member.failure = { message: event.message, code: event.code }
+          return
+        case 'run_ended':
+          if (event.state === 'CANCELLED')
+            member.failure = { message: 'The sub-agent was cancelled.', code: 'cancelled' }
+          return close(callId, at)
+        default:
+          member.output.handleEvent(event)
+      }
+    },
   }
 }

@@ -1,5 +1,5 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
-import type { Json } from '../../machines/agent/json.js'
+import type { JsonObject } from '../../machines/agent/json.js'
 import type { Message } from '../../machines/agent/messages.js'
 import {
   type AgentState,
@@ -18,17 +18,25 @@ import { isOfCall } from '../web/approval-id.js'
 import type { Turn } from '../web/chat-turn.js'
 import { isTurnOpening } from '../core/sessions/find-turn.js'
 import { getSentence } from '../web/exposure.js'
-import { CallNames, getUserMessageId, hasAllMessages, toAGUIEnds, toPageMessages } from './agui-messages.js'
-import { type Mark, PageMessages } from './page-messages.js'
 import {
-  type AGUIEnd,
+  type CallNames,
+  createCallNames,
+  getUserMessageId,
+  hasAllMessages,
+  toAGUIEnds,
+  toPageMessages,
+} from './agui-messages.js'
+import { createPageMessages } from './page-messages.js'
+import {
   type AGUIEvent,
   type AGUIInterrupt,
   type AGUIMessage,
   type AGUIUsage,
   protocolVersion,
 } from './protocol.js'
-import { AgentOutput, PageSubAgents } from './agent-output.js'
+import { createAgentOutput, createSubAgents } from './agent-output.js'
+
+type Failure = { message: string; code: string }
 
 interface FoldStart {
   threadId: string
@@ -36,7 +44,6 @@ interface FoldStart {
   history: readonly Message[]
   /** The end of each earlier run that did not answer in full. */
   ends?: readonly TurnEnd[]
-  /** Whether to always send a snapshot. */
   restate?: boolean
   /** The messages on the page. Absent if the page is up to date. A snapshot is sent if the messages differ. */
   shown?: readonly { id: string; role: string; subagentRunId?: string }[]
@@ -48,264 +55,256 @@ interface FoldStart {
   state?: boolean
 }
 
-/** The known state of a run when it rests or ends. */
 export interface RunStatus extends Partial<Pick<RunResult, 'pending' | 'object' | 'messages'>> {
   state: AgentState
   reason: Reason | null
-  error?: { message: string; code: string } | null
+  error?: Failure | null
   wakeAt?: number | null
 }
 
+/** The custom events that contain fields of an agent's event. A field without a value is left out. */
+const customEvents: {
+  [Type in AgentEvent['type']]?: readonly [
+    name: string,
+    ...keys: (keyof Extract<AgentEvent, { type: Type }>)[],
+  ]
+} = {
+  retry: ['retry', 'attempt', 'delayMs', 'code'],
+  guardrail: ['guardrail', 'guard', 'action', 'message', 'rule'],
+  budget_warning: ['budget', 'message', 'remainingTokens', 'remainingCost'],
+  handed_off: ['handoff', 'from', 'to'],
+  context_fitted: ['context', 'strategy', 'before', 'after', 'dropped'],
+  warning: ['warning', 'code'],
+}
+
 /** Converts a run's events. `begin`, each `handleEvent` and `end` together return one complete AG-UI run. */
-export class AGUIEventFold {
-  readonly #start: FoldStart
-  readonly #page: PageMessages
-  readonly #lead: AgentOutput
-  readonly #subAgents: PageSubAgents
-  readonly #usage: AGUIUsage = {
+export function createAGUIFold(start: FoldStart) {
+  const {
+    threadId,
+    runId,
+    history,
+    restate,
+    shown,
+    status: startStatus,
+    getMessageId = getUserMessageId,
+  } = start
+  const names = createCallNames()
+  // Input that is pending review is sent once the shields have cleared it.
+  const cleared = history.filter(({ content }) => content !== unclearedInput)
+  const page = createPageMessages(cleared.flatMap((message) => listShown(message, names)))
+  const lead = createAgentOutput(page, { messages: '', calls: '' }, names)
+  for (const message of history) if (message.role === 'assistant') lead.rememberMessage(message)
+  const subAgents = createSubAgents(page, lead)
+  const usage: AGUIUsage = {
     inputTokens: 0,
     outputTokens: 0,
     totalTokens: 0,
     reasoningTokens: 0,
     cachedInputTokens: 0,
   }
-  readonly #requests = new Map<string, PendingCall>()
-  #state: AgentState = 'RUNNING'
-  #reason: Reason | null = null
-  #wakeAt: number | null = null
-  #at = 0
-  readonly #ends: AGUIEnd[]
+  const requests = new Map<string, PendingCall>()
+  const ends = toAGUIEnds(start.ends ?? [], history, getMessageId)
+  let { state, reason, error }: Pick<Turn, 'state' | 'reason'> & { error: Failure | null } = startStatus ?? {
+    state: 'RUNNING',
+    reason: null,
+    error: null,
+  }
+  let wakeAt: number | null = null
+  let timestamp = history.at(-1)?.createdAt ?? 0
+  const opening = history.findLast(isTurnOpening)
   /** The page's id for the user message that the run answers. */
-  #openingId: string | undefined
-  #error: { message: string; code: string } | null = null
-
-  constructor(start: FoldStart) {
-    this.#start = start
-    const names = new CallNames()
-    // Input that is pending review is sent once the shields have cleared it.
-    const cleared = start.history.filter(({ content }) => content !== unclearedInput)
-    this.#page = new PageMessages(cleared.flatMap((message) => this.#toPageMessages(message, names)))
-    this.#lead = new AgentOutput(this.#page, { messages: '', calls: '' }, names)
-    for (const message of start.history) if (message.role === 'assistant') this.#lead.rememberMessage(message)
-    this.#subAgents = new PageSubAgents(this.#page, this.#lead)
-    this.#at = start.history.at(-1)?.createdAt ?? 0
-    const { history, ends = [], getMessageId = getUserMessageId } = start
-    this.#ends = toAGUIEnds(ends, history, getMessageId)
-    const opening = history.findLast(isTurnOpening)
-    this.#openingId = opening && getMessageId(opening)
-    const { status } = start
-    if (!status) return
-    this.#state = status.state
-    this.#reason = status.reason
-    this.#error = status.error
-    for (const call of status.pending) if (call.needs !== 'client') this.#requests.set(call.callId, call)
-    for (const result of status.settled) this.#lead.rememberResult(result)
+  let openingId = opening && getMessageId(opening)
+  if (startStatus) {
+    const { pending, settled } = startStatus
+    for (const call of pending) if (call.needs !== 'client') requests.set(call.callId, call)
+    for (const result of settled) lead.rememberResult(result)
   }
 
-  begin(): AGUIEvent[] {
-    const { threadId, runId, restate, shown, status } = this.#start
-    this.#page.emit({ type: 'RUN_STARTED', threadId, runId, protocolVersion })
-    if (restate || (shown && !hasAllMessages(this.#page.all, shown))) this.#page.emitSnapshot()
-    if (status || this.#ends.length > 0) this.#emitState()
-    return this.#page.takeEvents()
+  function listShown(message: Message, callNames: CallNames): AGUIMessage[] {
+    const parts = toPageMessages(message, callNames)
+    if (!start.getMessageId || message.role !== 'user') return parts
+    return parts.map((part) => (part.id === message.id ? { ...part, id: getMessageId(message) } : part))
   }
 
-  handleEvent(event: AgentEvent): AGUIEvent[] {
-    this.#at = event.at
-    this.#encodeEvent(event)
-    return this.#page.takeEvents()
-  }
-
-  /** The status of the run, derived only from its events. */
-  get status(): RunStatus {
-    const waits = this.#state === 'WAITING_FOR_INPUT'
-    const pending = waits ? [...this.#requests.values(), ...this.#listClientCalls()] : []
-    return { state: this.#state, reason: this.#reason, pending, error: this.#error, wakeAt: this.#wakeAt }
-  }
-
-  /** Ends the AG-UI run, because the run rests or has ended. */
-  end(status: RunStatus = this.status): AGUIEvent[] {
-    const { state, reason, pending = [], error, object } = status
-    const { interrupts, idsByOwner } = this.#createInterrupts(status)
-    this.#subAgents.end(this.#at, idsByOwner)
-    this.#lead.end(this.#at)
-    if (isWorkState(state)) return this.fail(remoteRunFailure)
-    this.#addEnd(status)
-    if (state === 'ERROR')
-      return this.fail(error ?? this.#error ?? { message: 'The run failed.', code: reason ?? 'internal' })
-    const isOver = !isRestState(state)
-    if (isOver && state !== 'COMPLETED' && state !== 'CANCELLED') {
-      const { message = '', code = reason ?? '' } = error ?? this.#error ?? {}
-      this.#emitCustom('halt', { state, reason, code, message })
-    }
-    const pendingToolCallIds = pending
-      .filter(({ needs }) => needs === 'client')
-      .map(({ callId }) => this.#subAgents.getCallName(callId))
-    const { threadId, runId } = this.#start
-    const success = { type: 'success' as const, ...(pendingToolCallIds.length > 0 && { pendingToolCallIds }) }
-    const ended = isOver && state !== 'COMPLETED' ? { type: 'cancelled' as const } : success
-    this.#page.emit({
-      ...this.#mark,
-      type: 'RUN_FINISHED',
-      threadId,
-      runId,
-      outcome: interrupts.length > 0 ? { type: 'interrupt', interrupts } : ended,
-      result: { state, reason, ...(object !== undefined && { object: toJson(object) }) },
-      ...this.#getUsage(),
-    })
-    return this.#page.takeEvents()
-  }
-
-  fail({ message, code }: { message: string; code: string }): AGUIEvent[] {
-    this.#page.emit({ ...this.#mark, type: 'RUN_ERROR', message, code, ...this.#getUsage() })
-    return this.#page.takeEvents()
-  }
-
-  #encodeEvent(event: AgentEvent): void {
+  function encodeEvent(event: AgentEvent): void {
     switch (event.type) {
       case 'state_changed':
-        return this.#changeState(event)
+        ;({ to: state, reason, wakeAt = null } = event)
+        if (state !== 'WAITING_FOR_INPUT' && state !== 'WAITING_FOR_TOOL') requests.clear()
+        return emitState()
       case 'user_message':
-        return this.#handleUserMessage(event.message)
+        return handleUserMessage(event.message)
       case 'child_event':
-        return this.#subAgents.handleEvent(event)
+        return subAgents.handleEvent(event)
       case 'tool_result':
-        this.#subAgents.closeCall(event.callId, event.at)
-        for (const id of this.#requests.keys()) if (isOfCall(id, event.callId)) this.#requests.delete(id)
-        return this.#lead.handleEvent(event)
+        subAgents.closeCall(event.callId, event.at)
+        for (const id of requests.keys()) if (isOfCall(id, event.callId)) requests.delete(id)
+        return lead.handleEvent(event)
       case 'approval_requested':
       case 'elicitation_requested': {
         const { type, id: _id, runId: _runId, seq: _seq, at: _at, ...call } = event
         const needs = type === 'approval_requested' ? 'approval' : 'elicitation'
-        this.#requests.set(event.callId, { ...call, needs } as PendingCall)
+        requests.set(event.callId, { ...call, needs } as PendingCall)
         return
       }
       case 'usage':
-        for (const key of Object.keys(this.#usage) as (keyof AGUIUsage)[]) this.#usage[key] += event.step[key]
+        for (const key of Object.keys(usage) as (keyof AGUIUsage)[]) usage[key] += event.step[key]
         return
       case 'error':
-        this.#error = { message: event.message, code: event.code }
+        error = { message: event.message, code: event.code }
         return
-      case 'retry':
-        return this.#emitCustom('retry', { attempt: event.attempt, delayMs: event.delayMs, code: event.code })
-      case 'guardrail': {
-        const { guard, action, rule, message } = event
-        return this.#emitCustom('guardrail', { guard, action, message, ...(rule !== undefined && { rule }) })
-      }
-      case 'budget_warning': {
-        const { message, remainingTokens, remainingCost } = event
-        return this.#emitCustom('budget', { message, remainingTokens, remainingCost })
-      }
       case 'tools_loaded':
-        return this.#emitCustom('tools', { loaded: [...event.names] })
-      case 'handed_off':
-        return this.#emitCustom('handoff', { from: event.from, to: event.to })
-      case 'context_fitted': {
-        const { strategy, before, after, dropped } = event
-        return this.#emitCustom('context', { strategy, before, after, dropped })
-      }
+        return page.writeCustom('tools', { loaded: [...event.names] })
       case 'shield': {
         const { point, shield, action, message, callId } = event
-        const at = callId === undefined ? {} : { toolCallId: this.#subAgents.getCallName(callId) }
-        return this.#emitCustom('shield', { point, shield, action, message, ...at })
+        const at = callId === undefined ? {} : { toolCallId: subAgents.getCallName(callId) }
+        return page.writeCustom('shield', { point, shield, action, message, ...at })
       }
       case 'memory': {
         const sources = event.snippets.map(({ source, score }) => ({ source, ...omitUndefined({ score }) }))
-        return this.#emitCustom('memory', { sources })
+        return page.writeCustom('memory', { sources })
       }
       case 'waiting_for_slot':
         return
-      case 'warning':
-        return this.#emitCustom('warning', { code: event.code })
-      default:
-        this.#lead.handleEvent(event)
+      default: {
+        const [name, ...keys] = customEvents[event.type] ?? []
+        if (name === undefined) return lead.handleEvent(event)
+        const fields = keys.map((key) => [key, event[key as keyof AgentEvent]])
+        page.writeCustom(name, omitUndefined(Object.fromEntries(fields) as JsonObject) as JsonObject)
+      }
     }
   }
 
-  #changeState({ to, reason, wakeAt }: Extract<AgentEvent, { type: 'state_changed' }>): void {
-    this.#state = to
-    this.#reason = reason
-    this.#wakeAt = wakeAt ?? null
-    if (to !== 'WAITING_FOR_INPUT' && to !== 'WAITING_FOR_TOOL') this.#requests.clear()
-    this.#emitState()
+  function addEnd(rest: RunStatus): void {
+    const messageId = openingId
+    const { state: endState, reason: endReason } = rest
+    if (isRestState(endState) || endReason === null || endReason === 'end_turn' || messageId === undefined)
+      return
+    if (ends.some((end) => end.messageId === messageId)) return
+    const { code = endReason, message = getSentence(endReason) } = rest.error ?? error ?? {}
+    ends.push({ messageId, state: endState, reason: endReason, code, message })
+    emitState()
   }
 
-  #addEnd({ state, reason, error }: RunStatus): void {
-    const messageId = this.#openingId
-    if (isRestState(state) || reason === null || reason === 'end_turn' || messageId === undefined) return
-    if (this.#ends.some((end) => end.messageId === messageId)) return
-    const { code = reason, message = getSentence(reason) } = error ?? this.#error ?? {}
-    this.#ends.push({ messageId, state, reason, code, message })
-    this.#emitState()
-  }
-
-  #emitState(): void {
-    if (this.#start.state === false) return
-    const sleep = this.#wakeAt === null ? {} : { wakeAt: this.#wakeAt }
-    const ends = this.#ends.length === 0 ? {} : { ends: this.#ends.map((end) => ({ ...end })) }
-    const value = { state: this.#state, reason: this.#reason, ...sleep, ...ends }
-    const delta = [{ op: 'add' as const, path: '/statewright', value }]
-    this.#page.emit({ ...(this.#at > 0 && this.#mark), type: 'STATE_DELTA', delta })
+  function emitState(): void {
+    if (start.state === false) return
+    const sleep = wakeAt === null ? {} : { wakeAt }
+    const shownEnds = ends.length === 0 ? {} : { ends: ends.map((end) => ({ ...end })) }
+    const delta = [
+      { op: 'add' as const, path: '/statewright', value: { state, reason, ...sleep, ...shownEnds } },
+    ]
+    page.emit({ ...(timestamp > 0 && { timestamp }), type: 'STATE_DELTA', delta })
   }
 
   /** Sends the message to pages other than its sender, which already shows it. */
-  #handleUserMessage(message: Message & { role: 'user' }): void {
-    const [shown] = this.#toPageMessages(message, new CallNames())
-    if (shown && isTurnOpening(message)) this.#openingId = shown.id
-    if (shown?.role !== 'user' || this.#page.has(shown.id)) return
+  function handleUserMessage(message: Message & { role: 'user' }): void {
+    const [part] = listShown(message, createCallNames())
+    if (part && isTurnOpening(message)) openingId = part.id
+    if (part?.role !== 'user' || page.has(part.id)) return
     const isSteering = message.data?.['reason'] === 'steering'
-    if (isSteering) this.#emitCustom('steering', { messageId: shown.id, text: toJson(message.content) })
-    if (isSteering && typeof shown.content === 'string')
-      this.#page.addText(shown.id, 'user', shown.content, this.#mark)
-    else this.#page.remember(shown)
+    if (isSteering) page.writeCustom('steering', { messageId: part.id, text: toJson(message.content) })
+    if (isSteering && typeof part.content === 'string') page.addText(part.id, 'user', part.content)
+    else page.remember(part)
   }
 
-  *#listClientCalls(): Iterable<PendingCall> {
-    const requested = [...this.#requests.keys()]
-    for (const callId of this.#lead.openCalls) {
-      if (requested.some((id) => isOfCall(id, callId))) continue
-      yield { callId, name: '' as never, arguments: '', fingerprint: '', needs: 'client' }
-    }
+  function listClientCalls(): PendingCall[] {
+    const requested = [...requests.keys()]
+    const own = [...lead.openCalls].filter((callId) => !requested.some((id) => isOfCall(id, callId)))
+    return own.map((callId) => ({
+      callId,
+      name: '' as never,
+      arguments: '',
+      fingerprint: '',
+      needs: 'client',
+    }))
   }
 
-  #createInterrupts({ state, reason, pending = [], error, messages = [], wakeAt = null }: RunStatus): {
-    interrupts: AGUIInterrupt[]
-    idsByOwner: Map<string, string[]>
-  } {
-    const idsByOwner = new Map<string, string[]>()
-    if (state === 'PAUSED') {
-      const details = { reason: reason ?? 'paused', message: error?.message, wakeAt }
-      return { interrupts: [createPauseInterrupt(toPauseId(messages.length), details)], idsByOwner }
+  function createInterrupts(rest: RunStatus): AGUIInterrupt[] {
+    const { pending = [], messages = [], wakeAt: until = null } = rest
+    if (rest.state === 'PAUSED') {
+      const details = { reason: rest.reason ?? 'paused', message: rest.error?.message, wakeAt: until }
+      return [createPauseInterrupt(toPauseId(messages.length), details)]
     }
-    const interrupts = pending
+    return pending
       .filter(({ needs }) => needs !== 'client')
       .map((call) => {
-        const owner = this.#subAgents.findOwner(call.callId)
-        const id = toInterruptId(this.#lead.getRequestName(call.callId), call)
-        const interrupt = createCallInterrupt(id, call, this.#subAgents.getCallName(call.callId), owner)
-        if (owner !== undefined) idsByOwner.set(owner, [...(idsByOwner.get(owner) ?? []), interrupt.id])
-        return interrupt
+        const id = toInterruptId(names.getRequestName(call.callId), call)
+        const owner = subAgents.findOwner(call.callId)
+        return createCallInterrupt(id, call, subAgents.getCallName(call.callId), owner)
       })
-    return { interrupts, idsByOwner }
   }
 
-  #toPageMessages(message: Message, names: CallNames): AGUIMessage[] {
-    const { getMessageId } = this.#start
-    const shown = toPageMessages(message, names)
-    if (!getMessageId || message.role !== 'user') return shown
-    return shown.map((part) => (part.id === message.id ? { ...part, id: getMessageId(message) } : part))
+  const getUsage = (): { usage?: AGUIUsage[] } => (usage.totalTokens > 0 ? { usage: [{ ...usage }] } : {})
+
+  function getStatus(): RunStatus {
+    const pending = state === 'WAITING_FOR_INPUT' ? [...requests.values(), ...listClientCalls()] : []
+    return { state, reason, pending, error, wakeAt }
   }
 
-  #getUsage(): { usage?: AGUIUsage[] } {
-    return this.#usage.totalTokens > 0 ? { usage: [{ ...this.#usage }] } : {}
+  function fail({ message, code }: Failure): AGUIEvent[] {
+    page.emit({ timestamp, type: 'RUN_ERROR', message, code, ...getUsage() })
+    return page.takeEvents()
   }
 
-  #emitCustom(name: string, value: Json): void {
-    this.#page.emitCustom(name, value, this.#mark)
-  }
+  return {
+    fail,
+    /** The status of the run, derived only from its events. */
+    getStatus,
 
-  get #mark(): Mark {
-    return { timestamp: this.#at }
+    begin(): AGUIEvent[] {
+      page.emit({ type: 'RUN_STARTED', threadId, runId, protocolVersion })
+      const messages = page.listAll()
+      if (restate || (shown && !hasAllMessages(messages, shown)))
+        page.emit({ type: 'MESSAGES_SNAPSHOT', messages })
+      if (startStatus || ends.length > 0) emitState()
+      return page.takeEvents()
+    },
+
+    handleEvent(event: AgentEvent): AGUIEvent[] {
+      timestamp = event.at
+      page.setMark({ timestamp })
+      encodeEvent(event)
+      return page.takeEvents()
+    },
+
+    end(rest: RunStatus = getStatus()): AGUIEvent[] {
+      const { state: endState, reason: endReason, pending = [], object } = rest
+      const interrupts = createInterrupts(rest)
+      subAgents.end(timestamp, interrupts)
+      lead.end(timestamp)
+      if (isWorkState(endState)) return fail(remoteRunFailure)
+      addEnd(rest)
+      const failure = rest.error ?? error
+      if (endState === 'ERROR')
+        return fail(failure ?? { message: 'The run failed.', code: endReason ?? 'internal' })
+      const isOver = !isRestState(endState)
+      if (isOver && endState !== 'COMPLETED' && endState !== 'CANCELLED') {
+        const { message = '', code = endReason ?? '' } = failure ?? {}
+        page.writeCustom('halt', { state: endState, reason: endReason, code, message })
+      }
+      const pendingToolCallIds = pending
+        .filter(({ needs }) => needs === 'client')
+        .map(({ callId }) => subAgents.getCallName(callId))
+      const success = {
+        type: 'success' as const,
+        ...(pendingToolCallIds.length > 0 && { pendingToolCallIds }),
+      }
+      const ended = isOver && endState !== 'COMPLETED' ? { type: 'cancelled' as const } : success
+      page.emit({
+        timestamp,
+        type: 'RUN_FINISHED',
+        threadId,
+        runId,
+        outcome: interrupts.length > 0 ? { type: 'interrupt', interrupts } : ended,
+        result: {
+          state: endState,
+          reason: endReason,
+          ...(object !== undefined && { object: toJson(object) }),
+        },
+        ...getUsage(),
+      })
+      return page.takeEvents()
+    },
   }
 }
 

@@ -1,5 +1,5 @@
 import { joinTextParts } from '../core/base/text.js'
-import { expectArgument, listRule } from '../core/base/values.js'
+import { expectArgument, getOrCreate, listRule } from '../core/base/values.js'
 import type { ContentPart, MediaPart, Message, ToolMessage } from '../../machines/agent/messages.js'
 import { isRestState, type TurnEnd } from '../../machines/agent/run-result.js'
 import { getShownContent } from '../web/chat-turn.js'
@@ -18,44 +18,44 @@ import type { AGUIEnd, AGUIMessage, AGUIPart, AGUISource } from './protocol.js'
 export function toAGUIMessages(messages: readonly Message[]): AGUIMessage[] {
   const rule = listRule('a list of messages, such as (await run.result).messages')
   expectArgument('toAGUIMessages(messages)', messages, rule)
-  const names = new CallNames()
+  const names = createCallNames()
   return messages.flatMap((message) => toPageMessages(message, names))
 }
+
+export type CallNames = ReturnType<typeof createCallNames>
 
 /**
  * Gives each call a unique id, because some providers restart call numbers in each answer. A call keeps its id unless
  * an earlier message used it.
  */
-export class CallNames {
-  readonly #messagesByCall = new Map<string, Set<string>>()
-  readonly #latestNames = new Map<string, string>()
+export function createCallNames() {
+  const messagesByCall = new Map<string, Set<string>>()
+  const latestNames = new Map<string, string>()
+  const getLatestName = (callId: string): string => latestNames.get(callId) ?? callId
+  return {
+    getLatestName,
 
-  nameCall(callId: string, messageId: string): string {
-    const owners = (this.#messagesByCall.get(callId) ?? new Set()).add(messageId)
-    this.#messagesByCall.set(callId, owners)
-    const name = toCallName(callId, messageId, owners)
-    this.#latestNames.set(callId, name)
-    return name
-  }
+    nameCall(callId: string, messageId: string): string {
+      const owners = getOrCreate(messagesByCall, callId, () => new Set<string>()).add(messageId)
+      const name = toCallName(callId, messageId, owners)
+      latestNames.set(callId, name)
+      return name
+    },
 
-  getLatestName(callId: string): string {
-    return this.#latestNames.get(callId) ?? callId
-  }
+    /** The page's name for a call that waits for an answer. A sub-agent's call starts with the outer calls. */
+    getRequestName(callId: string): string {
+      if (latestNames.has(callId)) return getLatestName(callId)
+      const above = [...latestNames.keys()].filter((id) => callId.startsWith(`${id}/`))
+      const nearest = above.toSorted((a, b) => b.length - a.length)[0] ?? ''
+      return `${getLatestName(nearest)}${callId.slice(nearest.length)}`
+    },
 
-  /** The page's name for a call that waits for an answer. A sub-agent's call starts with the outer calls. */
-  getRequestName(callId: string): string {
-    if (this.#latestNames.has(callId)) return this.getLatestName(callId)
-    const above = [...this.#latestNames.keys()].filter((id) => callId.startsWith(`${id}/`))
-    const nearest = above.toSorted((a, b) => b.length - a.length)[0] ?? ''
-    return `${this.getLatestName(nearest)}${callId.slice(nearest.length)}`
-  }
-
-  /** Whether the name refers to a known call, or to a sub-agent's call below a known call. */
-  hasName(name: string): boolean {
-    const names = [...this.#messagesByCall].flatMap(([id, owners]) =>
-      [...owners].map((owner) => toCallName(id, owner, owners)),
-    )
-    return names.some((known) => name === known || name.startsWith(`${known}/`))
+    hasName(name: string): boolean {
+      const names = [...messagesByCall].flatMap(([id, owners]) =>
+        [...owners].map((owner) => toCallName(id, owner, owners)),
+      )
+      return names.some((known) => name === known || name.startsWith(`${known}/`))
+    },
   }
 }
 
@@ -65,7 +65,7 @@ function toCallName(callId: string, messageId: string, owners: ReadonlySet<strin
 }
 
 export function collectCallNames(messages: readonly Message[]): CallNames {
-  const names = new CallNames()
+  const names = createCallNames()
   for (const message of messages) {
     if (message.role !== 'assistant') continue
     for (const { id } of message.tool_calls ?? []) names.nameCall(id, message.id)
@@ -73,7 +73,6 @@ export function collectCallNames(messages: readonly Message[]): CallNames {
   return names
 }
 
-/** The AG-UI messages of one message: none, one, or two with reasoning. */
 export function toPageMessages(message: Message, names: CallNames): AGUIMessage[] {
   if (message.internal) return []
   const { id } = message

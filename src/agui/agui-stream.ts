@@ -8,7 +8,7 @@ import { isObject, expectArgument, objectRule, optionsRule } from '../core/base/
 import type { Run } from '../core/run/run.js'
 import type { SessionView } from '../web/chat-service.js'
 import type { AnswerProtocol } from '../web/sse.js'
-import { AGUIEventFold } from './agui-fold.js'
+import { createAGUIFold } from './agui-fold.js'
 import { matchClientIds } from './agui-messages.js'
 import type { AGUIEvent } from './protocol.js'
 import type { AgentInput } from './read-input.js'
@@ -54,13 +54,13 @@ async function* encodeRun(
   { input, restate = false }: AGUIOptions,
 ): AsyncGenerator<AGUIEvent, undefined> {
   const { threadId = run.sessionId, runId = run.id, messages, state } = input ?? {}
-  let fold = new AGUIEventFold({ threadId, runId, history: [] })
+  let fold = createAGUIFold({ threadId, runId, history: [] })
   let hasStarted = false
   try {
     if (!contextAtStart) await run.started
     const context = contextAtStart ?? findContext(run)
     const history: readonly Message[] = context ? maskMessages(context) : []
-    fold = new AGUIEventFold({
+    fold = createAGUIFold({
       threadId,
       runId,
       history,
@@ -84,7 +84,6 @@ async function* encodeRun(
   return undefined
 }
 
-/** Returns null until the run has started. */
 function findContext(run: Run): AgentContext | null {
   try {
     return (run.snapshot() as { context: AgentContext }).context
@@ -108,7 +107,7 @@ export function createAGUIProtocol(
 ): AnswerProtocol<AGUIEvent> {
   return {
     createEncoder: ({ before, ends, turn }) => {
-      const fold = new AGUIEventFold({
+      const fold = createAGUIFold({
         threadId,
         runId,
         history: [...before, ...(turn?.messages ?? [])],
@@ -118,10 +117,9 @@ export function createAGUIProtocol(
         state: isObjectOrAbsent(state),
       })
       return {
-        begin: () => fold.begin(),
-        handleEvent: (event) => fold.handleEvent(event),
+        ...fold,
         end: async () => {
-          const { status } = fold
+          const status = fold.getStatus()
           // The log records the open interrupts. The events do not contain answers given before the page subscribed.
           const session = await read().catch(() => null)
           if (session?.state !== status.state) return fold.end(status)

@@ -1,4 +1,5 @@
 import type { Json } from '../../machines/agent/json.js'
+import { toReasoningId } from './agui-messages.js'
 import type { AGUICall, AGUIEvent, AGUIMessage } from './protocol.js'
 
 /** The time of an event, and the sub-agent it belongs to. */
@@ -7,194 +8,177 @@ export interface Mark {
   subagentRunId?: string
 }
 
+export type PageMessages = ReturnType<typeof createPageMessages>
+
 /** Tracks a page's messages, because AG-UI can remove text only with a snapshot of all of them. */
-export class PageMessages {
-  readonly #messages = new Map<string, AGUIMessage>()
-  readonly #texts = new Set<string>()
-  readonly #reasoning = new Set<string>()
-  readonly #calls = new Map<string, string>()
-  #events: AGUIEvent[] = []
+export function createPageMessages(history: readonly AGUIMessage[]) {
+  const messages = new Map(history.map((message) => [message.id, message]))
+  const openTexts = new Map<string, 'assistant' | 'reasoning'>()
+  /** The messages of open calls, by call id. */
+  const openCalls = new Map<string, string>()
+  let events: AGUIEvent[] = []
+  /** The mark of the agent's event that is being converted. */
+  let mark: Mark = { timestamp: 0 }
 
-  constructor(history: readonly AGUIMessage[]) {
-    for (const message of history) this.#messages.set(message.id, message)
-  }
+  const emit = (event: AGUIEvent): void => void events.push(event)
+  const write = (event: AGUIEvent): void => emit({ ...mark, ...event })
 
-  emit(event: AGUIEvent): void {
-    this.#events.push(event)
-  }
-
-  emitCustom(name: string, value: Json, mark: Mark): void {
-    this.emit({ ...mark, type: 'CUSTOM', name: `statewright.${name}`, value })
-  }
-
-  takeEvents(): AGUIEvent[] {
-    const events = this.#events
-    this.#events = []
-    return events
-  }
-
-  has(id: string): boolean {
-    return this.#messages.has(id)
-  }
-
-  getText(id: string): string {
-    const content = this.#messages.get(id)?.content
-    return typeof content === 'string' ? content : ''
-  }
-
-  /** Adds a message that the page already has or receives in another way. */
-  remember(message: AGUIMessage): void {
-    this.#messages.set(message.id, message)
-  }
-
-  writeText(messageId: string, delta: string, mark: Mark): void {
-    if (!this.#texts.has(messageId)) {
-      this.#texts.add(messageId)
-      this.emit({ ...mark, type: 'TEXT_MESSAGE_START', messageId, role: 'assistant' })
+  function writeText(messageId: string, role: 'assistant' | 'reasoning', delta: string): void {
+    const isNew = !openTexts.has(messageId)
+    openTexts.set(messageId, role)
+    if (role === 'assistant') {
+      if (isNew) write({ type: 'TEXT_MESSAGE_START', messageId, role })
+      write({ type: 'TEXT_MESSAGE_CONTENT', messageId, delta })
+    } else {
+      if (isNew) write({ type: 'REASONING_START', messageId })
+      if (isNew) write({ type: 'REASONING_MESSAGE_START', messageId, role })
+      write({ type: 'REASONING_MESSAGE_CONTENT', messageId, delta })
     }
-    this.emit({ ...mark, type: 'TEXT_MESSAGE_CONTENT', messageId, delta })
-    this.#append({ id: messageId, role: 'assistant', ...toOwner(mark) }, delta)
+    append(messageId, role, delta)
   }
 
   /** Writes a complete text, or the remainder of a text that was already closed. */
-  addText(messageId: string, role: 'assistant' | 'user', delta: string, mark: Mark): void {
-    this.closeText(messageId, mark)
-    this.emit({ ...mark, type: 'TEXT_MESSAGE_CHUNK', messageId, role, delta })
-    this.#append(
-      role === 'user'
-        ? { id: messageId, role, content: '', ...toOwner(mark) }
-        : { id: messageId, role, ...toOwner(mark) },
-      delta,
-    )
+  function addText(messageId: string, role: 'assistant' | 'user', delta: string): void {
+    closeText(messageId)
+    write({ type: 'TEXT_MESSAGE_CHUNK', messageId, role, delta })
+    append(messageId, role, delta)
   }
 
-  writeReasoning(messageId: string, delta: string, mark: Mark): void {
-    if (!this.#reasoning.has(messageId)) {
-      this.#reasoning.add(messageId)
-      this.emit({ ...mark, type: 'REASONING_START', messageId })
-      this.emit({ ...mark, type: 'REASONING_MESSAGE_START', messageId, role: 'reasoning' })
-    }
-    this.emit({ ...mark, type: 'REASONING_MESSAGE_CONTENT', messageId, delta })
-    this.#append({ id: messageId, role: 'reasoning', content: '', ...toOwner(mark) }, delta)
+  function append(id: string, role: AGUIMessage['role'], delta: string): void {
+    const message = messages.get(id) ?? { id, role, ...getOwner() }
+    const { content = '' } = message as { content?: unknown }
+    if (typeof content === 'string') messages.set(id, { ...message, content: content + delta } as AGUIMessage)
   }
 
-  closeMessage(messageId: string, reasoningId: string, mark: Mark): void {
-    for (const [id, owner] of this.#calls) if (owner === messageId) this.#closeCall(id, mark)
-    this.closeText(messageId, mark)
-    this.closeText(reasoningId, mark)
+  function closeText(messageId: string): void {
+    const role = openTexts.get(messageId)
+    if (!openTexts.delete(messageId)) return
+    if (role === 'assistant') return write({ type: 'TEXT_MESSAGE_END', messageId })
+    write({ type: 'REASONING_MESSAGE_END', messageId })
+    write({ type: 'REASONING_END', messageId })
   }
 
-  closeText(messageId: string, mark: Mark): void {
-    if (this.#texts.delete(messageId)) this.emit({ ...mark, type: 'TEXT_MESSAGE_END', messageId })
-    if (!this.#reasoning.delete(messageId)) return
-    this.emit({ ...mark, type: 'REASONING_MESSAGE_END', messageId })
-    this.emit({ ...mark, type: 'REASONING_END', messageId })
+  function closeCall(toolCallId: string): void {
+    if (openCalls.delete(toolCallId)) write({ type: 'TOOL_CALL_END', toolCallId })
   }
 
-  /** Writes a complete call, or the remainder of a call whose arguments were streamed. */
-  writeCall(
+  function writeCallDelta(
     messageId: string,
-    toolCallId: string,
-    { name, arguments: text }: { name: string; arguments: string },
-    mark: Mark,
+    id: string,
+    { name, arguments: delta }: AGUICall['function'],
   ): void {
-    const streamed = this.#calls.has(toolCallId) ? this.#getArguments(messageId, toolCallId) : ''
-    const isContinued = text.startsWith(streamed)
-    if (isContinued)
-      this.writeCallDelta(messageId, toolCallId, { name, delta: text.slice(streamed.length) }, mark)
-    this.#closeCall(toolCallId, mark)
-    if (isContinued) return
-    this.#setArguments(messageId, toolCallId, { name, arguments: text }, mark)
-    this.replaceMessages([messageId], [this.#getAnswer(messageId, mark)], mark)
-  }
-
-  writeCallDelta(
-    messageId: string,
-    toolCallId: string,
-    { name, delta }: { name: string; delta: string },
-    mark: Mark,
-  ): void {
-    const isNew = !this.#calls.has(toolCallId)
+    const isNew = !openCalls.has(id)
     if (isNew) {
-      this.#calls.set(toolCallId, messageId)
-      const parentMessageId = messageId
-      this.emit({ ...mark, type: 'TOOL_CALL_START', toolCallId, toolCallName: name, parentMessageId })
+      openCalls.set(id, messageId)
+      write({ type: 'TOOL_CALL_START', toolCallId: id, toolCallName: name, parentMessageId: messageId })
     }
-    if (delta !== '') this.emit({ ...mark, type: 'TOOL_CALL_ARGS', toolCallId, delta })
-    const before = isNew ? '' : this.#getArguments(messageId, toolCallId)
-    this.#setArguments(messageId, toolCallId, { name, arguments: before + delta }, mark)
-  }
-
-  /** Removes streamed calls that the final version of a message does not contain. */
-  keepCalls(messageId: string, final: readonly string[], mark: Mark): void {
-    const isStale = (id: string): boolean => this.#calls.get(id) === messageId && !final.includes(id)
-    const { toolCalls = [], ...message } = this.#getAnswer(messageId, mark)
-    const stale = toolCalls.filter(({ id }) => isStale(id))
-    if (stale.length === 0) return
-    for (const { id } of stale) this.#closeCall(id, mark)
-    const rest = toolCalls.filter((call) => !stale.includes(call))
-    const isEmpty = rest.length === 0 && (message.content ?? '') === ''
-    const whole = { ...message, ...(rest.length > 0 && { toolCalls: rest }) }
-    this.replaceMessages([messageId], isEmpty ? [] : [whole], mark)
+    if (delta !== '') write({ type: 'TOOL_CALL_ARGS', toolCallId: id, delta })
+    const before = isNew ? '' : getArguments(messageId, id)
+    setCall(messageId, id, { name, arguments: before + delta })
   }
 
   /** The calls in an answer, including calls that are still streaming. */
-  getCalls(messageId: string): readonly AGUICall[] {
-    const message = this.#messages.get(messageId)
+  function getCalls(messageId: string): readonly AGUICall[] {
+    const message = messages.get(messageId)
     return message?.role === 'assistant' ? (message.toolCalls ?? []) : []
   }
 
-  #closeCall(toolCallId: string, mark: Mark): void {
-    if (this.#calls.delete(toolCallId)) this.emit({ ...mark, type: 'TOOL_CALL_END', toolCallId })
-  }
+  const getArguments = (messageId: string, toolCallId: string): string =>
+    getCalls(messageId).find(({ id }) => id === toolCallId)?.function.arguments ?? ''
 
-  #getArguments(messageId: string, toolCallId: string): string {
-    return this.getCalls(messageId).find(({ id }) => id === toolCallId)?.function.arguments ?? ''
-  }
-
-  #setArguments(messageId: string, id: string, called: AGUICall['function'], mark: Mark): void {
-    const message = this.#getAnswer(messageId, mark)
-    const { toolCalls = [] } = message
+  function setCall(messageId: string, id: string, called: AGUICall['function']): void {
+    const calls = getCalls(messageId)
     const call = { id, type: 'function' as const, function: called }
-    const at = toolCalls.findIndex((known) => known.id === id)
-    const calls = at < 0 ? [...toolCalls, call] : toolCalls.with(at, call)
-    this.#messages.set(messageId, { ...message, toolCalls: calls })
+    const at = calls.findIndex((known) => known.id === id)
+    const toolCalls = at < 0 ? [...calls, call] : calls.with(at, call)
+    messages.set(messageId, { ...getAnswer(messageId), toolCalls })
   }
 
-  #getAnswer(id: string, mark: Mark): Extract<AGUIMessage, { role: 'assistant' }> {
-    const known = this.#messages.get(id)
-    return known?.role === 'assistant' ? known : { id, role: 'assistant', ...toOwner(mark) }
+  function getAnswer(id: string): Extract<AGUIMessage, { role: 'assistant' }> {
+    const known = messages.get(id)
+    return known?.role === 'assistant' ? known : { id, role: 'assistant', ...getOwner() }
   }
 
-  get all(): AGUIMessage[] {
-    return [...this.#messages.values()]
+  function getOwner(): Pick<Mark, 'subagentRunId'> {
+    const { timestamp: _, ...owner } = mark
+    return owner
   }
 
-  emitSnapshot(): void {
-    this.emit({ type: 'MESSAGES_SNAPSHOT', messages: this.all })
-  }
+  const listAll = (): AGUIMessage[] => [...messages.values()]
 
-  replaceMessages(ids: readonly string[], messages: readonly AGUIMessage[], { timestamp }: Mark): void {
-    const shown = ids.filter((id) => this.#messages.has(id))
-    if (shown.length === 0 && messages.length === 0) return
-    for (const id of ids) if (!messages.some((message) => message.id === id)) this.#messages.delete(id)
-    for (const message of messages) this.#messages.set(message.id, message)
-    const all = this.all
+  function replaceMessages(ids: readonly string[], replacements: readonly AGUIMessage[]): void {
+    const shown = ids.filter((id) => messages.has(id))
+    if (shown.length === 0 && replacements.length === 0) return
+    for (const id of ids) if (!replacements.some((message) => message.id === id)) messages.delete(id)
+    for (const message of replacements) messages.set(message.id, message)
+    const all = listAll()
     // A page keeps its reasoning messages unless the snapshot has at least one reasoning message.
     const reasoning = shown.find((id) => id.endsWith('.reasoning'))
     if (reasoning !== undefined && !all.some(({ role }) => role === 'reasoning'))
       all.push({ id: reasoning, role: 'reasoning', content: '' })
-    this.emit({ timestamp, type: 'MESSAGES_SNAPSHOT', messages: all })
+    emit({ timestamp: mark.timestamp, type: 'MESSAGES_SNAPSHOT', messages: all })
   }
 
-  #append(fresh: AGUIMessage, delta: string): void {
-    const message = this.#messages.get(fresh.id) ?? fresh
-    const { content = '' } = message
-    if (typeof content === 'string')
-      this.#messages.set(fresh.id, { ...message, content: content + delta } as AGUIMessage)
-  }
-}
+  return {
+    emit,
+    write,
+    writeText,
+    addText,
+    closeText,
+    writeCallDelta,
+    getCalls,
+    replaceMessages,
+    listAll,
+    setMark: (next: Mark): void => void (mark = next),
+    writeCustom: (name: string, value: Json): void =>
+      write({ type: 'CUSTOM', name: `statewright.${name}`, value }),
+    takeEvents(): AGUIEvent[] {
+      const taken = events
+      events = []
+      return taken
+    },
+    has: (id: string): boolean => messages.has(id),
+    getText(id: string): string {
+      const content = messages.get(id)?.content
+      return typeof content === 'string' ? content : ''
+    },
 
-export function toOwner({ subagentRunId }: Pick<Mark, 'subagentRunId'>): { subagentRunId?: string } {
-  return subagentRunId === undefined ? {} : { subagentRunId }
+    /** Adds a message that the page already has or receives in another way. */
+    remember: (message: AGUIMessage): void => void messages.set(message.id, message),
+
+    removeAnswers(ids: readonly string[]): void {
+      for (const messageId of ids) {
+        for (const [id, owner] of openCalls) if (owner === messageId) closeCall(id)
+        closeText(messageId)
+        closeText(toReasoningId(messageId))
+      }
+      replaceMessages(
+        ids.flatMap((id) => [id, toReasoningId(id)]),
+        [],
+      )
+    },
+
+    /** Writes a complete call, or the remainder of a call whose arguments were streamed. */
+    writeCall(messageId: string, toolCallId: string, { name, arguments: text }: AGUICall['function']): void {
+      const streamed = openCalls.has(toolCallId) ? getArguments(messageId, toolCallId) : ''
+      const isContinued = text.startsWith(streamed)
+      if (isContinued) writeCallDelta(messageId, toolCallId, { name, arguments: text.slice(streamed.length) })
+      closeCall(toolCallId)
+      if (isContinued) return
+      setCall(messageId, toolCallId, { name, arguments: text })
+      replaceMessages([messageId], [getAnswer(messageId)])
+    },
+
+    /** Removes streamed calls that the final version of a message does not contain. */
+    keepCalls(messageId: string, final: readonly string[]): void {
+      const { toolCalls = [], ...message } = getAnswer(messageId)
+      const stale = toolCalls.filter(({ id }) => openCalls.get(id) === messageId && !final.includes(id))
+      if (stale.length === 0) return
+      for (const { id } of stale) closeCall(id)
+      const rest = toolCalls.filter((call) => !stale.includes(call))
+      const isEmpty = rest.length === 0 && (message.content ?? '') === ''
+      const whole = { ...message, ...(rest.length > 0 && { toolCalls: rest }) }
+      replaceMessages([messageId], isEmpty ? [] : [whole])
+    },
+  }
 }

@@ -145,7 +145,6 @@ function readOutput({ toolCallId, content, error }: Fields, at: string): PageOut
   }
 }
 
-/** The answers from a page, either to pending calls or to a pause. */
 type PageAnswers =
   | { type: 'calls'; answers: readonly AnswerMessage[] }
   | { type: 'resume'; messages: number; steer: string | undefined }

@@ -35,9 +35,9 @@ function toFailure(error: unknown, modelId: string): ModelFailure {
     case 'AI_InvalidArgumentError':
       return fatalFailure('invalid_request', `The package for ${modelId} rejected the request. ${message}`)
     case 'AI_InvalidResponseDataError':
-      if (/without a finish reason/i.test(message))
-        return createFailure('incomplete', 'incomplete_response', message)
-      return malformedFailure(message)
+      return /without a finish reason/i.test(message)
+        ? createFailure('incomplete', 'incomplete_response', message)
+        : malformedFailure(message)
     case 'AI_JSONParseError':
     case 'AI_TypeValidationError':
     case 'AI_EmptyResponseBodyError':
@@ -46,11 +46,13 @@ function toFailure(error: unknown, modelId: string): ModelFailure {
     default:
       // v4 packages use this message if the first chunk is not valid JSON.
       if (/normalized .{1,40} stream error/i.test(message)) return malformedFailure(message)
-      return error instanceof Error ? toModelFailure(error) : toStreamFailure(error)
+      if (error instanceof Error) return toModelFailure(error)
   }
+  // An error object from the provider within a stream, with the status if the package knows it.
+  const status = readProperty(error, 'statusCode')
+  return toBodyFailure(typeof status === 'number' ? { error: { ...(error as object), status } } : { error })
 }
 
-/** An HTTP error or a failed connection. */
 function toCallFailure(error: unknown): ModelFailure {
   const status = readProperty(error, 'statusCode')
   const cause = readProperty(error, 'cause')
@@ -74,12 +76,6 @@ function toCallFailure(error: unknown): ModelFailure {
   return toModelFailure({ status, headers, body, message }, systemClock.now(), getAdvice)
 }
 
-/** An error object from the provider within a stream, with the status if the package knows it. */
-function toStreamFailure(error: unknown): ModelFailure {
-  const status = readProperty(error, 'statusCode')
-  return toBodyFailure(typeof status === 'number' ? { error: { ...(error as object), status } } : { error })
-}
-
 function getAdvice(status: number): string {
   if (status === 401)
     return 'Check the API key of the provider package, and that it is valid for this address.'
@@ -96,7 +92,6 @@ function malformedFailure(message: string): ModelFailure {
 
 const fatalFailure = (code: string, message: string): ModelFailure => createFailure('fatal', code, message)
 
-/** The failure for content that is refused before anything is sent. */
 export function unsupportedContent(message: string): ModelFailure {
   const code = 'unsupported_content'
   const refused = findRefusedContent(null, { code, type: '', param: '', message })

@@ -25,13 +25,10 @@ const finishReasons: Readonly<Record<string, string>> = {
 }
 
 interface UsageSource {
-  version: string
   provider: string
-  /** The metadata of the whole answer. */
   metadata: unknown
 }
 
-/** The usage of an answer, or null if nothing was counted. */
 export function toUsage(value: unknown, source: UsageSource): TokenUsage | null {
   const usage = asObject(value)
   if (usage === null || [usage.inputTokens, usage.outputTokens].some(isUnreadable)) return null

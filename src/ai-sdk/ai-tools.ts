@@ -115,21 +115,14 @@ async function executeTool(source: AiSdkTool, input: unknown, execution: ToolExe
   const { callId: toolCallId, signal: abortSignal, context, progress } = execution
   const options = { toolCallId, messages: [], abortSignal, context, experimental_context: context }
   const returned: unknown = source.execute?.(input, options)
-  const output = isAsyncIterable(returned) ? await readLast(returned, progress) : await returned
+  let output = isAsyncIterable(returned) ? undefined : await returned
+  if (isAsyncIterable(returned))
+    for await (const value of returned) {
+      progress(value)
+      output = value
+    }
   if (!source.toModelOutput) return output
   return toToolOutput(await source.toModelOutput({ toolCallId, input, output }))
-}
-
-async function readLast(
-  values: AsyncIterable<unknown>,
-  progress: (value: unknown) => void,
-): Promise<unknown> {
-  let last: unknown
-  for await (const value of values) {
-    progress(value)
-    last = value
-  }
-  return last
 }
 
 const isAsyncIterable = (value: unknown): value is AsyncIterable<unknown> =>

@@ -6,7 +6,6 @@ import type { SpecificationVersion } from './model-options.js'
 import type { FileData, PromptPart } from './spec.js'
 import { decodePercent } from '../core/base/text.js'
 
-/** The addresses that the provider can fetch, by media type. */
 export type SupportedUrls = Readonly<Record<string, RegExp[]>>
 
 export interface FileTarget {
@@ -16,81 +15,59 @@ export interface FileTarget {
   urls: SupportedUrls
 }
 
-/** Converts an image, audio or document to the format of the model's version. */
-export function toFilePart(part: MediaPart, target: FileTarget): PromptPart {
+export function toFilePart(part: MediaPart, { version, provider, modelId, urls }: FileTarget): PromptPart {
+  const filename = part.type === 'file' ? part.file.filename : undefined
+  const create = (data: FileData, mediaType: string): PromptPart & { type: 'file' | 'reasoning-file' } => ({
+    type: 'file',
+    mediaType,
+    data,
+    ...(filename !== undefined && { filename }),
+  })
+
+  /** `data:` URLs and base64 data are sent unchanged. An address is sent only if the provider can fetch it. */
+  function locate(data: string, mediaType: string) {
+    const [start, type = '', base64] = /^data:([^,;]*)[^,]*?(;base64)?,/i.exec(data) ?? []
+    if (start !== undefined) {
+      const rest = data.slice(data.indexOf(',') + 1)
+      return create(toFileData(base64 === undefined ? encodeText(rest) : rest, version), type || mediaType)
+    }
+    if (!/^https?:\/\//i.test(data)) return create(toFileData(data, version), mediaType)
+    if (!URL.canParse(data)) throw unsupportedContentError(`${data} is not a valid address.`)
+    const url = new URL(data)
+    if (canFetch(urls, mediaType, data)) return create(toFileData(url, version), mediaType)
+    const kind = mediaType.startsWith('image/') ? 'images' : 'files'
+    const remedy = `Load the file and pass its data: data:${mediaType.replace('*', 'png')};base64,…`
+    throw unsupportedContentError(`${modelId} cannot fetch ${kind} from ${url.host}. ${remedy}`)
+  }
+
   switch (part.type) {
     case 'image_url': {
       const { url, detail } = part.image_url
-      const options = detail && target.provider === 'openai' && { openai: { imageDetail: detail } }
-      return {
-        ...toLocatedPart(url, 'image/*', undefined, target),
-        ...(options && { providerOptions: options }),
-      }
+      const options = detail && provider === 'openai' && { openai: { imageDetail: detail } }
+      return { ...locate(url, 'image/*'), ...(options && { providerOptions: options }) }
     }
     case 'input_audio': {
       const { data, format } = part.input_audio
-      return toBytesPart(data, format === 'mp3' ? 'audio/mpeg' : 'audio/wav', undefined, target)
+      return create(toFileData(data, version), format === 'mp3' ? 'audio/mpeg' : 'audio/wav')
     }
     default: {
-      const { file_data: data, file_id: id, filename } = part.file
-      if (data !== undefined) return toLocatedPart(data, getMediaType(filename), filename, target)
-      return toStoredPart(id ?? '', filename, target)
+      const { file_data: data, file_id: id = '' } = part.file
+      const mediaType = getMediaType(filename)
+      if (data !== undefined) return locate(data, mediaType)
+      if (version === 'v4') return create({ type: 'reference', reference: { [provider]: id } }, mediaType)
+      // Packages of these versions recognize OpenAI's ids by their prefix.
+      if (provider === 'openai' || provider === 'azure') return create(id, mediaType)
+      throw unsupportedContentError(
+        `${modelId} does not support file ids (${id}). Pass the file itself as file_data.`,
+      )
     }
   }
 }
 
-/** `data:` URLs and base64 data are sent unchanged. An address is sent only if the provider can fetch it. */
-function toLocatedPart(
-  data: string,
-  mediaType: string,
-  filename: string | undefined,
-  target: FileTarget,
-): PromptPart {
-  const [start, type = '', base64] = /^data:([^,;]*)[^,]*?(;base64)?,/i.exec(data) ?? []
-  if (start !== undefined) {
-    const rest = data.slice(data.indexOf(',') + 1)
-    return toBytesPart(base64 === undefined ? encodeText(rest) : rest, type || mediaType, filename, target)
-  }
-  if (!/^https?:\/\//i.test(data)) return toBytesPart(data, mediaType, filename, target)
-  if (!URL.canParse(data)) throw unsupportedContentError(`${data} is not a valid address.`)
-  if (!canFetch(target.urls, mediaType, data)) {
-    const kind = mediaType.startsWith('image/') ? 'images' : 'files'
-    const remedy = `Load the file and pass its data: data:${mediaType.replace('*', 'png')};base64,…`
-    throw unsupportedContentError(
-      `${target.modelId} cannot fetch ${kind} from ${new URL(data).host}. ${remedy}`,
-    )
-  }
-  const url = new URL(data)
-  return createFilePart(target.version === 'v4' ? { type: 'url', url } : url, mediaType, filename)
-}
-
-function toBytesPart(
-  data: string,
-  mediaType: string,
-  filename: string | undefined,
-  { version }: FileTarget,
-): PromptPart {
-  return createFilePart(version === 'v4' ? { type: 'data', data } : data, mediaType, filename)
-}
-
-/** A file that is stored at the provider. */
-function toStoredPart(
-  id: string,
-  filename: string | undefined,
-  { version, provider, modelId }: FileTarget,
-): PromptPart {
-  const mediaType = getMediaType(filename)
-  if (version === 'v4')
-    return createFilePart({ type: 'reference', reference: { [provider]: id } }, mediaType, filename)
-  // Packages of these versions recognize OpenAI's ids by their prefix.
-  if (provider === 'openai' || provider === 'azure') return createFilePart(id, mediaType, filename)
-  throw unsupportedContentError(
-    `${modelId} does not support file ids (${id}). Pass the file itself as file_data.`,
-  )
-}
-
-function createFilePart(data: FileData, mediaType: string, filename: string | undefined): PromptPart {
-  return { type: 'file', mediaType, data, ...(filename !== undefined && { filename }) }
+/** Data is plain in v2 and v3, and tagged in v4. */
+export function toFileData(data: string | URL, version: SpecificationVersion): FileData {
+  if (version !== 'v4') return data
+  return typeof data === 'string' ? { type: 'data', data } : { type: 'url', url: data }
 }
 
 const mediaTypes: Readonly<Record<string, string>> = {

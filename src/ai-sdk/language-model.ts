@@ -15,7 +15,7 @@ import {
 } from '../core/models/provider.js'
 import { toModelError } from './ai-sdk-failure.js'
 import type { SupportedUrls } from './file-parts.js'
-import { createPartFold, type PartFold } from './part-fold.js'
+import { createPartFold } from './part-fold.js'
 import {
   type AiSdkModel,
   checkLanguageModelOptions,
@@ -71,62 +71,81 @@ async function requestResponse(
   callbacks: ModelRequestOptions,
   secrets: SentSecrets,
 ): Promise<ModelResponse> {
-  const { signal, onWarning = ignore, onSent } = callbacks
-  const reportsCalls = request.stream && callbacks.onToolCallDelta !== undefined
-  const fold = createPartFold(model.provider, model.specificationVersion, reportsCalls)
+  const { signal, onActivity, onWarning = ignore, onSent, onDelta, onToolCallDelta, onHostedCall } = callbacks
+  const { modelId } = model
+  const fold = createPartFold(model.provider, request.stream && onToolCallDelta !== undefined)
+
+  function takePart(part: unknown): void {
+    const object = asObject(part)
+    const type = asText(object?.type)
+    if (type === 'error') throw object?.error
+    if (type === 'stream-start') return emitWarnings(object?.warnings, onWarning)
+    const {
+      text,
+      reasoning,
+      calls = [],
+      hosted = [],
+    } = type === 'finish' ? fold.finish(part) : fold.push(part)
+    if (text !== '' || reasoning !== '') onDelta(text, reasoning)
+    for (const call of calls) onToolCallDelta?.(call)
+    for (const call of hosted) onHostedCall?.(call)
+  }
+
+  async function readStream(call: CallOptions): Promise<void> {
+    const answer: unknown = await model.doStream({ ...call, includeRawChunks: true } as never)
+    onActivity('keep_alive')
+    const reader = getStream(answer, modelId).getReader()
+    const cancel = () => void reader.cancel(signal.reason).catch(ignore)
+    signal.addEventListener('abort', cancel, { once: true })
+    try {
+      for (;;) {
+        const { done, value } = await reader.read()
+        // A cancelled reader ends like a finished one, so the signal is checked first.
+        signal.throwIfAborted()
+        if (done) return
+        const before = fold.progress
+        takePart(value)
+        onActivity(fold.progress > before ? 'content' : 'keep_alive')
+        if (!fold.ended) continue
+        void drainStream(reader)
+        return
+      }
+    } catch (error) {
+      if (!signal.aborted) cancel()
+      throw error
+    } finally {
+      signal.removeEventListener('abort', cancel)
+    }
+  }
+
+  async function readWhole(call: CallOptions): Promise<void> {
+    const result = await model.doGenerate(call as never)
+    onActivity()
+    emitWarnings(asObject(result)?.warnings, onWarning)
+    for (const part of asList(asObject(result)?.content))
+      for (const hosted of fold.push(part).hosted ?? []) onHostedCall?.(hosted)
+    fold.finish(result)
+  }
+
   try {
     const urls: SupportedUrls = (await model.supportedUrls) ?? {}
-    const fitting = fitTools(request, findSchemaFamily(model.provider, model.modelId), onWarning)
+    const fitting = fitTools(request, findSchemaFamily(model.provider, modelId), onWarning)
     const call = { ...toCall(fitting, urls, onWarning), abortSignal: signal }
     // The package still has to create the request.
     if (onSent) setTimeout(onSent, 0)
-    if (request.stream) await readStream(model, call, fold, callbacks)
-    else await readWhole(model, call, fold, callbacks)
+    await (request.stream ? readStream(call) : readWhole(call))
     return fold.getResponse()
   } catch (error) {
     signal.throwIfAborted()
     const { text, usage } = fold.getResponse()
-    const failed = toModelError(error, model.modelId, { partialText: text, usage })
+    const failed = toModelError(error, modelId, { partialText: text, usage })
     if (failed.code === 'connection' && fold.finishBroken()) return fold.getResponse()
     const hidden = secrets.hideInFailure(failed.failure)
     throw hidden === null ? failed : new ModelError(hidden)
   }
 }
 
-async function readStream(
-  model: AiSdkModel,
-  call: CallOptions,
-  fold: PartFold,
-  callbacks: ModelRequestOptions,
-): Promise<void> {
-  const { signal, onActivity } = callbacks
-  const answer: unknown = await model.doStream({ ...call, includeRawChunks: true } as never)
-  onActivity('keep_alive')
-  const reader = getStream(answer, model).getReader()
-  const cancel = () => void reader.cancel(signal.reason).catch(ignore)
-  signal.addEventListener('abort', cancel, { once: true })
-  try {
-    for (;;) {
-      const { done, value } = await reader.read()
-      // A cancelled reader ends like a finished one, so the signal is checked first.
-      signal.throwIfAborted()
-      if (done) return
-      const before = fold.progress
-      takePart(value, fold, callbacks)
-      onActivity(fold.progress > before ? 'content' : 'keep_alive')
-      if (!fold.ended) continue
-      void drainStream(reader)
-      return
-    }
-  } catch (error) {
-    if (!signal.aborted) cancel()
-    throw error
-  } finally {
-    signal.removeEventListener('abort', cancel)
-  }
-}
-
-function getStream(answer: unknown, { modelId }: AiSdkModel): ReadableStream<unknown> {
+function getStream(answer: unknown, modelId: string): ReadableStream<unknown> {
   const { stream } = (answer ?? {}) as { stream?: ReadableStream<unknown> }
   if (typeof stream?.getReader === 'function') return stream
   throw new ModelError({
@@ -148,38 +167,7 @@ async function drainStream(reader: ReadableStreamDefaultReader<unknown>): Promis
   }
 }
 
-function takePart(
-  part: unknown,
-  fold: PartFold,
-  { onWarning, onDelta, onToolCallDelta, onHostedCall }: ModelRequestOptions,
-): void {
-  const object = asObject(part)
-  const type = asText(object?.type)
-  if (type === 'error') throw object?.error
-  if (type === 'stream-start') return emitWarnings(object?.warnings, onWarning)
-  const delta = type === 'finish' ? fold.finish(part) : fold.push(part)
-  const { text, reasoning, calls = [], hosted = [] } = delta
-  if (text !== '' || reasoning !== '') onDelta(text, reasoning)
-  for (const call of calls) onToolCallDelta?.(call)
-  for (const call of hosted) onHostedCall?.(call)
-}
-
-async function readWhole(
-  model: AiSdkModel,
-  call: CallOptions,
-  fold: PartFold,
-  { onActivity, onWarning, onHostedCall: onHosted }: ModelRequestOptions,
-): Promise<void> {
-  const result = await model.doGenerate(call as never)
-  onActivity()
-  emitWarnings(asObject(result)?.warnings, onWarning)
-  for (const part of asList(asObject(result)?.content))
-    for (const call of fold.push(part).hosted ?? []) onHosted?.(call)
-  fold.finish(result)
-}
-
-/** Reports settings that the package ignores. */
-function emitWarnings(warnings: unknown, onWarning: ModelRequestOptions['onWarning']): void {
+function emitWarnings(warnings: unknown, onWarning: WarnFunction): void {
   for (const warning of asList(warnings)) {
     const { feature, setting, tool, message, details, ...rest } = asObject(warning) ?? {}
     const subject = asText(feature) || asText(setting) || asText(asObject(tool)?.name)
@@ -188,7 +176,7 @@ function emitWarnings(warnings: unknown, onWarning: ModelRequestOptions['onWarni
     const code = type.startsWith('unsupported') ? 'unsupported_setting' : 'provider_warning'
     const isIgnored = code === 'unsupported_setting' && subject !== ''
     const text = isIgnored ? `${subject} is ignored by the provider` : subject
-    onWarning?.(code, [text, reason].filter((words) => words !== '').join(': ') || type)
+    onWarning(code, [text, reason].filter((words) => words !== '').join(': ') || type)
   }
 }
 
@@ -222,7 +210,6 @@ function ignore(): void {}
 
 type WarnFunction = (code: string, message: string) => void
 
-/** Creates a function that converts requests to call options, except for the signal. */
 function createCallBuilder(model: AiSdkModel, options: LanguageModelOptions) {
   const { specificationVersion: version, provider: origin, modelId } = model
   const key = getOptionsKey(origin)
@@ -287,7 +274,6 @@ function toToolChoice(
 /** The key of a provider's options: `openai` for `openai.responses`. */
 const getOptionsKey = (origin: string): string => origin.split('.')[0] ?? origin
 
-/** Converts a provider tool, which packages create for `ai`, to the format of the specification. */
 function toHostedTool(name: string, tool: object, version: AiSdkModel['specificationVersion']): CallTool {
   const [id, args] = [asText(Reflect.get(tool, 'id')), asObject(Reflect.get(tool, 'args')) ?? {}]
   return { type: version === 'v2' ? 'provider-defined' : 'provider', id, name, args }
@@ -350,7 +336,6 @@ function disableThinkingWithoutThoughts(call: CallOptions): CallOptions {
   return { ...call, providerOptions, ...(call.reasoning !== undefined && { reasoning: 'none' }) }
 }
 
-/** Whether the calls that are being answered lack reasoning. */
 function lacksThoughts(prompt: readonly PromptMessage[]): boolean {
   const last = prompt.findLastIndex(({ role }) => role === 'assistant')
   const answer = prompt[last]

@@ -35,6 +35,8 @@ export interface AiSdkModel {
 /** @throws ConfigError `invalid_model`, `unsupported_model_version` */
 export function checkModel(model: unknown): asserts model is AiSdkModel {
   const fail = (problem: string): ConfigError => modelError('invalid_model', problem)
+  const outdated = (problem: string): ConfigError =>
+    modelError('unsupported_model_version', `${describeModel(members)} implements ${problem}`)
   if (typeof model === 'string')
     throw fail(
       `'${model}' is a name. Pass a model from a provider package: languageModel(anthropic('claude-…')).`,
@@ -52,14 +54,12 @@ export function checkModel(model: unknown): asserts model is AiSdkModel {
     throw fail('it has no provider or modelId.')
   }
   if (version === 'v1')
-    throw modelError(
-      'unsupported_model_version',
-      `${describeModel(members)} implements 'v1', the specification of AI SDK 4. Update its package: npm install @ai-sdk/NAME@latest.`,
+    throw outdated(
+      "'v1', the specification of AI SDK 4. Update its package: npm install @ai-sdk/NAME@latest.",
     )
   if (version !== undefined && !isKnown)
-    throw modelError(
-      'unsupported_model_version',
-      `${describeModel(members)} implements ${quoteValue(version)}, but this version of Statewright supports ${versions.join(', ')}. Update statewright, or install a version of the provider's package that implements one of these.`,
+    throw outdated(
+      `${quoteValue(version)}, but this version of Statewright supports ${versions.join(', ')}. Update statewright, or install a version of the provider's package that implements one of these.`,
     )
   if (isKnown)
     throw fail(
@@ -144,7 +144,7 @@ export function checkLanguageModelOptions(options: LanguageModelOptions): void {
   const { providerOptions, providerTools, headers, cache, media, provider, structuredOutput } = options
   if (!isRecordOf(providerOptions, isRecord))
     throw optionError('providerOptions', 'must map provider names to options: { anthropic: { … } }.')
-  if (!isRecordOf(providerTools, hasId))
+  if (!isRecordOf(providerTools, (tool) => typeof readProperty(tool, 'id') === 'string'))
     throw optionError(
       'providerTools',
       "must map names to tools from the provider's package: { web_search: anthropic.tools.webSearch_20250305() }.",
@@ -164,10 +164,6 @@ export function checkLanguageModelOptions(options: LanguageModelOptions): void {
 
 function isRecordOf(value: unknown, fits: (item: unknown) => boolean): boolean {
   return value === undefined || (isRecord(value) && Object.values(value).every(fits))
-}
-
-function hasId(value: unknown): boolean {
-  return typeof readProperty(value, 'id') === 'string'
 }
 
 const optionError = (option: string, rule: string): ConfigError =>

@@ -38,25 +38,12 @@ interface CallBlock {
   metadata: JsonObject
 }
 
-/** A part of the answer received so far. */
 type Block = TextBlock | CallBlock | { type: 'other'; part: EchoPart }
 
-export interface PartFold {
-  /** Adds a part of a stream or of a complete answer. Returns the visible additions. */
-  push(part: unknown): Delta
-  /** Ends the answer with the part `finish` of a stream, or with a complete answer. Returns the text held back until then. */
-  finish(end: unknown): Delta
-  /** After a broken connection. Returns whether the raw chunks contained the end, so that nothing is missing. */
-  finishBroken(): boolean
-  /** Whether the end was received. Later parts do not belong to the answer. */
-  readonly ended: boolean
-  /** Increases with each part of the answer. */
-  readonly progress: number
-  getResponse(): ModelResponse
-}
+export type PartFold = ReturnType<typeof createPartFold>
 
 /** Assembles an answer of any version. `reportsCalls` includes streamed calls in the additions. */
-export function createPartFold(provider: string, version: string, reportsCalls = false): PartFold {
+export function createPartFold(provider: string, reportsCalls = false) {
   const blocks: Block[] = []
   const media: MediaPart[] = []
   const annotations: Annotation[] = []
@@ -68,23 +55,16 @@ export function createPartFold(provider: string, version: string, reportsCalls =
   let progress = 0
   let reportedCalls = 0
   let rawFinish = ''
-  /** Reasoning in tags, by its block of text. */
   const tagged = new Map<TextBlock, { think: ThinkSplitter; text: string }>()
 
   function findCall(key: string): CallBlock | undefined {
     return blocks.findLast((block): block is CallBlock => block.type === 'call' && block.key === key)
   }
 
-  function textBlock(type: 'text' | 'reasoning', key: string): TextBlock {
-    const known = blocks.findLast((block): block is TextBlock => block.type === type && block.key === key)
-    if (known !== undefined) return known
-    const block: TextBlock = { type, key, text: '', metadata: {} }
-    blocks.push(block)
-    return block
-  }
-
   function write(type: 'text' | 'reasoning', key: string, text: string, part: JsonObject): Delta {
-    const block = textBlock(type, key)
+    const known = blocks.findLast((one): one is TextBlock => one.type === type && one.key === key)
+    const block: TextBlock = known ?? { type, key, text: '', metadata: {} }
+    if (known === undefined) blocks.push(block)
     mergeMetadata(block.metadata, part['providerMetadata'])
     grow(text.length)
     if (isSummary(block)) {
@@ -107,7 +87,6 @@ export function createPartFold(provider: string, version: string, reportsCalls =
     )
   }
 
-  /** Separates text from reasoning in tags. */
   function writeWords(block: TextBlock, added: string, isEnd: boolean): Delta {
     const thoughts = tagged.get(block) ?? { think: new ThinkSplitter(), text: '' }
     tagged.set(block, thoughts)
@@ -150,7 +129,6 @@ export function createPartFold(provider: string, version: string, reportsCalls =
     return noDelta
   }
 
-  /** The additions of a call, which are its arguments or the start of a provider-executed call. */
   function addToCall(block: CallBlock, added: string): Delta {
     const { key, name } = block
     if (block.hosted) {
@@ -216,18 +194,14 @@ export function createPartFold(provider: string, version: string, reportsCalls =
         return part['preliminary'] === true ? noDelta : answeredCall(part)
       case 'file':
         media.push(toMediaPart(part))
-        return keep({ type: 'file', index: media.length - 1, ...toProviderOptions(part['providerMetadata']) })
+        return keep({ type: 'file', index: media.length - 1, ...readProviderOptions(part) })
       case 'reasoning-file':
         return keep(toReasoningFile(part))
       case 'source':
         annotations.push(...toAnnotations(part))
         return noDelta
       case 'custom':
-        return keep({
-          type: 'custom',
-          kind: asText(part['kind']),
-          ...toProviderOptions(part['providerMetadata']),
-        })
+        return keep({ type: 'custom', kind: asText(part['kind']), ...readProviderOptions(part) })
       case 'tool-approval-request':
         throw unsupportedApprovalError(asText(part['toolCallId']))
       case 'raw':
@@ -243,6 +217,7 @@ export function createPartFold(provider: string, version: string, reportsCalls =
   }
 
   return {
+    /** Whether the end was received. Later parts do not belong to the answer. */
     get ended() {
       return end !== null
     },
@@ -251,12 +226,14 @@ export function createPartFold(provider: string, version: string, reportsCalls =
       return progress
     },
 
-    push(part) {
+    /** Adds a part of a stream or of a complete answer. Returns the visible additions. */
+    push(part: unknown): Delta {
       const object = asObject(part)
       return object === null ? noDelta : take(object)
     },
 
-    finish(part) {
+    /** Ends the answer with the part `finish` of a stream, or with a complete answer. Returns the text held back until then. */
+    finish(part: unknown): Delta {
       end = asObject(part)
       progress += 1
       const response = asObject(end?.['response'])
@@ -267,13 +244,14 @@ export function createPartFold(provider: string, version: string, reportsCalls =
       return flush()
     },
 
-    finishBroken() {
+    /** After a broken connection. Returns whether the raw chunks contained the end, so that nothing is missing. */
+    finishBroken(): boolean {
       if (rawFinish !== '') end ??= { finishReason: rawFinish }
       flush()
       return end !== null
     },
 
-    getResponse() {
+    getResponse(): ModelResponse {
       const written = listDistinctCalls(blocks, readSentCall)
       const answerText = joinBlocks(written, 'text', '')
       const toolCalls = toToolCalls(written)
@@ -291,7 +269,7 @@ export function createPartFold(provider: string, version: string, reportsCalls =
         toolCalls,
         finishReason,
         complete: end !== null && complete,
-        usage: toUsage(end?.['usage'], { version, provider, metadata: end?.['providerMetadata'] }),
+        usage: toUsage(end?.['usage'], { provider, metadata: end?.['providerMetadata'] }),
         model,
         ...(media.length > 0 && { media: [...media] }),
         ...(annotations.length > 0 && { annotations: [...annotations] }),
@@ -369,7 +347,7 @@ function toResultPart(part: JsonObject): EchoPart {
     toolCallId: asText(part['toolCallId']),
     toolName: asText(part['toolName']),
     output: { type, value: toPlainJson(part['result']) ?? null },
-    ...toProviderOptions(part['providerMetadata']),
+    ...readProviderOptions(part),
   }
 }
 
@@ -386,7 +364,7 @@ function toReasoningFile(part: JsonObject): EchoPart {
     type: 'reasoning-file',
     mediaType: asText(part['mediaType']),
     ...(data instanceof URL ? { url: data.href } : { data: bytes }),
-    ...toProviderOptions(part['providerMetadata']),
+    ...readProviderOptions(part),
   }
 }
 
@@ -416,6 +394,8 @@ function toProviderOptions(metadata: unknown): { providerOptions?: JsonObject } 
   const filled = entries.filter(([, entry]) => Object.keys(asObject(entry) ?? {}).length > 0)
   return filled.length === 0 ? {} : { providerOptions: Object.fromEntries(filled) }
 }
+
+const readProviderOptions = (part: JsonObject) => toProviderOptions(part['providerMetadata'])
 
 function parseInput(text: string): Json {
   return parseJsonOr(text, text.trim() === '' ? {} : text) as Json

@@ -21,13 +21,12 @@ import {
   keepAnswered,
   readOptions,
 } from './provider-echo.js'
-import { toFilePart, type FileTarget } from './file-parts.js'
-import type { FileData, PromptMessage, PromptPart, ProviderData, ToolOutput } from './spec.js'
+import { type FileTarget, toFileData, toFilePart } from './file-parts.js'
+import type { PromptMessage, PromptPart, ProviderData } from './spec.js'
 
 export interface PromptTarget extends FileTarget {
   /** The model's name for its provider, which identifies its earlier answers. */
   origin: string
-  /** Converts a call id to a format that the provider accepts. */
   callId: (id: string) => string
   cache: ProviderData | null
 }
@@ -42,12 +41,11 @@ export function toPrompt(
 ): PromptMessage[] {
   const { instructions, messages, nudges } = request
   const systemTexts = messages.map((message) => (message.role === 'system' ? message.content : null))
-  const system = [instructions, ...systemTexts].filter((text): text is string => !isBlank(text))
-  const systemText = system.join('\n\n')
+  const systemText = [instructions, ...systemTexts].filter((text) => !isBlank(text)).join('\n\n')
   const turns = toTurns(insertMediaMessages(messages), target, translated)
   const stable = target.cache === null ? turns : markTurns(turns, target.cache)
   const guidance = nudges.join('\n\n')
-  if (!isBlank(guidance)) appendTurn(stable, createUserTurn([{ type: 'text', text: toWellFormed(guidance) }]))
+  if (!isBlank(guidance)) appendTurn(stable, { role: 'user', content: toTextParts(guidance) })
   if (systemText === '') return stable
   const cached = target.cache === null ? {} : { providerOptions: target.cache }
   return [{ role: 'system', content: toWellFormed(systemText), ...cached }, ...stable]
@@ -75,7 +73,6 @@ function toTurns(messages: readonly Message[], target: PromptTarget, translated:
 /** The first turn for apps that greet their users first. Most providers require a user message at the start. */
 const openingTurn: Turn = { role: 'user', content: [{ type: 'text', text: 'Begin.' }] }
 
-/** Merges consecutive turns of the same role. */
 function appendTurn(turns: Turn[], turn: Turn): void {
   const last = turns.at(-1)
   const continues = last?.role === turn.role && !last.content.some(({ type }) => type === 'tool-call')
@@ -83,7 +80,6 @@ function appendTurn(turns: Turn[], turn: Turn): void {
   else turns[turns.length - 1] = { ...last, content: [...last.content, ...turn.content] }
 }
 
-/** Returns null for a message without content. */
 function toTurn(
   message: Exclude<Message, { role: 'system' }>,
   calls: readonly ToolCall[],
@@ -91,7 +87,7 @@ function toTurn(
 ): Turn | null {
   switch (message.role) {
     case 'user':
-      return createUserTurn(toUserParts(message.content, target))
+      return { role: 'user', content: toUserParts(message.content, target) }
     case 'tool':
       return { role: 'tool', content: [toResultPart(message, calls, target)] }
     default: {
@@ -101,16 +97,11 @@ function toTurn(
   }
 }
 
-function createUserTurn(content: PromptPart[]): Turn {
-  return { role: 'user', content }
-}
-
 function toUserParts(content: string | ContentPart[], target: PromptTarget): PromptPart[] {
   const parts: ContentPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content
   const read = parts.flatMap((part): PromptPart[] => {
     const text = part.type === 'text' ? part.text : readTextFile(part)
-    if (text === null) return [toFilePart(part as MediaPart, target)]
-    return isBlank(text) ? [] : [{ type: 'text', text: toWellFormed(text) }]
+    return text === null ? [toFilePart(part as MediaPart, target)] : toTextParts(text)
   })
   return read.length === 0 ? [{ type: 'text', text: emptyText }] : read
 }
@@ -121,7 +112,7 @@ function toResultPart(
   { callId }: PromptTarget,
 ): PromptPart {
   const toolName = toValidName(calls.find((call) => call.id === id)?.function.name ?? '')
-  const output: ToolOutput = { type: 'text', value: isBlank(content) ? emptyText : toWellFormed(content) }
+  const output = { type: 'text', value: isBlank(content) ? emptyText : toWellFormed(content) }
   return { type: 'tool-result', toolCallId: callId(id), toolName, output }
 }
 
@@ -147,7 +138,6 @@ function toCallPart(
   return { type: 'tool-call', toolCallId: callId(id), toolName: toValidName(name), input }
 }
 
-/** The content of an answer that the message itself contains. */
 interface AnswerContent {
   text: string
   calls: readonly PromptPart[]
@@ -156,7 +146,6 @@ interface AnswerContent {
 
 const noContent: AnswerContent = { text: '', calls: [], media: [] }
 
-/** Restores the provider's original answer: all parts in order, with their provider data. */
 function restoreParts({ parts }: Echo, answer: AnswerContent, target: PromptTarget): PromptPart[] {
   const { text } = answer
   let at = 0
@@ -224,7 +213,8 @@ function toOtherParts(part: JsonObject, { calls, media }: AnswerContent, target:
       return file === undefined ? [] : [{ ...toFilePart(file, target), ...options }]
     }
     case 'reasoning-file': {
-      const [mediaType, data] = [asText(part['mediaType']), toFileData(part, version)]
+      const [mediaType, address] = [asText(part['mediaType']), asText(part['url'])]
+      const data = toFileData(address === '' ? asText(part['data']) : new URL(address), version)
       return [{ type: 'reasoning-file', mediaType, data, ...options }]
     }
     case 'custom':
@@ -232,13 +222,6 @@ function toOtherParts(part: JsonObject, { calls, media }: AnswerContent, target:
     default:
       return []
   }
-}
-
-function toFileData(part: JsonObject, version: PromptTarget['version']): FileData {
-  const [address, data] = [asText(part['url']), asText(part['data'])]
-  if (address === '') return version === 'v4' ? { type: 'data', data } : data
-  const url = new URL(address)
-  return version === 'v4' ? { type: 'url', url } : url
 }
 
 /** The cache mark for a provider that needs one. Anthropic caches for five minutes after each use, or for an hour at a higher price. */

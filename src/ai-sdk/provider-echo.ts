@@ -88,7 +88,6 @@ const hashWords = (words: readonly string[]): string => sha256(JSON.stringify(wo
 
 /** Reports each call that the provider executes when it starts, and when its result arrives. */
 export function createHostedCallTracker() {
-  /** The names of started calls, by id. */
   const started = new Map<string, string>()
   const ended = new Set<string>()
 

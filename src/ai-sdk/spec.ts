@@ -57,7 +57,7 @@ export type PromptPart =
       type: 'tool-result'
       toolCallId: string
       toolName: string
-      output: Json | ToolOutput
+      output: Json
       providerOptions?: ProviderData
     }
 
@@ -68,19 +68,3 @@ export type FileData =
   | { type: 'data'; data: string }
   | { type: 'url'; url: URL }
   | { type: 'reference'; reference: Record<string, string> }
-
-export type ToolOutput =
-  | { type: 'text'; value: string }
-  | { type: 'json'; value: Json }
-  | { type: 'error-json'; value: Json }
-  | { type: 'content'; value: ToolOutputPart[] }
-
-type ToolOutputPart =
-  | { type: 'text'; text: string }
-  /** v2 */
-  | { type: 'media'; data: string; mediaType: string }
-  /** v3 */
-  | { type: 'image-data' | 'file-data'; data: string; mediaType: string; filename?: string }
-  | { type: 'image-url' | 'file-url'; url: string }
-  /** v4 */
-  | { type: 'file'; data: FileData; mediaType: string; filename?: string }

@@ -1,5 +1,6 @@
 import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
 import { expectKnownOptions } from '../core/config/other-names.js'
+import { omitUndefined } from '../../guards/lib/json.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 import { describeError, StatewrightError } from '../core/base/errors.js'
 import type { SessionAnswer } from '../core/drive/drive-answers.js'
@@ -119,7 +120,7 @@ export function dbosSessions(
     drainMs,
     appVersion,
   } = options
-  const own = createSessionRunner(agents, drainMs === undefined ? {} : { drainMs })
+  const own = createSessionRunner(agents, omitUndefined({ drainMs }))
   const store = getCommonStore(agents)
   const timers: ReturnType<typeof setInterval>[] = []
 
@@ -170,15 +171,8 @@ export function dbosSessions(
   const attempt = async (queued: QueuedDrive): Promise<SessionResult | RefusedDrive> => {
     const { session, input, turn, agent, answers, at, begins = false, refused = 0 } = queued
     try {
-      const driveOptions: RunSessionOptions = {
-        session,
-        maxRetryWaitMs,
-        ...(input !== undefined && { input }),
-        ...(turn !== undefined && { turn }),
-        ...(agent !== undefined && { agent }),
-        ...(answers && { answers }),
-        ...(at !== undefined && { at }),
-      }
+      const given = omitUndefined({ input, turn, agent, answers, at })
+      const driveOptions: RunSessionOptions = { session, maxRetryWaitMs, ...given }
       return await own.runSession(await addHostValues(options, driveOptions, begins))
     } catch (error) {
       if (!(error instanceof StatewrightError) || !canSucceedLater(error)) throw error

@@ -21,7 +21,6 @@ export interface QueuedDrive extends DbosEnqueueRequest {
   /** The id of the first attempt, and the number of attempts. */
   base: string
   attempt: number
-  /** Starts a run with the result of `loadInput`. */
   begins?: boolean
   refused?: number
 }
@@ -50,7 +49,6 @@ export function checkDrive(drive: unknown): void {
 
 export const waitPrefix = 'wait:'
 
-/** The id prefix of the workflow that runs after a session's wait at this record. */
 export function createWaitId(session: string, head: number): string {
   return `${waitPrefix}${session}:${head}:`
 }

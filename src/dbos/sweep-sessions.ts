@@ -93,7 +93,6 @@ export function createInboxPoll(
   store: SessionStore,
   { againMs, found }: InboxPollOptions,
 ): () => Promise<void> {
-  /** The last message for which a session was queued, and when. */
   let tried = new Map<string, { inbox: number; at: number }>()
   return async () => {
     const now = performance.now()

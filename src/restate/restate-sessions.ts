@@ -16,6 +16,7 @@ import {
   sendToSession,
 } from '../core/drive/host-functions.js'
 import type { Receipt, SessionMessage } from '../core/sessions/inbox/session-message.js'
+import { omitUndefined } from '../../guards/lib/json.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 
 /** Options for `restateSessions`. */
@@ -93,7 +94,7 @@ export function restateSessions(
   expectKnownOptions('restateSessions', options, known)
   checkHostFunctions('restateSessions', options)
   const { name = 'session', answerTimeoutMs, drainMs } = options
-  const own = createSessionRunner(agents, drainMs === undefined ? {} : { drainMs })
+  const own = createSessionRunner(agents, omitUndefined({ drainMs }))
   const store = getCommonStore(agents)
 
   /** Errors that retries cannot fix end the invocation. */
@@ -123,12 +124,7 @@ export function restateSessions(
   const run = async (context: RestateContext, request: RestateTurn | undefined): Promise<SessionResult> => {
     const { input, turn, agent } = checkTurn(request, restate)
     const session = context.key
-    const begin: RunSessionOptions = {
-      session,
-      ...(input !== undefined && { input }),
-      ...(turn !== undefined && { turn }),
-      ...(agent !== undefined && { agent }),
-    }
+    const begin: RunSessionOptions = { session, ...omitUndefined({ input, turn, agent }) }
     const step = (label: string, driveOptions: RunSessionOptions, begins = false): Promise<SessionResult> =>
       context.run(label, () => driven(driveOptions, begins), retryOptions)
     let rest = await step('drive', begin, true)

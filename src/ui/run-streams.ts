@@ -1,7 +1,7 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
 import { type AnyRun, subscribeToRun } from '../web/subscription.js'
-import { ReplayBuffer, type ReplayReader } from '../web/replay-buffer.js'
+import { createReplayBuffer, type ReplayBuffer, type ReplayReader } from '../web/replay-buffer.js'
 import { createAnswerResponse, createSseResponse, encodeAnswer, formatSseFrame } from '../web/sse.js'
 import { AnswerFold, createUIProtocol } from './answer-fold.js'
 import type { Protocol, UIMessageChunk } from './ui-message-types.js'
@@ -101,7 +101,7 @@ export function toEventStreamResponse(
 }
 
 function followRun(run: AnyRun): ReplayBuffer {
-  const buffer = new ReplayBuffer()
+  const buffer = createReplayBuffer()
   bufferByRun.set(run, buffer)
   const end = (): void => buffer.end()
   // A refused run emits one event that contains the error.

@@ -57,14 +57,11 @@ export function toTurn(context: AgentContext): Turn {
   const all = maskMessages(context)
   const at = all.findLastIndex(isTurnOpening)
   const opening = all[at]
-  const messages = all.slice(at + 1)
   const { runId, state, reason, error, wakeAt } = context
   return {
     messageId: opening ? toAnswerId(opening) : `${runId}.answer`,
-    clientId: opening && findClientId(opening),
-    before: all.slice(0, at + 1),
-    messages,
-    settled: listSettledResults(context, messages),
+    ...sliceTurn(all, at),
+    settled: listSettledResults(context, all.slice(at + 1)),
     pending: listAnswerableCalls(context),
     state: state ?? 'RUNNING',
     reason,
@@ -72,6 +69,12 @@ export function toTurn(context: AgentContext): Turn {
     wakeAt,
     ends: listTurnEnds(context),
   }
+}
+
+function sliceTurn(all: readonly Message[], at: number, end?: number) {
+  const opening = all[at]
+  const clientId = opening && findClientId(opening)
+  return { clientId, before: all.slice(0, at + 1), messages: all.slice(at + 1, end) }
 }
 
 /** Compares both the id in the transcript and the page's id. */
@@ -92,9 +95,7 @@ export function findPastTurn(context: AgentContext, id: string): Turn | null {
   const end = context.turnEnds?.find(({ messageId }) => messageId === opening.id)
   return {
     messageId: toAnswerId(opening),
-    clientId: findClientId(opening),
-    before: all.slice(0, at + 1),
-    messages: all.slice(at + 1, next),
+    ...sliceTurn(all, at, next),
     settled: [],
     pending: [],
     state: end?.state ?? 'COMPLETED',

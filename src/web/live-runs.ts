@@ -15,7 +15,7 @@ import {
   subscribeToTurn,
   type Subscription,
 } from './subscription.js'
-import { ReplayBuffer } from './replay-buffer.js'
+import { createReplayBuffer, type ReplayBuffer } from './replay-buffer.js'
 
 /** How often a watching page checks whether a process still holds the session, in milliseconds. */
 const pollMs = 5000
@@ -29,18 +29,10 @@ export function createLiveRuns(session: ChatSession, onEnd: (live: LiveRun) => v
 
   /** Starts buffering the events of a run. The caller then lets the run work and calls `removeAtRest`. */
   function follow(run: AnyRun, turn: Turn | null, clientId?: string, sender = caller): LiveRun {
-    const buffer = new ReplayBuffer()
+    const buffer = createReplayBuffer()
     const findFailure = createFailureFinder()
     const clientIds = new Set(clientId === undefined ? [] : [clientId])
-    const live: LiveRun = {
-      run,
-      buffer,
-      turn,
-      clientIds,
-      caller: sender,
-      hasWorked: false,
-      closing: undefined,
-    }
+    const live: LiveRun = { run, buffer, turn, clientIds, caller: sender, hasWorked: false }
     runs.set(sessionId, live)
     let hasStarted = turn !== null
     run.events$.subscribe({
@@ -87,7 +79,7 @@ export function createLiveRuns(session: ChatSession, onEnd: (live: LiveRun) => v
     { seq, context }: StoredContext,
     { resumes = false, showsTurn = true, isAnswered = false } = {},
   ): Subscription {
-    const buffer = new ReplayBuffer()
+    const buffer = createReplayBuffer()
     const abort = new AbortController()
     let timer: unknown
     const scheduleResume = (): void => {

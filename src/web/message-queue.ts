@@ -215,7 +215,6 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
     steer,
     send,
     startNext,
-    /** The answer to a queued message, for a request that only reads. */
     watch: (messageId: string): QueuedAnswer => awaitAnswer(messageId, { isWatched: true }),
     has: async (messageId: string): Promise<boolean> =>
       (await readQueue()).some((queued) => queued.messageId === messageId),

@@ -34,30 +34,30 @@ export interface PageFileOptions {
 
 const maxIdLength = 500
 
-/** Checks the files in a request's message. @throws {UsageError} `invalid_input` */
-export interface PageFiles {
-  /** The normalized address for the model, with a host that is allowed. A `data:` address is unchanged. */
-  readAddress(address: string, at: string): string
-  readId(id: string, at: string): Promise<string>
-}
+export type PageFiles = ReturnType<ReturnType<typeof createPageFiles>>
 
-/** Creates the file check from a handler's options. @throws {ConfigError} `invalid_config` */
-export function createPageFiles(
-  options: PageFileOptions,
-): (grant: AccessGrant, chatId: unknown) => PageFiles {
+/** Creates the check of the files in a request's message. @throws {ConfigError} `invalid_config` */
+export function createPageFiles(options: PageFileOptions) {
   const { fileIds } = options
   const policy = readPolicy(options)
   if (fileIds !== undefined && typeof fileIds !== 'function')
     throw configError('fileIds must be a function: (id, { session }) => id.', 'fileIds')
-  return (grant, chatId) => ({
-    readAddress: (address, at) => checkAddress(address, at, policy),
-    readId: (id, at) => {
+  return (grant: AccessGrant, chatId: unknown) => ({
+    /** The normalized address for the model, with a host that is allowed. @throws {UsageError} `invalid_input` */
+    readAddress: (address: string, at: string): string => checkAddress(address, at, policy),
+    readId: async (id: string, at: string): Promise<string> => {
       if (fileIds === undefined)
         throw invalidInputError(
           `${at} is a file id, which this server does not accept. Send the file as data, or send its address.`,
           at,
         )
-      return mapId(fileIds, id, at, { grant, session: toSessionId(grant, chatId) })
+      const session = toSessionId(grant, chatId)
+      const { prefix, context } = grant
+      const mapped = id.length <= maxIdLength ? await fileIds(id, { session, prefix, context }) : null
+      if (mapped === null || mapped === undefined)
+        throw invalidInputError(`${at} does not identify a file that you may use.`, at)
+      if (typeof mapped === 'string' && mapped !== '') return mapped
+      throw configError('fileIds() must return a file id or null.', 'fileIds')
     },
   })
 }
@@ -87,17 +87,4 @@ function checkAddress(address: string, at: string, policy: AddressPolicy): strin
   }
   // Normalized, because another parser might read a different host from the original text.
   return url.href
-}
-
-async function mapId(
-  fileIds: FileIds,
-  id: string,
-  at: string,
-  { grant: { prefix, context }, session }: { grant: AccessGrant; session: string },
-): Promise<string> {
-  const mapped = id.length <= maxIdLength ? await fileIds(id, { session, prefix, context }) : null
-  if (mapped === null || mapped === undefined)
-    throw invalidInputError(`${at} does not identify a file that you may use.`, at)
-  if (typeof mapped === 'string' && mapped !== '') return mapped
-  throw configError('fileIds() must return a file id or null.', 'fileIds')
 }

@@ -25,219 +25,187 @@ type Entry = EventEntry | TextEntry
 /** Approximate number of characters per read. */
 const maxReadChars = 64_000
 
+export type ReplayBuffer = ReturnType<typeof createReplayBuffer>
+
+export type ReplayReader = ReturnType<ReplayBuffer['createReader']>
+
 /**
  * Buffers the events of a run up to its next rest, for readers that subscribe at any time and read at their own pace.
  * Late readers start at the beginning, and slow readers do not delay others. Text chunks are merged. Text that was
  * reset, outdated progress and the argument chunks of complete calls are dropped.
  */
-export class ReplayBuffer {
-  readonly entries: Entry[] = []
-  #isOver = false
-  #failure: { error: unknown } | null = null
+export function createReplayBuffer() {
+  const entries: Entry[] = []
+  let isOver = false
+  let failure: { error: unknown } | null = null
   /** The entries of the current step's chunks and calls. A reset discards them. */
-  #stepChunks: { stepId: string; at: number[] } = { stepId: '', at: [] }
+  let stepChunks: { stepId: string; at: number[] } = { stepId: '', at: [] }
   /** Entries that a later event replaces: progress, streamed arguments, and the text of sub-agents. */
-  readonly #transient = new Map<string, number[]>()
-  #waiters: (() => void)[] = []
+  const transients = new Map<string, number[]>()
+  let waiters: (() => void)[] = []
 
-  get isOver(): boolean {
-    return this.#isOver
+  function notifyReaders(): void {
+    const notified = waiters
+    waiters = []
+    for (const resolve of notified) resolve()
   }
 
-  push(event: AgentEvent): void {
-    if (this.#isOver) return
-    if (event.type === 'stream_chunk') this.#addChunk(event)
-    else if (event.type === 'tool_call_delta') this.#addCallDelta(event)
-    else this.#addEvent(event)
-    this.#notifyReaders()
-  }
-
-  end(): void {
-    this.#isOver = true
-    this.#joinText()
-    this.#notifyReaders()
-  }
-
-  /** Ends the buffer with an error that readers receive after the last event. */
-  fail(error: unknown): void {
-    this.#failure = { error }
-    this.end()
-  }
-
-  /** @throws the error of `fail` */
-  checkEnd(): void {
-    if (this.#failure) throw this.#failure.error
-  }
-
-  /** Creates a reader that starts at the beginning, with the next event, or after the event with this `seq`. */
-  createReader(from?: 'beginning' | 'now' | number): ReplayReader {
-    return new ReplayReader(this, from)
-  }
-
-  waitForEvents(): Promise<void> {
-    return new Promise((resolve) => void this.#waiters.push(resolve))
-  }
-
-  #notifyReaders(): void {
-    const waiters = this.#waiters
-    this.#waiters = []
-    for (const resolve of waiters) resolve()
-  }
-
-  #addChunk(chunk: Chunk): void {
-    const { stepId, text, reasoning = '' } = chunk
-    this.#startStep(stepId)
-    if (chunk.reset) this.#discard(this.#stepChunks.at)
-    const kind = text === '' ? 'reasoning' : 'text'
-    const last = this.entries.at(-1)
-    if (chunk.reset || chunk.finished || (text !== '' && reasoning !== '')) {
-      this.#append({ event: chunk })
-    } else if (last && 'kind' in last && last.kind === kind && belongsTo(last, chunk)) {
+  function addPart(event: Chunk | CallDelta): void {
+    const { stepId } = event
+    if (stepChunks.stepId !== stepId) stepChunks = { stepId, at: [] }
+    const isChunk = event.type === 'stream_chunk'
+    const { text, reasoning = '', reset, finished } = isChunk ? event : { text: event.delta }
+    if (reset) discard(stepChunks.at)
+    const kindOfChunk = text === '' ? 'reasoning' : 'text'
+    const kind = isChunk ? kindOfChunk : 'arguments'
+    const last = entries.at(-1)
+    if (reset || finished || (text !== '' && reasoning !== '')) append({ event })
+    else if (last && 'kind' in last && last.kind === kind && belongsTo(last, event)) {
       last.chunks.push(text + reasoning)
-      last.last = chunk
-      return
-    } else
-      this.#append({ last: chunk, firstSeq: chunk.seq, kind, chunks: [text + reasoning], isJoined: false })
-    this.#stepChunks.at.push(this.entries.length - 1)
-  }
-
-  #addCallDelta(event: CallDelta): void {
-    const { stepId, callId, delta } = event
-    this.#startStep(stepId)
-    const last = this.entries.at(-1)
-    if (last && 'kind' in last && last.kind === 'arguments' && belongsTo(last, event)) {
-      last.chunks.push(delta)
       last.last = event
       return
-    }
-    this.#append({ last: event, firstSeq: event.seq, kind: 'arguments', chunks: [delta], isJoined: false })
-    const at = this.entries.length - 1
-    this.#stepChunks.at.push(at)
-    getOrCreate(this.#transient, getCallKey(callId), () => []).push(at)
+    } else append({ last: event, firstSeq: event.seq, kind, chunks: [text + reasoning], isJoined: false })
+    const at = entries.length - 1
+    stepChunks.at.push(at)
+    if (!isChunk) getOrCreate(transients, getCallKey(event.callId), () => []).push(at)
   }
 
-  #startStep(stepId: string): void {
-    if (this.#stepChunks.stepId !== stepId) this.#stepChunks = { stepId, at: [] }
-  }
-
-  #addEvent(event: AgentEvent): void {
-    this.#append({ event })
+  function addEvent(event: AgentEvent): void {
+    append({ event })
     const transient = getTransientKey(event)
     if (transient === null) return
-    const at = this.#transient.get(transient.key) ?? []
-    if (!transient.adds) this.#discard(at)
-    if (transient.isStored) at.push(this.entries.length - 1)
-    this.#transient.set(transient.key, at)
+    const at = getOrCreate(transients, transient.key, () => [])
+    if (!transient.adds) discard(at)
+    if (transient.isStored) at.push(entries.length - 1)
   }
 
-  #discard(at: number[]): void {
-    for (const i of at) this.entries[i] = { event: null }
+  function discard(at: number[]): void {
+    for (const i of at) entries[i] = { event: null }
     at.length = 0
   }
 
-  #append(entry: Entry): void {
-    this.#joinText()
-    this.entries.push(entry)
+  function append(entry: Entry): void {
+    joinText()
+    entries.push(entry)
   }
 
-  #joinText(): void {
-    const last = this.entries.at(-1)
+  function joinText(): void {
+    const last = entries.at(-1)
     if (!last || !('kind' in last) || last.isJoined) return
     last.chunks = [last.chunks.join('')]
     last.isJoined = true
   }
-}
 
-/** Reads a replay buffer at its own pace. */
-export class ReplayReader {
-  readonly #buffer: ReplayBuffer
-  #at = 0
-  /** Number of chunks and characters read from the current text entry. */
-  #chunks = 0
-  #chars = 0
-  /** The step whose text is repeated. Its first chunk resets the reader's text. */
-  #restatedStep: string | null = null
-
-  constructor(buffer: ReplayBuffer, from: 'beginning' | 'now' | number = 'beginning') {
-    this.#buffer = buffer
-    if (typeof from === 'number') this.#skipTo(from)
-    if (from === 'now') this.#skipAll()
+  function end(): void {
+    isOver = true
+    joinText()
+    notifyReaders()
   }
 
-  /** Returns the events since the last call, up to about 64,000 characters, or null after the end. */
-  takeEvents(): AgentEvent[] | null {
-    const { entries, isOver } = this.#buffer
-    const events: AgentEvent[] = []
-    let size = 0
-    while (this.#at < entries.length && size < maxReadChars) {
-      const entry = entries[this.#at] as Entry
-      const event = 'kind' in entry ? this.#readText(entry) : entry.event
-      if (event) {
-        events.push(...this.#restate(event))
-        size += estimateSize(event)
+  /** Creates a reader that starts at the beginning, with the next event, or after the event with this `seq`. */
+  function createReader(from: 'beginning' | 'now' | number = 'beginning') {
+    let at = 0
+    /** Number of chunks and characters read from the current text entry. */
+    let chunksRead = 0
+    let charsRead = 0
+    /** The step whose text is repeated. Its first chunk resets the reader's text. */
+    let restatedStep: string | null = null
+
+    function readText({ chunks, kind, last, isJoined }: TextEntry): AgentEvent | null {
+      const isFirstRead = chunksRead === 0
+      const text = isJoined ? (chunks[0] as string).slice(charsRead) : chunks.slice(chunksRead).join('')
+      chunksRead = chunks.length
+      charsRead += text.length
+      // The first chunk of a call contains only its name.
+      if (text === '' && !(kind === 'arguments' && isFirstRead)) return null
+      // Readers that keep up receive the original chunk.
+      if (last.type === 'tool_call_delta') return text === last.delta ? last : { ...last, delta: text }
+      if (text === (kind === 'text' ? last.text : last.reasoning)) return last
+      const { reasoning: _, ...rest } = last
+      return kind === 'text' ? { ...rest, text } : { ...rest, text: '', reasoning: text }
+    }
+
+    function restate(event: AgentEvent): AgentEvent[] {
+      if (event.type !== 'stream_chunk' && event.type !== 'tool_call_delta') return [event]
+      if (event.stepId !== restatedStep) return [event]
+      restatedStep = null
+      if (event.type === 'stream_chunk') return [{ ...event, reset: true }]
+      const { callId: _id, name: _name, index: _index, delta: _delta, ...rest } = event
+      return [{ ...rest, type: 'stream_chunk', text: '', finished: false, reset: true }, event]
+    }
+
+    function skipAll(): void {
+      const last = entries.at(-1)
+      at = entries.length
+      if (!last || !('kind' in last) || last.isJoined) return
+      // More chunks of this text may follow.
+      at -= 1
+      chunksRead = last.chunks.length
+      charsRead = last.chunks.join('').length
+    }
+
+    /** Skips to the event after this one. In the middle of a text, repeats the step from its start. */
+    function skipTo(seq: number): void {
+      while (at < entries.length && getLastSeq(entries[at] as Entry) <= seq) at += 1
+      const entry = entries[at]
+      if (!entry) return skipAll()
+      if (!('kind' in entry) || entry.firstSeq > seq) return
+      restatedStep = entry.last.stepId
+      while (at > 0 && isPartOfStep(entries[at - 1] as Entry, entry.last.stepId)) at -= 1
+    }
+
+    /** Returns the events since the last call, up to about 64,000 characters, or null after the end. */
+    function takeEvents(): AgentEvent[] | null {
+      const events: AgentEvent[] = []
+      let size = 0
+      while (at < entries.length && size < maxReadChars) {
+        const entry = entries[at] as Entry
+        const event = 'kind' in entry ? readText(entry) : entry.event
+        if (event) {
+          events.push(...restate(event))
+          size += estimateSize(event)
+        }
+        if ('kind' in entry && at === entries.length - 1 && !isOver) break
+        at += 1
+        chunksRead = 0
+        charsRead = 0
       }
-      if ('kind' in entry && this.#at === entries.length - 1 && !isOver) break
-      this.#at += 1
-      this.#chunks = 0
-      this.#chars = 0
+      if (events.length > 0 || !isOver || at < entries.length) return events
+      if (failure) throw failure.error
+      return null
     }
-    if (events.length > 0 || !isOver || this.#at < entries.length) return events
-    this.#buffer.checkEnd()
-    return null
-  }
 
-  /** The events in batches, up to the end of the buffer. */
-  async *[Symbol.asyncIterator](): AsyncGenerator<AgentEvent[], void> {
-    for (let events = this.takeEvents(); events !== null; events = this.takeEvents()) {
-      if (events.length === 0) await this.#buffer.waitForEvents()
-      else yield events
+    if (typeof from === 'number') skipTo(from)
+    if (from === 'now') skipAll()
+    return {
+      takeEvents,
+      async *[Symbol.asyncIterator](): AsyncGenerator<AgentEvent[], void> {
+        for (let events = takeEvents(); events !== null; events = takeEvents()) {
+          if (events.length > 0) yield events
+          else await new Promise<void>((resolve) => void waiters.push(resolve))
+        }
+      },
     }
   }
 
-  #readText(entry: TextEntry): AgentEvent | null {
-    const { chunks, kind, last, isJoined } = entry
-    const isFirstRead = this.#chunks === 0
-    const text = isJoined ? (chunks[0] as string).slice(this.#chars) : chunks.slice(this.#chunks).join('')
-    this.#chunks = chunks.length
-    this.#chars += text.length
-    // The first chunk of a call contains only its name.
-    if (text === '' && !(kind === 'arguments' && isFirstRead)) return null
-    // Readers that keep up receive the original chunk.
-    if (last.type === 'tool_call_delta') return text === last.delta ? last : { ...last, delta: text }
-    if (text === (kind === 'text' ? last.text : last.reasoning)) return last
-    const { reasoning: _, ...rest } = last
-    return kind === 'text' ? { ...rest, text } : { ...rest, text: '', reasoning: text }
-  }
-
-  #restate(event: AgentEvent): AgentEvent[] {
-    if (event.type !== 'stream_chunk' && event.type !== 'tool_call_delta') return [event]
-    if (event.stepId !== this.#restatedStep) return [event]
-    this.#restatedStep = null
-    if (event.type === 'stream_chunk') return [{ ...event, reset: true }]
-    const { callId: _id, name: _name, index: _index, delta: _delta, ...rest } = event
-    return [{ ...rest, type: 'stream_chunk', text: '', finished: false, reset: true }, event]
-  }
-
-  #skipAll(): void {
-    const { entries } = this.#buffer
-    const last = entries.at(-1)
-    this.#at = entries.length
-    if (!last || !('kind' in last) || last.isJoined) return
-    // More chunks of this text may follow.
-    this.#at -= 1
-    this.#chunks = last.chunks.length
-    this.#chars = last.chunks.join('').length
-  }
-
-  /** Skips to the event after this one. In the middle of a text, repeats the step from its start. */
-  #skipTo(seq: number): void {
-    const { entries } = this.#buffer
-    while (this.#at < entries.length && getLastSeq(entries[this.#at] as Entry) <= seq) this.#at += 1
-    const entry = entries[this.#at]
-    if (!entry) return this.#skipAll()
-    if (!('kind' in entry) || entry.firstSeq > seq) return
-    this.#restatedStep = entry.last.stepId
-    while (this.#at > 0 && isPartOfStep(entries[this.#at - 1] as Entry, entry.last.stepId)) this.#at -= 1
+  return {
+    entries,
+    get isOver() {
+      return isOver
+    },
+    push(event: AgentEvent): void {
+      if (isOver) return
+      if (event.type === 'stream_chunk' || event.type === 'tool_call_delta') addPart(event)
+      else addEvent(event)
+      notifyReaders()
+    },
+    end,
+    /** Ends the buffer with an error that readers receive after the last event. */
+    fail(error: unknown): void {
+      failure = { error }
+      end()
+    },
+    createReader,
   }
 }
 

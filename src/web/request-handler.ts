@@ -17,7 +17,7 @@ import { checkExpose, type ExposeOptions, isFailureMasked } from './exposure.js'
 import type { Caller, ChatAgent, WhenBusy } from './subscription.js'
 import { createPageFiles, type PageFileOptions, type PageFiles } from './page-files.js'
 import { branchNumber, fields, optional, shortText } from './request-fields.js'
-import { type HandlerHooks, hookNames, RunHooks } from './run-hooks.js'
+import { type HandlerHooks, hookNames, createRunHooks } from './run-hooks.js'
 
 export interface HandlerOptions<Context = unknown> extends PageFileOptions, HandlerHooks {
   /** The agent that answers. It needs a store, because pages show its log. */
@@ -47,11 +47,9 @@ export interface HandlerOptions<Context = unknown> extends PageFileOptions, Hand
 export interface PostRequest {
   body: Record<string, unknown>
   openChat: (chatId: unknown) => Chat
-  /** The file check for messages in a chat. */
   getFiles: (chatId: unknown) => PageFiles
 }
 
-/** The part of a handler that depends on the page's protocol. */
 interface ChatProtocol {
   /** The function that creates the handler, for error messages. */
   name: string
@@ -97,7 +95,7 @@ export function createRequestHandler(
     const grant = await authorizeRequest(authorize, request)
     const { prefix, context, tags, by, mayContinue } = grant
     sender.prefix = prefix
-    const hooks = new RunHooks(options, { principal: { prefix, context }, clock, onError })
+    const hooks = createRunHooks(options, { prefix, context }, { clock, onError })
     const caller: Caller = { context, tags, by, mayContinue, expose, whenBusy, report, hooks }
     if (request.method === 'POST') checkContentType(request)
     if (route.to === 'send')

@@ -42,53 +42,42 @@ export const hookNames = ['onStart', 'onSettle', 'onFinish'] as const satisfies 
 /** How long a response waits for hooks, in milliseconds. */
 const hookTimeoutMs = 30_000
 
-interface RunHooksOptions {
-  principal: HookContext['principal']
-  clock: Clock
-  onError: OnError | undefined
-}
-
 type HookedRun = Readonly<Record<'id' | 'sessionId', string>>
 
-/** The hooks of one request. No method throws. */
-export class RunHooks {
-  readonly #hooks: HandlerHooks
-  readonly #options: RunHooksOptions
+export type RunHooks = ReturnType<typeof createRunHooks>
 
-  constructor(hooks: HandlerHooks, options: RunHooksOptions) {
-    this.#hooks = hooks
-    this.#options = options
-  }
+/** The hooks of one request. No function throws. */
+export function createRunHooks(
+  { onStart, onSettle, onFinish }: HandlerHooks,
+  principal: HookContext['principal'],
+  { clock, onError }: { clock: Clock; onError: OnError | undefined },
+) {
+  const report = ({ id: runId, sessionId: session }: HookedRun, error: unknown): void =>
+    reportError(onError, error, { where: 'hook', session, runId, callId: null })
 
-  start(run: HookedRun): void {
-    const { onStart } = this.#hooks
-    if (onStart) void this.#call(run, (at) => onStart(at))
-  }
-
-  /** Resolves when the hooks have settled, or after 30 seconds. */
-  async settle(run: HookedRun, result: RunResult): Promise<void> {
-    const { onSettle, onFinish } = this.#hooks
-    const last = result.resumable ? undefined : onFinish
-    if (!onSettle && !last) return
-    const work = (async () => {
-      if (onSettle) await this.#call(run, (at) => onSettle(result, at))
-      if (last) await this.#call(run, (at) => last(result, at))
-    })()
-    const { clock } = this.#options
-    const deadline = { ms: hookTimeoutMs, clock, late: timeoutError }
-    await limitTime(deadline, work).catch((error: unknown) => this.#report(run, error))
-  }
-
-  async #call(run: HookedRun, hook: (at: HookContext) => unknown): Promise<void> {
+  async function call(run: HookedRun, hook: (at: HookContext) => unknown): Promise<void> {
     try {
-      await hook({ session: run.sessionId, runId: run.id, principal: this.#options.principal })
+      await hook({ session: run.sessionId, runId: run.id, principal })
     } catch (error) {
-      this.#report(run, error)
+      report(run, error)
     }
   }
 
-  #report({ id: runId, sessionId: session }: HookedRun, error: unknown): void {
-    reportError(this.#options.onError, error, { where: 'hook', session, runId, callId: null })
+  return {
+    start(run: HookedRun): void {
+      if (onStart) void call(run, onStart)
+    },
+    /** Resolves when the hooks have settled, or after 30 seconds. */
+    async settle(run: HookedRun, result: RunResult): Promise<void> {
+      const hooks = [onSettle, result.resumable ? undefined : onFinish].filter((hook) => hook !== undefined)
+      if (hooks.length === 0) return
+      const work = (async () => {
+        // oxlint-disable-next-line no-await-in-loop -- one after the other
+        for (const hook of hooks) await call(run, (at) => hook(result, at))
+      })()
+      const deadline = { ms: hookTimeoutMs, clock, late: timeoutError }
+      await limitTime(deadline, work).catch((error: unknown) => report(run, error))
+    },
   }
 }
 

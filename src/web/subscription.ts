@@ -13,7 +13,7 @@ import type { SessionTags } from '../core/sessions/store/session-tags.js'
 import { toApprovalId } from './approval-id.js'
 import { type Turn, toTurn } from './chat-turn.js'
 import type { CheckedExpose, EventFailure, PageView } from './exposure.js'
-import { ReplayBuffer, type ReplayReader } from './replay-buffer.js'
+import { createReplayBuffer, type ReplayBuffer, type ReplayReader } from './replay-buffer.js'
 import type { RunHooks } from './run-hooks.js'
 
 /** An agent with a store, regardless of its output, tools and context. */
@@ -46,7 +46,6 @@ export interface Caller {
   whenBusy: WhenBusy
 }
 
-/** The options of a run that come from the request. */
 export function toCallerOptions({ context, tags, by }: Pick<Caller, 'context' | 'tags' | 'by'>) {
   return { context, ...(tags && { tags }), ...(by && { by }) }
 }
@@ -62,9 +61,8 @@ export interface LiveRun {
   caller: Caller
   /** Whether the run has been active since this process started or resumed it. */
   hasWorked: boolean
-  /** The point where the run's answer diverges from other branches. */
   point?: BranchPoint | undefined
-  closing: Promise<void> | undefined
+  closing?: Promise<void> | undefined
 }
 
 /** A page's subscription to one answer. */
@@ -111,14 +109,12 @@ export function subscribeToTurn(turn: Turn, buffer: ReplayBuffer, showsTurn = tr
   return { before, ends, turn, showsTurn, answeredRequests: noRequests, reader: buffer.createReader() }
 }
 
-/** A subscription to an answer that has settled or ended. */
 export function createFinishedSubscription(turn: Turn): Subscription {
-  const buffer = new ReplayBuffer()
+  const buffer = createReplayBuffer()
   buffer.end()
   return subscribeToTurn(turn, buffer)
 }
 
-/** Masks everything that a subscription delivers. */
 export function maskSubscription(subscription: Subscription, view: PageView): Subscription {
   const { before, ends, turn } = subscription
   return {
@@ -176,7 +172,7 @@ export function subscribeToRun(run: AnyRun): Subscription {
   const startNextSegment = (): void => {
     if (segmentByRun.get(run) !== segment) return
     buffer.end()
-    segmentByRun.set(run, { turn: findStartedTurn(run), buffer: new ReplayBuffer() })
+    segmentByRun.set(run, { turn: findStartedTurn(run), buffer: createReplayBuffer() })
   }
   run.result.then(startNextSegment, startNextSegment)
   if (turn) return subscribeToTurn(turn, buffer, false)
@@ -185,7 +181,7 @@ export function subscribeToRun(run: AnyRun): Subscription {
 }
 
 function followRun(run: AnyRun): RunSegment {
-  const first: RunSegment = { turn: findStartedTurn(run), buffer: new ReplayBuffer() }
+  const first: RunSegment = { turn: findStartedTurn(run), buffer: createReplayBuffer() }
   segmentByRun.set(run, first)
   run.events$.subscribe({
     next: (event) => segmentByRun.get(run)?.buffer.push(event),

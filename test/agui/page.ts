@@ -2,7 +2,7 @@ import { defaultApplyEvents, HttpAgent, transformChunks, verifyEvents } from '@a
 import type { Message } from '@ag-ui/core'
 import { EventSchemas } from '@ag-ui/core/schemas'
 import { from } from 'rxjs'
-import { AGUIEventFold } from '../../src/agui/agui-fold.js'
+import { createAGUIFold } from '../../src/agui/agui-fold.js'
 import type { AGUIEvent, AGUIMessage } from '../../src/agui/index.js'
 import type { AgentEvent } from '../../src/index.js'
 
@@ -53,7 +53,7 @@ export class AGUIPage {
 
 /** The validation errors of the AG-UI packages for these events. */
 export function faultsOf(received: readonly AgentEvent[]): string[] {
-  const fold = new AGUIEventFold({ threadId: 't', runId: 'r', history: [] })
+  const fold = createAGUIFold({ threadId: 't', runId: 'r', history: [] })
   const events = [fold.begin(), ...received.map((event) => fold.handleEvent(event)), fold.end()].flat()
   const faults = events.flatMap((event) => {
     const read = EventSchemas.safeParse(event)

@@ -5,7 +5,7 @@ import { toCurrentResult } from '../../machines/agent/to-result.js'
 import { unclearedInput, withheldResult } from '../../machines/agent/screening.js'
 import { maskMessages } from '../../machines/agent/mask-uncleared.js'
 import { type AGUIMessage, toAGUIMessages } from '../../src/agui/index.js'
-import { AGUIEventFold, type RunStatus } from '../../src/agui/agui-fold.js'
+import { createAGUIFold, type RunStatus } from '../../src/agui/agui-fold.js'
 import { agentSpace, generatePaths, type ReplayPath } from '../../src/testing/index.js'
 import { agentPaths } from '../support/agent-paths.js'
 import { followPath } from '../support/follow-path.js'
@@ -27,7 +27,7 @@ export async function follow(
   const ends: string[] = []
   let history: AgentContext['messages'] = []
   const context = await followPath(path, async (received, stands) => {
-    const fold = new AGUIEventFold({ threadId: 't', runId: `r${ends.length}`, history })
+    const fold = createAGUIFold({ threadId: 't', runId: `r${ends.length}`, history })
     const events = [...fold.begin(), ...received.flatMap((event) => fold.handleEvent(event))]
     // A path of the machine may end anywhere; a run of the protocol ends at rests.
     events.push(...fold.end(toCurrentResult(stands) as RunStatus))

@@ -1,5 +1,5 @@
 import { createEventFormatter, memoryStore } from '../../src/index.js'
-import { AGUIEventFold } from '../../src/agui/agui-fold.js'
+import { createAGUIFold } from '../../src/agui/agui-fold.js'
 import { createSessionData } from '../../src/studio/export-session.js'
 import { AnswerFold } from '../../src/ui/answer-fold.js'
 import { toUIMessages, type UIMessageChunk } from '../../src/ui/index.js'
@@ -30,7 +30,7 @@ async function playQuestion() {
   const studio = await createSessionData(store, 's')
   const chunks: UIMessageChunk[] = []
   const fold = new AnswerFold({ protocol: 'v7', turn: null, showsTurn: true })
-  const agui = new AGUIEventFold({ threadId: 's', runId: 'r', history: [] })
+  const agui = createAGUIFold({ threadId: 's', runId: 'r', history: [] })
   const events: unknown[] = [agui.begin()]
   for (const event of play.events) {
     chunks.push(...fold.handleEvent(event))

@@ -1,6 +1,11 @@
 import { jest } from '@jest/globals'
 import type { JsonObject } from '../../machines/agent/json.js'
-import { type CallWatch, type KnownAnswer, OpenCalls } from '../../src/mcp/client/elicitation/open-calls.js'
+import {
+  type CallWatch,
+  createOpenCalls,
+  type KnownAnswer,
+  type OpenCalls,
+} from '../../src/mcp/client/elicitation/open-calls.js'
 
 beforeEach(() => jest.useFakeTimers())
 afterEach(() => jest.useRealTimers())
@@ -30,7 +35,7 @@ function begin(calls: OpenCalls, key = 'k', timeoutMs = minute, known: readonly 
 }
 
 it('counts silence, but not the time that a person takes', async () => {
-  const calls = new OpenCalls()
+  const calls = createOpenCalls()
   const { call, next, signal } = begin(calls)
   const answered = calls.ask({ message: 'Seat?' })
   expect(await next()).toEqual({ asks: { message: 'Seat?' } })
@@ -45,7 +50,7 @@ it('counts silence, but not the time that a person takes', async () => {
 })
 
 it('cancels a question that has waited for an hour', async () => {
-  const calls = new OpenCalls()
+  const calls = createOpenCalls()
   const { next } = begin(calls)
   const answered = calls.ask({})
   await next()
@@ -54,7 +59,7 @@ it('cancels a question that has waited for an hour', async () => {
 })
 
 it('cancels all questions that a server asks at once', async () => {
-  const calls = new OpenCalls()
+  const calls = createOpenCalls()
   const { next } = begin(calls)
   const answered = Promise.all([calls.ask({ n: 1 }), calls.ask({ n: 2 })])
   await next()
@@ -63,7 +68,7 @@ it('cancels all questions that a server asks at once', async () => {
 })
 
 it('counts no silence of a task, regardless of its limit', async () => {
-  const { watch, signal } = begin(new OpenCalls(), 'k', 60 * minute)
+  const { watch, signal } = begin(createOpenCalls(), 'k', 60 * minute)
   watch()?.stopTimer()
   watch()?.onProgress({})
   await jest.advanceTimersByTimeAsync(120 * minute)
@@ -71,7 +76,7 @@ it('counts no silence of a task, regardless of its limit', async () => {
 })
 
 it('discards a call whose result was read', async () => {
-  const { next, end } = begin(new OpenCalls())
+  const { next, end } = begin(createOpenCalls())
   const call = next()
   end({ content: [] })
   expect(await call).toEqual({ result: { content: [] } })
@@ -79,26 +84,26 @@ it('discards a call whose result was read', async () => {
 })
 
 it('discards the result of a call that is no longer requested', async () => {
-  const calls = new OpenCalls()
+  const calls = createOpenCalls()
   const { end } = begin(calls)
   end({})
   await jest.advanceTimersByTimeAsync(minute)
-  expect(calls.find('k')?.isOver).toBe(true)
+  expect(calls.find('k')?.isOver()).toBe(true)
   await jest.advanceTimersByTimeAsync(60 * minute)
   expect(calls.find('k')).toBeUndefined()
 })
 
 it('assigns a question to the call that started last and has no question', async () => {
-  const calls = new OpenCalls()
+  const calls = createOpenCalls()
   const [one, two] = [begin(calls, 'one'), begin(calls, 'two')]
   void calls.ask({ n: 1 })
   void calls.ask({ n: 2 })
   expect(await Promise.all([one.next(), two.next()])).toEqual([{ asks: { n: 2 } }, { asks: { n: 1 } }])
-  expect(await new OpenCalls().ask({})).toEqual({ action: 'cancel' })
+  expect(await createOpenCalls().ask({})).toEqual({ action: 'cancel' })
 })
 
 it('replays an earlier answer once, and asks a person if the server refuses it', async () => {
-  const calls = new OpenCalls()
+  const calls = createOpenCalls()
   const seat = { message: 'Seat?' }
   const { next } = begin(calls, 'k', minute, [[JSON.stringify(seat), { action: 'decline' }]])
   expect(await calls.ask(seat)).toEqual({ action: 'decline' })
@@ -107,7 +112,7 @@ it('replays an earlier answer once, and asks a person if the server refuses it',
 })
 
 it('keeps only the calls in progress if a client abandons calls', async () => {
-  const calls = new OpenCalls()
+  const calls = createOpenCalls()
   const begun = Array.from({ length: 1_000 }, (_, i) => begin(calls, `call ${i}`))
   for (let i = 0; i < 1_000; i += 1) void calls.ask({ i })
   for (const { end } of begun) end({})
@@ -117,7 +122,7 @@ it('keeps only the calls in progress if a client abandons calls', async () => {
 })
 
 it('ends with the run that waits for it', async () => {
-  const calls = new OpenCalls()
+  const calls = createOpenCalls()
   const { next, signal } = begin(calls)
   const run = new AbortController()
   const end = next(run.signal)

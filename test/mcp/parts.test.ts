@@ -3,29 +3,29 @@ import { capResponse } from '../../src/mcp/client/cap-response.js'
 import { truncate } from '../../guards/lib/cut.js'
 import { stripInvisible } from '../../src/mcp/client/plain-text.js'
 import { createTextTail } from '../../src/mcp/client/stdio-wire.js'
-import { ToolNames } from '../../src/mcp/client/mcp-tools.js'
+import { createToolNames } from '../../src/mcp/client/mcp-tools.js'
 import { unicodeText } from '../support/unicode-text.js'
 
 const anyText = unicodeText({ maxLength: 200 })
 
-describe('ToolNames', () => {
+describe('createToolNames', () => {
   it('gives every tool a unique, valid and stable name', () => {
     fc.assert(
       fc.property(anyText, fc.uniqueArray(anyText, { maxLength: 50 }), (server, tools) => {
-        const names = new ToolNames(server)
-        const first = tools.map((tool) => names.findName(tool))
+        const findName = createToolNames(server)
+        const first = tools.map((tool) => findName(tool))
         for (const name of first) expect(name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
         expect(new Set(first).size).toBe(tools.length)
-        expect(tools.toReversed().map((tool) => names.findName(tool))).toEqual(first.toReversed())
+        expect(tools.toReversed().map((tool) => findName(tool))).toEqual(first.toReversed())
       }),
     )
   })
 
   it('keeps a bounded number of names', () => {
-    const names = new ToolNames('a')
-    for (let i = 0; i < 10_000; i += 1) names.findName(`${i}`)
-    expect(names.findName('one more')).toBeUndefined()
-    expect(names.findName('9999')).toBe('a_9999')
+    const findName = createToolNames('a')
+    for (let i = 0; i < 10_000; i += 1) findName(`${i}`)
+    expect(findName('one more')).toBeUndefined()
+    expect(findName('9999')).toBe('a_9999')
   })
 })
 

@@ -66,7 +66,7 @@ test('usage of any provider is an integer, at least 0 and bounded, or null', () 
     totalTokens: foreign,
     cachedInputTokens: foreign,
   })
-  const source = { version: 'v3', provider: 'anthropic', metadata: undefined }
+  const source = { provider: 'anthropic', metadata: undefined }
   fc.assert(
     fc.property(own, wire, nested, flat, (a, b, c, d) => {
       expectCounts(normalizeResponse({ ...plainAnswer, usage: a as never }).usage)
@@ -82,7 +82,7 @@ test('an unreadable count is not free', () => {
     expect(readUsage({ prompt_tokens: prompt, completion_tokens: 5 })).toBeNull()
   }
   expect(readUsage({ prompt_tokens: 10.5, completion_tokens: 5 })).toMatchObject({ inputTokens: 11 })
-  const source = { version: 'v2', provider: 'openai', metadata: undefined }
+  const source = { provider: 'openai', metadata: undefined }
   expect(toUsage({ inputTokens: NaN, outputTokens: 5 }, source)).toBeNull()
 })
 

@@ -36,7 +36,7 @@ import { fileStore } from '../../src/stores/file/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import type { SessionStore } from '../../src/core/sessions/store/store.js'
 import { createSessionData, renderShared } from '../../src/studio/export-session.js'
-import { AGUIEventFold as AGUIFold } from '../../src/agui/agui-fold.js'
+import { createAGUIFold } from '../../src/agui/agui-fold.js'
 import { toAGUIMessages } from '../../src/agui/index.js'
 import { AnswerFold } from '../../src/ui/answer-fold.js'
 import { toUIMessages, type UIMessageChunk } from '../../src/ui/index.js'
@@ -220,7 +220,7 @@ class World {
       const fold = new AnswerFold({ protocol, turn: null, showsTurn: true })
       chunks.push(...this.#events.flatMap((event) => fold.handleEvent(event)), ...fold.end())
     }
-    const agui = new AGUIFold({ threadId: 's', runId: 'r', history: [] })
+    const agui = createAGUIFold({ threadId: 's', runId: 'r', history: [] })
     const aguiEvents = [
       agui.begin(),
       ...this.#events.map((event) => agui.handleEvent(event)),

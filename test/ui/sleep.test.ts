@@ -1,7 +1,7 @@
 import { SimulatedClock } from 'xstate'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import { createAgent, createEventFormatter, sleepUntil } from '../../src/index.js'
-import { AGUIEventFold } from '../../src/agui/agui-fold.js'
+import { createAGUIFold } from '../../src/agui/agui-fold.js'
 import { AnswerFold } from '../../src/ui/answer-fold.js'
 import { foldTranscript, type Transcript } from '../../src/ui/index.js'
 import { call as callOf, ManualModel } from '../support/manual-model.js'
@@ -37,7 +37,7 @@ test('pages see the wake time of a sleeping run', async () => {
     data: { type: 'run_ended', state: 'PAUSED', reason: 'sleeping', message: 'The run is sleeping.', wakeAt },
   })
 
-  const page = new AGUIEventFold({ threadId: 't', runId: 'r', history: [] })
+  const page = createAGUIFold({ threadId: 't', runId: 'r', history: [] })
   const reported = [...page.begin(), ...events.flatMap((event) => page.handleEvent(event)), ...page.end()]
   expect(reported.at(-1)).toMatchObject({
     outcome: {

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
+import { omitUndefined } from '../../../guards/lib/json.js'
 import { whenAborted, limitTime, waitOn } from '../../core/base/abort.js'
 import { readElapsed, systemClock } from '../../core/base/clock.js'
 import { describeError } from '../../core/base/errors.js'
@@ -35,46 +36,86 @@ export interface TaskFollowing {
  */
 export async function followTask(
   id: string,
-  following: TaskFollowing,
+  { server, call, timeoutMs: silenceMs, connect, keep }: TaskFollowing,
   first?: TaskState,
 ): Promise<JsonObject> {
-  const { server, call } = following
   const { signal, onProgress } = call
   const name = `The MCP server '${server}'`
-  const limit = createTaskLimit(following)
+  const limit = createTaskLimit(server, silenceMs)
   let lastReport = ''
   const reportState = (state: TaskState): void => {
     limit.note(state)
-    const { status, message } = state
-    const report = { status, ...(message !== undefined && { message }) }
+    const report = { status: state.status, ...omitUndefined({ message: state.message }) }
     if (JSON.stringify(report) !== lastReport) onProgress(report)
     lastReport = JSON.stringify(report)
   }
-  const cancel = (): void => following.keep(cancelTask(id, following))
+
+  /** Sends a request. Reconnects to an unreachable server, because the task survives on the server. */
+  async function ask(
+    method: string,
+    { params = {}, timeoutMs }: { params?: JsonObject; timeoutMs?: number } = {},
+  ): Promise<JsonObject> {
+    /* oxlint-disable no-await-in-loop -- one attempt at a time */
+    for (let failures = 1; ; failures += 1) {
+      signal.throwIfAborted()
+      try {
+        const connection = await connect()
+        return await connection.ask(method, { taskId: id, ...params }, { signal, timeoutMs })
+      } catch (error) {
+        if (signal.aborted) throw error
+        if (!isAway(error) || failures === maxFailures)
+          throw new ToolError('failed', `${describeError(error)} ${doubtHint}`, { cause: error })
+      }
+      await waitOn(systemClock, 200 * 2 ** failures, signal)
+    }
+    /* oxlint-enable no-await-in-loop */
+  }
+
+  async function giveAnswers(inputResponses: object): Promise<string | undefined> {
+    try {
+      await ask('tasks/update', { params: { inputResponses } as JsonObject })
+      return undefined
+    } catch (error) {
+      signal.throwIfAborted()
+      return describeError((error as Error).cause ?? error)
+    }
+  }
+
+  /** The extension includes the outcome, but the older form needs a separate request. */
+  async function readOutcome({ status, result, error }: TaskState): Promise<JsonObject> {
+    if (result !== undefined) return result
+    if (status !== 'failed' || error === undefined) return ask('tasks/result')
+    const words = readText(error, 'message')
+    throw new ToolError('failed', `${name}: the task failed. ${words === '' ? '' : quoteText(words)}`)
+  }
+
+  const cancelTask = async (): Promise<void> => {
+    const connection = await connect()
+    await limitTime({ ms: cancelMs }, connection.ask('tasks/cancel', { taskId: id }))
+  }
   const stop = whenAborted(signal, () => {
-    if (readProperty(signal.reason, 'name') !== 'LeftError') cancel()
+    if (readProperty(signal.reason, 'name') !== 'LeftError') keep(cancelTask())
   })
   try {
     if (first) reportState(first)
     /** Questions that the server may repeat until it has accepted the answers. */
     let answers = call.continuation.inputResponses ?? {}
-    const refusal = Object.keys(answers).length > 0 ? await giveAnswers(id, following) : undefined
+    const refusal = Object.keys(answers).length > 0 ? await giveAnswers(answers) : undefined
     // The response that created the task has no result.
     if (first?.status === 'working') await waitOn(systemClock, limit.cut(first.pollMs), signal)
     /* oxlint-disable no-await-in-loop -- one question after the other */
     for (let looks = 1; ; looks += 1) {
       signal.throwIfAborted()
-      const state = readTask(await ask('tasks/get', id, following))
+      const state = readTask(await ask('tasks/get'))
       const { status } = state
       reportState(state)
-      if (status === 'completed' || status === 'failed') return await readOutcome(name, state, following)
+      if (status === 'completed' || status === 'failed') return await readOutcome(state)
       if (status === 'cancelled') throw new ToolError('failed', `${name} has cancelled the task.`)
       if (status === 'input_required') {
-        const { inputRequests = {} } = state
-        const isNew = Object.keys(inputRequests).some((key) => !Object.hasOwn(answers, key))
+        const { inputRequests } = state
         // In the older form, the server requests input over the connection while the client requests the result.
-        if (state.inputRequests === undefined)
-          return await ask('tasks/result', id, following, { timeoutMs: 0 })
+        if (inputRequests === undefined) return await ask('tasks/result', { timeoutMs: 0 })
+        const isNew = Object.keys(inputRequests).some((key) => !Object.hasOwn(answers, key))
         // The person is asked again, up to the limit that applies to every call.
         if (isNew || refusal !== undefined || looks >= maxStaleLooks) {
           const again = explainAgain(inputRequests, answers, refusal)
@@ -83,7 +124,7 @@ export async function followTask(
       } else answers = {}
       const fault = limit.findFault()
       if (fault !== undefined) {
-        cancel()
+        keep(cancelTask())
         throw fault
       }
       await waitOn(systemClock, limit.cut(state.pollMs), signal)
@@ -97,7 +138,7 @@ export async function followTask(
 const getElapsed = (): number => readElapsed(systemClock)
 
 /** Limits a task by its `ttl`, and by `timeoutMs` without a change. */
-function createTaskLimit({ server, timeoutMs }: TaskFollowing) {
+function createTaskLimit(server: string, timeoutMs: number) {
   const begin = getElapsed()
   let changedAt = begin
   let last = ''
@@ -130,20 +171,6 @@ function createTaskLimit({ server, timeoutMs }: TaskFollowing) {
   }
 }
 
-/** Sends the answers. Returns the reasons for refused answers. */
-async function giveAnswers(taskId: string, following: TaskFollowing): Promise<string | undefined> {
-  const { signal, continuation } = following.call
-  const params = { inputResponses: continuation.inputResponses } as JsonObject
-  try {
-    await ask('tasks/update', taskId, following, { params })
-    return undefined
-  } catch (error) {
-    signal.throwIfAborted()
-    return describeError((error as Error).cause ?? error)
-  }
-}
-
-/** The questions of a task, with the reason for each refused answer. */
 function explainAgain(
   inputRequests: JsonObject,
   answers: Readonly<Record<string, unknown>>,
@@ -161,50 +188,8 @@ function explainAgain(
   )
 }
 
-/** Reads the outcome. The extension includes it, but the older form needs a separate request. */
-async function readOutcome(
-  name: string,
-  { id, status, result, error }: TaskState,
-  following: TaskFollowing,
-): Promise<JsonObject> {
-  if (result !== undefined) return result
-  if (status === 'failed' && error !== undefined) {
-    const words = readText(error, 'message')
-    throw new ToolError('failed', `${name}: the task failed. ${words === '' ? '' : quoteText(words)}`)
-  }
-  return ask('tasks/result', id, following)
-}
-
-/** Sends a request. Reconnects to an unreachable server, because the task survives on the server. */
-async function ask(
-  method: string,
-  taskId: string,
-  { call: { signal }, connect }: TaskFollowing,
-  { params = {}, timeoutMs }: { params?: JsonObject; timeoutMs?: number } = {},
-): Promise<JsonObject> {
-  /* oxlint-disable no-await-in-loop -- one attempt at a time */
-  for (let failures = 1; ; failures += 1) {
-    signal.throwIfAborted()
-    try {
-      const connection = await connect()
-      return await connection.ask(method, { taskId, ...params }, { signal, timeoutMs })
-    } catch (error) {
-      if (signal.aborted) throw error
-      if (!isAway(error) || failures === maxFailures)
-        throw new ToolError('failed', `${describeError(error)} ${doubtHint}`, { cause: error })
-    }
-    await waitOn(systemClock, 200 * 2 ** failures, signal)
-  }
-  /* oxlint-enable no-await-in-loop */
-}
-
 function isAway(error: unknown): boolean {
   const status = Number(readProperty(error, 'status') ?? 0)
   const isRefused = status === 429 || status >= 500
   return isRefused || error instanceof SessionExpiredError || readProperty(error, 'kind') === 'transient'
-}
-
-async function cancelTask(taskId: string, { connect }: TaskFollowing): Promise<void> {
-  const connection = await connect()
-  await limitTime({ ms: cancelMs }, connection.ask('tasks/cancel', { taskId }))
 }

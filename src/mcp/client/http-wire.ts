@@ -22,7 +22,6 @@ import { createSignInFetch, type SignInFetch } from './sign-in/sign-in-fetch.js'
 import type { SignIn } from './sign-in/sign-in.js'
 import { watchAnswers } from './task-wire.js'
 
-/** How the SDK resumes a broken stream. */
 const reconnectionOptions = {
   initialReconnectionDelay: 500,
   maxReconnectionDelay: 5_000,

@@ -55,37 +55,13 @@ export interface McpCall {
   stopTimer: () => void
 }
 
-export interface McpConnection {
-  /** The server's name, or ''. */
-  readonly serverName: string
-  readonly hasTools: boolean
-  readonly hasResources: boolean
-  /** Whether schemas can specify arguments to be sent as headers too. */
-  readonly hasHeaders: boolean
-  /** Whether the server creates tasks on its own (`extension`) or on request (`asked`). */
-  readonly tasks: 'extension' | 'asked' | 'none'
-  readonly isLost: boolean
-  listTools(cursor: string | undefined): Promise<JsonObject>
-  /** @throws {SessionExpiredError}, and an Error (possibly a ToolError) for the model */
-  callTool(call: McpCall): Promise<JsonObject>
-  /** Sends any other request. Throws the same errors as `callTool`. */
-  ask(method: string, params: JsonObject, options?: AskOptions): Promise<JsonObject>
-  close(): Promise<void>
-}
-
-export interface AskOptions {
-  signal?: AbortSignal | undefined
-  /** Defaults to the timeout for calls. 0 = off. */
-  timeoutMs?: number | undefined
-}
+export type McpConnection = Awaited<ReturnType<typeof beginConnection>>
 
 export interface McpConnectionEvents {
   onToolsChanged: () => void
-  /** Handles input requests during a call. */
   onElicitation: (params: unknown) => Promise<ElicitationAnswer>
 }
 
-/** How to open a connection. */
 interface Way {
   /** `auto` negotiates the revision without initializing first. `legacy` initializes immediately. */
   mode: 'auto' | 'legacy'
@@ -128,7 +104,6 @@ function findOlderWay(options: CheckedMcpOptions, error: unknown): Way | undefin
   return hasNoEndpoint ? { mode: 'legacy', wire } : undefined
 }
 
-/** Runs the work. If the server requires a sign-in, signs in and repeats the work. */
 async function afterSignIn<Result>(signIn: SignIn | undefined, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()
@@ -145,10 +120,9 @@ async function beginConnection(
   events: McpConnectionEvents,
   way: Way,
   signIn: SignIn | undefined,
-): Promise<McpConnection> {
+) {
   const { startTimeoutMs } = options
   const sdk = await loadClientSdk()
-  /** Callbacks for requests that have no answer yet. */
   const waiting = new Set<(loss: ServerLoss) => void>()
   let loss: ServerLoss | undefined
   let isClosed = false
@@ -225,29 +199,40 @@ async function beginConnection(
     }
   }
   return {
+    /** The server's name, or ''. */
     serverName,
     hasTools: client.getServerCapabilities()?.tools !== undefined,
     hasResources: client.getServerCapabilities()?.resources !== undefined,
+    /** Whether schemas can specify arguments to be sent as headers too. */
     hasHeaders: isModern && wire.hasHeaders,
     tasks: findTasks(client, isModern),
     get isLost() {
       return loss !== undefined
     },
-    listTools: (cursor) => {
+    close,
+    listTools: (cursor: string | undefined): Promise<JsonObject> => {
       const params = cursor === undefined ? {} : { cursor }
       return orLoss(client.request({ method: 'tools/list', params }, anyResult, { timeout: startTimeoutMs }))
     },
-    callTool: (call) => {
+    /** @throws {SessionExpiredError}, and an Error (possibly a ToolError) for the model */
+    callTool: (call: McpCall): Promise<JsonObject> => {
       if (isModern) listener.listen()
       return request(() => requestCall(client, call, toRequestOptions(call), isModern))
     },
-    ask: (method, params, { signal, timeoutMs = options.timeoutMs } = {}) => {
+    /** Sends any other request. Throws the same errors as `callTool`. A timeout of 0 is off. */
+    ask: (
+      method: string,
+      params: JsonObject,
+      {
+        signal,
+        timeoutMs = options.timeoutMs,
+      }: { signal?: AbortSignal | undefined; timeoutMs?: number | undefined } = {},
+    ): Promise<JsonObject> => {
       const timeout = limitTimer(timeoutMs)
       return request(() =>
         client.request({ method, params }, anyResult, { ...(signal && { signal }), timeout }),
       )
     },
-    close,
   }
 }
 
@@ -265,7 +250,8 @@ function toRequestOptions({ signal, onProgress }: McpCall): RequestOptions {
 /** Limits a timer to the maximum of the platform. 0 = off. */
 const limitTimer = (ms: number): number => (ms === 0 ? maxTimerMs : Math.min(ms, maxTimerMs))
 
-function findTasks(client: Client, isModern: boolean): McpConnection['tasks'] {
+/** Whether the server creates tasks on its own (`extension`) or on request (`asked`). */
+function findTasks(client: Client, isModern: boolean): 'extension' | 'asked' | 'none' {
   const { extensions, tasks } = client.getServerCapabilities() ?? {}
   if (isModern) return extensions?.[tasksExtension] === undefined ? 'none' : 'extension'
   return tasks?.requests?.tools?.call === undefined ? 'none' : 'asked'

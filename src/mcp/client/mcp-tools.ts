@@ -5,7 +5,7 @@ import { ToolError } from '../../core/tools/tool-error.js'
 import { connectServer, type McpConnection, type McpCall } from './mcp-connection.js'
 import { limitTime } from '../../core/base/abort.js'
 import { answerServer } from './elicitation/asking-call.js'
-import { OpenCalls } from './elicitation/open-calls.js'
+import { createOpenCalls } from './elicitation/open-calls.js'
 import { SessionExpiredError } from './server-wire.js'
 import {
   type CheckedMcpOptions,
@@ -17,7 +17,7 @@ import {
 import { followTask, type TaskFollowing } from './follow-task.js'
 import { findTask, readHandle, toHandle } from './task-wire.js'
 import { createResourceTool, resourceToolName, registerAsker } from './resources.js'
-import { createSignIn, type SignIn } from './sign-in/sign-in.js'
+import { createSignIn } from './sign-in/sign-in.js'
 import { readText } from '../../core/base/json.js'
 import { quoteText } from './plain-text.js'
 import { findToolFault, type McpToolParts, toTool } from './to-tool.js'
@@ -42,9 +42,9 @@ import { sha256 } from '../../../guards/lib/sha256.js'
  * answer within `startTimeoutMs`, `mcp_sign_in` if the user does not sign in, `missing_package`
  */
 export async function mcpTools(options: McpOptions): Promise<McpServer> {
-  const server = new ReconnectingServer(checkMcpOptions(options))
-  registerAsker(server, (...request) => server.ask(...request))
-  await server.open()
+  const { server, open, ask } = createReconnectingServer(checkMcpOptions(options))
+  registerAsker(server, ask)
+  await open()
   return server
 }
 
@@ -54,95 +54,70 @@ const maxRounds = 2
 /** Maximum warnings about one list that each run repeats. */
 const maxWarnings = 20
 
-class ReconnectingServer implements McpServer {
-  readonly #options: CheckedMcpOptions
-  readonly #signIn: SignIn | undefined
-  #connection: McpConnection | undefined
-  #opening: Promise<McpConnection> | undefined
-  #isClosed = false
-  readonly #calls = new OpenCalls()
-  #closing: Promise<void> | undefined
-  #name = ''
-  #names = new ToolNames('')
-  #tools: readonly Tool[] = []
-  #leftOut: readonly string[] = []
-  #listed = ''
-  #refreshing: Promise<void> | undefined
-  #hasChanged = false
+function createReconnectingServer(options: CheckedMcpOptions) {
+  const { maxMessageBytes, startTimeoutMs, timeoutMs, resources, onWarning } = options
+  const signIn = 'url' in options && options.auth ? createSignIn(options.url, options.auth) : undefined
+  const calls = createOpenCalls()
   /** Work that outlives its call, such as cancelling tasks. */
-  readonly #ending = new Set<Promise<unknown>>()
-
-  constructor(options: CheckedMcpOptions) {
-    this.#options = options
-    if ('url' in options && options.auth) this.#signIn = createSignIn(options.url, options.auth)
-  }
-
-  get name(): string {
-    return this.#name
-  }
-
-  get tools(): readonly Tool[] {
-    return this.#tools
-  }
-
-  get leftOut(): readonly string[] {
-    return this.#leftOut
-  }
+  const ending = new Set<Promise<unknown>>()
+  let connection: McpConnection | undefined
+  let opening: Promise<McpConnection> | undefined
+  let closing: Promise<void> | undefined
+  let refreshing: Promise<void> | undefined
+  let isClosed = false
+  let hasChanged = false
+  let name = ''
+  let findName = createToolNames('')
+  let tools: readonly Tool[] = []
+  let leftOut: readonly string[] = []
+  let lastListed = ''
 
   /** @throws an Error (possibly a ToolError) for the model */
-  async ask(method: string, params: JsonObject, signal?: AbortSignal): Promise<JsonObject> {
-    return this.#tryTwice(async () => (await this.#getConnection()).ask(method, params, { signal }))
-  }
+  const ask = (method: string, params: JsonObject, signal?: AbortSignal): Promise<JsonObject> =>
+    tryTwice(async () => (await getConnection()).ask(method, params, { signal }))
 
-  async open(): Promise<McpConnection> {
-    const { name, startTimeoutMs } = this.#options
+  async function open(): Promise<McpConnection> {
     const events = {
-      onToolsChanged: () => void this.#refresh(),
-      onElicitation: (params: unknown) => answerServer(this.#calls, params),
+      onToolsChanged: () => void refresh(),
+      onElicitation: (params: unknown) => answerServer(calls, params),
     }
-    const connection = await connectServer(this.#options, events, this.#signIn)
-    if (this.#name === '') {
-      this.#name = name ?? (connection.serverName || 'mcp')
-      this.#names = new ToolNames(this.#name)
+    const opened = await connectServer(options, events, signIn)
+    if (name === '') {
+      name = options.name ?? (opened.serverName || 'mcp')
+      findName = createToolNames(name)
     }
     try {
-      await limitTime({ ms: startTimeoutMs }, this.#readList(connection))
+      await limitTime({ ms: startTimeoutMs }, readList(opened))
     } catch (error) {
-      await connection.close()
-      const message = `The MCP server '${this.#name}' did not list its tools. ${describeError(error)}`
-      throw new StatewrightError('mcp_unavailable', message, this.#name, { cause: error })
+      await opened.close()
+      const message = `The MCP server '${name}' did not list its tools. ${describeError(error)}`
+      throw new StatewrightError('mcp_unavailable', message, name, { cause: error })
     }
-    this.#connection = connection
-    if (this.#hasChanged) void this.#refresh()
-    return connection
+    connection = opened
+    if (hasChanged) void refresh()
+    return opened
   }
 
-  close(): Promise<void> {
-    this.#isClosed = true
-    return (this.#closing ??= this.#close())
-  }
-
-  async #close(): Promise<void> {
+  async function close(): Promise<void> {
     // A server that is being restarted must be closed too.
-    await this.#opening?.catch(() => undefined)
-    await Promise.all(this.#ending)
-    await this.#connection?.close()
+    await opening?.catch(() => undefined)
+    await Promise.all(ending)
+    await connection?.close()
   }
 
-  async #call(call: McpCall): Promise<JsonObject> {
-    const following: TaskFollowing = {
-      server: this.#name,
-      call,
-      timeoutMs: this.#options.timeoutMs,
-      connect: () => this.#getConnection(),
-      keep: (work) => this.#keep(work),
-    }
+  async function callTool(call: McpCall): Promise<JsonObject> {
+    const following: TaskFollowing = { server: name, call, timeoutMs, connect: getConnection, keep }
     const taskId = readHandle(call.handle)
     if (taskId !== undefined) {
       call.stopTimer()
       return followTask(taskId, following)
     }
-    const result = await this.#tryTwice(() => this.#callOnce(call))
+    const result = await tryTwice(async () => {
+      const called = await (await getConnection()).callTool(call)
+      // A call may have changed the list, and the next request must contain the new list.
+      await refreshing
+      return called
+    })
     const task = findTask(result)
     if (task === undefined) return result
     call.stopTimer()
@@ -151,7 +126,7 @@ class ReconnectingServer implements McpServer {
   }
 
   /** Repeats the work in a new session, because a server that has lost its session has executed nothing. */
-  async #tryTwice(work: () => Promise<JsonObject>): Promise<JsonObject> {
+  async function tryTwice(work: () => Promise<JsonObject>): Promise<JsonObject> {
     try {
       return await work()
     } catch (error) {
@@ -160,91 +135,97 @@ class ReconnectingServer implements McpServer {
     }
   }
 
-  #keep(work: Promise<unknown>): void {
-    const settled = work.catch(() => undefined).finally(() => this.#ending.delete(settled))
-    this.#ending.add(settled)
+  function keep(work: Promise<unknown>): void {
+    const settled = work.catch(() => undefined).finally(() => ending.delete(settled))
+    ending.add(settled)
   }
 
-  async #callOnce(call: McpCall): Promise<JsonObject> {
-    const connection = await this.#getConnection()
-    const result = await connection.callTool(call)
-    // A call may have changed the list, and the next request must contain the new list.
-    await this.#refreshing
-    return result
-  }
-
-  async #getConnection(): Promise<McpConnection> {
-    this.#refuseWhenClosed()
-    if (this.#connection?.isLost === false) return this.#connection
-    this.#opening ??= this.open().finally(() => (this.#opening = undefined))
-    const connection = await this.#opening.catch((error: unknown) => {
-      const message = `The MCP server '${this.#name}' exited and could not be restarted. ${describeError(error)}`
+  async function getConnection(): Promise<McpConnection> {
+    refuseWhenClosed()
+    if (connection?.isLost === false) return connection
+    opening ??= open().finally(() => (opening = undefined))
+    const opened = await opening.catch((error: unknown) => {
+      const message = `The MCP server '${name}' exited and could not be restarted. ${describeError(error)}`
       throw new ToolError('transient', message, { cause: error })
     })
-    this.#refuseWhenClosed()
-    return connection
+    refuseWhenClosed()
+    return opened
   }
 
-  #refuseWhenClosed(): void {
-    if (this.#isClosed) throw new ToolError('failed', `The MCP server '${this.#name}' was closed.`)
+  function refuseWhenClosed(): void {
+    if (isClosed) throw new ToolError('failed', `The MCP server '${name}' was closed.`)
   }
 
   /** Refreshes the list. Never rejects. If the new list cannot be read, the old one is kept. */
-  async #refresh(): Promise<void> {
-    this.#hasChanged = true
-    const connection = this.#connection
-    if (connection === undefined || connection.isLost) return
-    await (this.#refreshing ??= this.#readChanges(connection).finally(() => (this.#refreshing = undefined)))
+  async function refresh(): Promise<void> {
+    hasChanged = true
+    const current = connection
+    if (current === undefined || current.isLost) return
+    await (refreshing ??= readChanges(current).finally(() => (refreshing = undefined)))
   }
 
-  async #readChanges(connection: McpConnection): Promise<void> {
+  async function readChanges(current: McpConnection): Promise<void> {
     try {
-      for (let round = 0; round < maxRounds && this.#hasChanged; round += 1) {
-        this.#hasChanged = false
+      for (let round = 0; round < maxRounds && hasChanged; round += 1) {
+        hasChanged = false
         // oxlint-disable-next-line no-await-in-loop -- a list that changed while it was read is read again
-        await limitTime({ ms: this.#options.startTimeoutMs }, this.#readList(connection))
+        await limitTime({ ms: startTimeoutMs }, readList(current))
       }
     } catch (error) {
-      this.#warn(`Its new list of tools could not be read. ${describeError(error)}`)
+      warn(`Its new list of tools could not be read. ${describeError(error)}`)
     }
   }
 
-  async #readList(connection: McpConnection): Promise<void> {
-    const options = this.#options
+  async function readList(current: McpConnection): Promise<void> {
     const warnings: string[] = []
-    const warn = (warning: string): void => void warnings.push(this.#warn(warning))
-    const listed = connection.hasTools ? await listTools(connection, options.maxMessageBytes, warn) : []
+    const note = (warning: string): void => void warnings.push(warn(warning))
+    const listed = current.hasTools ? await listTools(current, maxMessageBytes, note) : []
     const json = JSON.stringify(listed)
     // The array must be the same until its tools change, as ToolSource requires.
-    if (json === this.#listed) return
-    this.#listed = json
-    const call = (request: McpCall): Promise<JsonObject> => this.#call(request)
-    const { hasHeaders, tasks } = connection
-    const maker = { server: this.#name, options, call, calls: this.#calls, hasHeaders, tasks }
-    const tools = createOfferedTools(listed, this.#names, maker, warn)
-    const { resources } = options
-    const name = resources && connection.hasResources ? this.#names.findName(resourceToolName) : undefined
-    if (name !== undefined) tools.push(createResourceTool(name, maker, (...request) => this.ask(...request)))
-    else if (resources) warn('It has no resources.')
-    this.#tools = Object.freeze(tools)
-    this.#leftOut = warnings.slice(0, maxWarnings)
+    if (json === lastListed) return
+    lastListed = json
+    const { hasHeaders, tasks } = current
+    const maker = { server: name, options, call: callTool, calls, hasHeaders, tasks }
+    const offered = createOfferedTools(listed, findName, maker, note)
+    const resourceName = resources && current.hasResources ? findName(resourceToolName) : undefined
+    if (resourceName !== undefined) offered.push(createResourceTool(resourceName, maker, ask))
+    else if (resources) note('It has no resources.')
+    tools = Object.freeze(offered)
+    leftOut = warnings.slice(0, maxWarnings)
     const more = warnings.length - maxWarnings
     if (more > 0) {
       const [noun, them] = more === 1 ? ['warning', 'it'] : ['warnings', 'them']
       const rest = `${more} more ${noun}. Set onWarning to read ${them}.`
-      this.#leftOut = [...this.#leftOut, `MCP server '${this.#name}': ${rest}`]
+      leftOut = [...leftOut, `MCP server '${name}': ${rest}`]
     }
   }
 
-  #warn(warning: string): string {
-    const sentence = `MCP server '${this.#name}': ${warning}`
+  function warn(warning: string): string {
+    const sentence = `MCP server '${name}': ${warning}`
     try {
-      this.#options.onWarning?.(sentence)
+      onWarning?.(sentence)
     } catch {
       // Errors from the listener are ignored.
     }
     return sentence
   }
+
+  const server: McpServer = {
+    get name() {
+      return name
+    },
+    get tools() {
+      return tools
+    },
+    get leftOut() {
+      return leftOut
+    },
+    close: () => {
+      isClosed = true
+      return (closing ??= close())
+    },
+  }
+  return { server, open, ask }
 }
 
 /** The maximum number of tools, because no model can use more. */
@@ -287,10 +268,9 @@ function isSerializable(tool: Json): boolean {
   }
 }
 
-/** Creates the usable tools, and warns about each unusable one. */
 function createOfferedTools(
   listed: readonly Json[],
-  names: ToolNames,
+  findName: ReturnType<typeof createToolNames>,
   maker: McpToolParts & { options: Pick<McpCommonOptions, 'only' | 'except'> },
   warn: (warning: string) => void,
 ): Tool[] {
@@ -305,7 +285,7 @@ function createOfferedTools(
       seen.add(toolName)
       if (except.includes(toolName) || only?.includes(toolName) === false) continue
       const fault = findToolFault(entry, maker)
-      const name = fault === undefined ? names.findName(toolName) : undefined
+      const name = fault === undefined ? findName(toolName) : undefined
       if (name !== undefined) tools.push(toTool(entry, toolName, name, maker))
       else {
         const why = fault ?? 'exceeds the maximum number of tools'
@@ -327,35 +307,25 @@ const maxPrefix = 32
 /** The maximum number of names, which limits memory if a server keeps changing its list. */
 const maxNames = 10_000
 
-/** Names of letters, digits, `_` and `-`. A name is never reassigned to a different tool. */
-export class ToolNames {
-  readonly #prefix: string
-  readonly #names = new Map<string, string>()
-  readonly #usedNames = new Set<string>()
-
-  constructor(server: string) {
-    this.#prefix = fitName(server, maxPrefix).replaceAll(/^_+|_+$/g, '') || 'mcp'
-  }
-
-  findName(tool: string): string | undefined {
-    const known = this.#names.get(tool)
-    if (known !== undefined || this.#names.size === maxNames) return known
-    const name = this.#createFreeName(`${this.#prefix}_${tool}`)
-    this.#names.set(tool, name)
-    this.#usedNames.add(name)
-    return name
-  }
-
-  #createFreeName(wanted: string): string {
+/** Finds the name of a tool: letters, digits, `_` and `-`. A name is never reassigned to a different tool. */
+export function createToolNames(server: string): (tool: string) => string | undefined {
+  const prefix = fitName(server, maxPrefix).replaceAll(/^_+|_+$/g, '') || 'mcp'
+  const names = new Map<string, string>()
+  const usedNames = new Set<string>()
+  return (tool) => {
+    const known = names.get(tool)
+    if (known !== undefined || names.size === maxNames) return known
     for (let number = 1; ; number += 1) {
       const ending = number === 1 ? '' : `_${number}`
-      const name = fitName(wanted, maxLength - ending.length) + ending
-      if (!this.#usedNames.has(name)) return name
+      const name = fitName(`${prefix}_${tool}`, maxLength - ending.length) + ending
+      if (usedNames.has(name)) continue
+      names.set(tool, name)
+      usedNames.add(name)
+      return name
     }
   }
 }
 
-/** Shortens a long name and appends a hash. */
 function fitName(text: string, limit: number): string {
   const name = text.replaceAll(/[^a-zA-Z0-9_-]+/g, '_')
   return name.length <= limit ? name : `${name.slice(0, limit - 9)}_${sha256(text).slice(0, 8)}`

@@ -84,7 +84,6 @@ function toToolContent(content: readonly Json[], head: readonly string[]): ToolC
   }
 }
 
-/** Converts a part of a server's content into media or text. */
 export function toParts(part: Json): ContentPart[] {
   const described: ContentPart = { type: 'text', text: describePart(part) }
   const shown = toMediaPart(part)

@@ -36,7 +36,6 @@ export async function mcpResources(server: McpServer, uris: readonly string[]): 
   return contents.flat().flatMap(toParts)
 }
 
-/** Converts the contents of a resource into parts of a result. */
 function listContents({ contents }: { contents?: Json }): Json[] {
   return Array.isArray(contents) ? contents.map((resource): Json => ({ type: 'resource', resource })) : []
 }

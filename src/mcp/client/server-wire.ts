@@ -8,9 +8,7 @@ import { ToolError } from '../../core/tools/tool-error.js'
 import { quoteText } from './plain-text.js'
 
 export interface WireEvents {
-  /** Called when the server has exited or must not continue. */
   onLost: (reason: ServerLoss) => void
-  /** Called when invalid data arrives. */
   onComplaint: (error: Error) => void
 }
 
@@ -82,7 +80,6 @@ export function createSilenceError(name: string, timeoutMs: number): ToolError {
   return new ToolError('transient', `${silence} ${doubtHint}`)
 }
 
-/** The error for a failed call, as the model sees it. */
 export function toCallError(error: unknown, name: string, wire: ServerWire): Error {
   const server = `The MCP server '${name}'`
   if (error instanceof ServerLostError) {

@@ -36,7 +36,6 @@ function toReadable(message: JSONRPCMessage): JSONRPCMessage {
 export interface TaskState {
   id: string
   status: string
-  /** A message for people. */
   message: string | undefined
   pollMs: number
   /** The lifetime of the task in milliseconds from its creation, or null for no limit. */

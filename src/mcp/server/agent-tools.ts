@@ -36,14 +36,7 @@ export interface McpAgentTool {
   task?: boolean
 }
 
-export interface AgentTool {
-  name: string
-  title: string | undefined
-  description: string
-  inputSchema: JsonObject
-  mayBeTask: boolean
-  read: (input: unknown) => Promise<ToolRequest>
-}
+export type AgentTool = ReturnType<typeof createAgentTool>
 
 export interface ToolRequest {
   message: string
@@ -89,7 +82,7 @@ export function createAgentTools(
   return new Map(agents.names.map((name) => [name, createAgentTool(name, options[name] ?? {})]))
 }
 
-function createAgentTool(name: string, options: McpAgentTool): AgentTool {
+function createAgentTool(name: string, options: McpAgentTool) {
   const { title, description, input, toMessage, task = true } = options
   checkOptions(`mcpServer, tools.${name}`, options, toolRules, (message, key) =>
     configError(message, `tools.${name}.${key}`),
@@ -97,7 +90,11 @@ function createAgentTool(name: string, options: McpAgentTool): AgentTool {
   const about = description ?? `Asks the agent '${name}'.`
   const base = { name, title, description: about, mayBeTask: task }
   if (input === undefined)
-    return { ...base, inputSchema: plainSchema, read: (value) => Promise.resolve(readRequest(name, value)) }
+    return {
+      ...base,
+      inputSchema: plainSchema,
+      read: (value: unknown) => Promise.resolve(readRequest(name, value)),
+    }
   let inputSchema: JsonObject
   try {
     const { $schema: draft } = input as { $schema?: unknown }

@@ -8,7 +8,7 @@ import { expectRequest } from '../../web/request-handler.js'
 import { checkServerOptions, type McpServerOptions } from './options.js'
 import { createProtocolServer } from './protocol-server.js'
 import { reserveStdout, loadServerSdk, loadStdioSdk } from './sdk.js'
-import { TaskDesk } from './task-desk.js'
+import { createTaskHost } from './task-desk.js'
 
 /** Handles requests from MCP clients. */
 export interface McpHandler {
@@ -40,14 +40,11 @@ export interface McpHandler {
 export function mcpServer<Context = unknown>(options: McpServerOptions<Context>): McpHandler {
   const checked = checkServerOptions('mcpServer', options as McpServerOptions)
   const { authorize, hosts, maxBodyBytes, expose, onError } = checked
-  const desk = new TaskDesk(checked)
+  const host = createTaskHost(checked)
   const load = loadOnce(async () => {
     const sdk = await loadServerSdk()
     const serving = sdk.createMcpHandler(
-      ({ era, authInfo }) => {
-        const grant = authInfo?.extra?.['grant'] as AccessGrant
-        return createProtocolServer({ sdk, desk, options: checked, grant, era })
-      },
+      ({ era, authInfo }) => createProtocolServer(sdk, host, authInfo?.extra?.['grant'] as AccessGrant, era),
       { onerror: onError, ...(maxBodyBytes !== undefined && { maxRequestBodySize: maxBodyBytes }) },
     )
     return { sdk, serving }
@@ -67,7 +64,7 @@ export function mcpServer<Context = unknown>(options: McpServerOptions<Context>)
       return toErrorResponse(error, { prefix: '', session: null, expose, onError: report })
     }
   }
-  return Object.assign(handler, { drain: () => desk.drain() })
+  return Object.assign(handler, { drain: () => host.runner.drain() })
 }
 
 /** @throws {StatewrightError} `forbidden` */
@@ -123,18 +120,18 @@ export async function serveMcpStdio(options: McpStdioOptions): Promise<McpStdioS
   const { stdin = process.stdin, stdout, ...others } = options
   const { answerCommand = 'statewright send' } = others
   const checked = checkServerOptions('serveMcpStdio', { ...others, answerCommand, authorize: 'none' })
-  const desk = new TaskDesk(checked)
+  const host = createTaskHost(checked)
   const [sdk, stdio] = await Promise.all([loadServerSdk(), loadStdioSdk()])
   const reserved = stdout === undefined ? reserveStdout() : null
   const transport = new stdio.StdioServerTransport(stdin, reserved?.stdout ?? stdout)
-  const connection = stdio.serveStdio(
-    ({ era }) => createProtocolServer({ sdk, desk, options: checked, grant: openGrant, era }),
-    { transport, onerror: checked.onError },
-  )
+  const connection = stdio.serveStdio(({ era }) => createProtocolServer(sdk, host, openGrant, era), {
+    transport,
+    onerror: checked.onError,
+  })
   let end = (): void => undefined
   const ended = new Promise<void>((resolve) => (end = resolve))
   for (const event of ['end', 'close']) stdin.once(event, end)
-  const closed = ended.then(() => desk.drain()).finally(() => reserved?.release())
+  const closed = ended.then(() => host.runner.drain()).finally(() => reserved?.release())
   return {
     closed,
     close: async () => {

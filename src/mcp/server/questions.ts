@@ -7,7 +7,6 @@ import type { Elicitation, PendingCall } from '../../../machines/agent/run-resul
 import { sha256 } from '../../../guards/lib/sha256.js'
 import { type SessionMessage, toTarget } from '../../core/sessions/inbox/session-message.js'
 
-/** A question from an idle run. */
 export type Question = {
   key: string
   about: string

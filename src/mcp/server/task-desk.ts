@@ -1,5 +1,6 @@
 import { isActiveState, isRestState, type RunResult } from '../../../machines/agent/run-result.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
+import { omitUndefined } from '../../../guards/lib/json.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
 import { whenAborted } from '../../core/base/abort.js'
@@ -44,7 +45,6 @@ export interface Task {
   turn: number
 }
 
-/** The current state of a task. */
 export interface StandingTask extends Task, TaskView {
   /** Milliseconds since the epoch. */
   createdAt: number
@@ -66,168 +66,88 @@ const lookMs = 250
 /** Poll interval until a started run appears in the store, in milliseconds. */
 const beginLookMs = 10
 
-/** All state is in the store, so any process can serve a task. It runs the session if no other process does. */
-export class TaskDesk {
-  readonly #options: CheckedOptions
-  readonly #runner: SessionRunner
-  readonly #clock: Clock
-  /** The sessions that this process runs. */
-  readonly #working = new Map<string, Promise<void>>()
+/** The sessions that this process runs for its clients. */
+export interface TaskHost {
+  options: CheckedOptions
+  runner: SessionRunner
+  clock: Clock
+  working: Map<string, Promise<void>>
+}
 
-  constructor(options: CheckedOptions) {
-    const { agents, drainMs } = options
-    this.#options = options
-    this.#runner = createSessionRunner(agents, drainMs === undefined ? {} : { drainMs })
-    const [first = ''] = agents.names
-    this.#clock = internalsByAgent.get(agents.get(first).agent)?.parts.clock ?? systemClock
+export function createTaskHost(options: CheckedOptions): TaskHost {
+  const { agents, drainMs } = options
+  const [first = ''] = agents.names
+  return {
+    options,
+    runner: createSessionRunner(agents, omitUndefined({ drainMs })),
+    clock: internalsByAgent.get(agents.get(first).agent)?.parts.clock ?? systemClock,
+    working: new Map(),
+  }
+}
+
+interface FoundTask {
+  task: Task
+  folded: FoldedSession
+  isLatest: boolean
+  unread: ControlEvent[]
+}
+
+export type TaskDesk = ReturnType<typeof openTaskDesk>
+
+/**
+ * The tasks of one principal. All state is in the store, so any process can serve a task. It runs the session if no other
+ * process does.
+ */
+export function openTaskDesk({ options, runner, clock, working }: TaskHost, grant: AccessGrant) {
+  const { agents, store } = options
+
+  const read = async (session: string): Promise<FoldedSession | null> =>
+    nullIfUnknown(readSessionAt(store, session))
+
+  /** Runs a session until it rests, unless this process is already running it. Never rejects. */
+  function work(
+    session: string,
+    more: Partial<RunSessionOptions> = {},
+    refused?: (error: unknown) => void,
+  ): Promise<void> {
+    const before = working.get(session)
+    if (before && refused === undefined) return before
+    const current = (before ?? Promise.resolve())
+      .then(() => runner.runSession({ session, context: grant.context, ...more }))
+      .then(
+        () => undefined,
+        (error: unknown) => {
+          if (refused) return refused(error)
+          if (!isElsewhere(error)) options.onError(error)
+          // Callers that wait for the task check it again only after this delay.
+          return wait(clock, lookMs)
+        },
+      )
+      .finally(() => {
+        if (working.get(session) === current) working.delete(session)
+      })
+    working.set(session, current)
+    return current
   }
 
-  drain(): Promise<void> {
-    return this.#runner.drain()
-  }
-
-  /**
-   * Starts the task of a call, or finds the task of an earlier identical call. Resolves when the task is in the store.
-   * @throws {UsageError} `session_in_use`, `key_reused`, `invalid_session`, `invalid_input`
-   */
-  async begin(call: TaskCall, grant: AccessGrant): Promise<Task> {
-    const { agent, message, key } = call
-    const named = call.session ?? (key === undefined ? createId() : createKeyedId(agent, key))
-    const session = toSessionId(grant, named)
-    const folded = await this.#read(session)
-    if (folded !== null) checkOwner(folded, call, named)
-    const known = folded && findTurn(folded, call, session)
-    if (known !== null) return toTask(named, session, known)
-    if (folded?.run?.status === 'active') {
-      const why = 'is still working on another message. Request its task, or wait for it to finish.'
-      throw sessionInUseError(named, why)
-    }
-    const turn = (folded?.runs ?? 0) + 1
-    const task = toTask(named, session, turn)
-    const input = [{ content: message, clientId: formatClientId(createCallName(session, call), turn) }]
-    await this.#start(task, { input, agent, by: grant.by, ...(grant.tags && { tags: grant.tags }) }, grant)
-    // Another call may have started this turn in the meantime.
-    const begun = await this.#read(session)
-    const own = begun && findTurn(begun, call, session)
-    if (own === null)
-      throw sessionInUseError(named, 'has started another message in the meantime. Try again.')
-    return toTask(named, session, own)
-  }
-
-  /**
-   * Finds the task of a call that returns the server's state. The call must be identical. Null if the task does not
-   * belong to this principal.
-   * @throws {UsageError} `other_call`
-   */
-  async recall(state: CallState, call: TaskCall, grant: AccessGrant): Promise<Task | null> {
-    const found = await this.#find(state.task, grant)
-    if (found === null || createSeal(found) !== state.seal) return null
-    const { session, turn, id } = found.task
-    const { key, words } = createCallName(session, call)
-    const isSame = listCalls(found.folded).some(
-      (one) => one.turn === turn && one.words === words && (call.key === undefined || one.key === key),
+  async function start({ id, session, turn }: Task, begin: Partial<RunSessionOptions>): Promise<void> {
+    let refusal: unknown
+    let hasEnded = false
+    const running = work(session, { ...begin, turn }, (error) => (refusal = error)).then(
+      () => (hasEnded = true),
     )
-    const isNamed = call.session === undefined || toTask(call.session, session, turn).id === id
-    if (isSame && isNamed) return found.task
-    throw new UsageError(
-      'other_call',
-      'This requestState belongs to another call. Send it with the same tool, arguments and key.',
-      'requestState',
-    )
-  }
-
-  /** Null if this principal has no such task. With `continues`, continues a task that no process runs. */
-  async look(
-    id: string,
-    grant: AccessGrant,
-    { continues }: { continues: boolean },
-  ): Promise<StandingTask | null> {
-    const found = await this.#find(id, grant)
-    if (found === null) return null
-    const { task, folded, isLatest, unread } = found
-    const listed = await this.#options.store.get(task.session)
-    const isIdle = isLatest && listed?.holder === null && !this.#working.has(task.session)
-    const mayWork = grant.mayContinue || grant.context === undefined
-    const isWaiting = isIdle && (canGoOn(folded, unread) || (await this.#isDue(folded)))
-    if (isWaiting && mayWork && continues) void this.#work(task.session, grant)
-    const current = withoutAnswered(await viewTask(folded, task.named, this.#options), unread)
-    const { createdAt = 0, updatedAt = 0 } = listed ?? {}
-    const isLeft = isWaiting && !mayWork
-    return { ...task, ...current, createdAt, updatedAt, isLeft, seal: createSeal(found) }
-  }
-
-  /** Resolves when the task waits for a person, has ended, or cannot be continued. `signal` stops waiting. */
-  async settle(id: string, grant: AccessGrant, signal: AbortSignal): Promise<StandingTask | null> {
-    let stop = (): void => undefined
-    const left = new Promise<void>((resolve) => (stop = whenAborted(signal, () => resolve())))
-    try {
-      /* oxlint-disable no-await-in-loop -- one poll at a time */
-      for (;;) {
-        const task = await this.look(id, grant, { continues: true })
-        if (task === null || task.status !== 'working' || task.isLeft || signal.aborted) return task
-        await Promise.race([this.#working.get(task.session) ?? wait(this.#clock, lookMs), left])
-      }
-      /* oxlint-enable no-await-in-loop */
-    } finally {
-      stop()
-    }
-  }
-
-  /** Yields a description of the task after each change, until `signal` aborts. */
-  async *follow(id: string, grant: AccessGrant, signal: AbortSignal): AsyncGenerator<string, void> {
-    let last = ''
-    /* oxlint-disable no-await-in-loop -- one poll at a time */
-    while (!signal.aborted) {
-      const found = await this.#find(id, grant)
-      if (found === null) return
-      const { status, about } = await viewTask(found.folded, found.task.named, this.#options)
-      if (status !== 'working') return
-      if (about !== last) yield about
-      last = about
-      await wait(this.#clock, lookMs)
+    /* oxlint-disable no-await-in-loop -- polls until the run is in the store */
+    for (;;) {
+      const listed = await store.get(session)
+      if ((listed?.summary?.runs ?? 0) >= turn) return
+      if (hasEnded && !isSessionBusy(refusal)) throw refusal ?? notBegunError(id)
+      await Promise.race([wait(clock, beginLookMs), ...(hasEnded ? [] : [running])])
     }
     /* oxlint-enable no-await-in-loop */
-  }
-
-  /** Ignores answers to closed questions. Returns the errors by key, and the keys that stay open. */
-  async answer(
-    { session, questions }: StandingTask,
-    responses: Readonly<Record<string, unknown>>,
-    grant: AccessGrant,
-  ): Promise<{ faults: Map<string, string>; left: Set<string> }> {
-    const faults = new Map<string, string>()
-    const left = new Set<string>()
-    let isSent = false
-    /* oxlint-disable no-await-in-loop -- in the order of the questions */
-    for (const question of questions) {
-      if (!question.fitsForm || !Object.hasOwn(responses, question.key)) continue
-      const read = readFormAnswer(question, responses[question.key])
-      if (read === 'left') left.add(question.key)
-      else if ('fault' in read) faults.set(question.key, read.fault)
-      else {
-        try {
-          isSent = (await this.#send(session, { ...read.message, by: grant.by }, question)) || isSent
-        } catch (error) {
-          if (!hasCode(error, 'not_an_approver')) throw error
-          faults.set(question.key, describeError(error))
-        }
-      }
-    }
-    /* oxlint-enable no-await-in-loop */
-    if (isSent) void this.#work(session, grant)
-    return { faults, left }
-  }
-
-  async cancel({ session, status }: StandingTask, grant: AccessGrant, why?: string): Promise<void> {
-    if (status === 'completed' || status === 'cancelled') return
-    await this.#send(session, { type: 'cancel', ...(why !== undefined && { why }), by: grant.by })
-    // No process runs the session, so its inbox has to be read here.
-    void this.#work(session, grant)
   }
 
   /** Returns false if the answer came too late to change anything. */
-  async #send(session: string, message: SessionMessage, question?: Question): Promise<boolean> {
-    const { agents, store } = this.#options
+  async function send(session: string, message: SessionMessage, question?: Question): Promise<boolean> {
     try {
       // A repeated answer counts once.
       await sendToSession(agents, store, session, message, { key: question && `mcp ${question.key}` })
@@ -240,88 +160,174 @@ export class TaskDesk {
     }
   }
 
-  async #find(
-    id: string,
-    grant: AccessGrant,
-  ): Promise<{ task: Task; folded: FoldedSession; isLatest: boolean; unread: ControlEvent[] } | null> {
+  async function find(id: string): Promise<FoundTask | null> {
     const parsed = parseTaskId(id)
     const session = parsed && findSessionId(grant, parsed.named)
     if (parsed === null || session === null) return null
+    const { named, turn } = parsed
     // Read before the log, because a message that leaves the inbox in the meantime is then in the log.
-    const inbox = (await this.#options.store.inbox?.read(session)) ?? []
-    const folded = await this.#read(session)
+    const inbox = (await store.inbox?.read(session)) ?? []
+    const folded = await read(session)
     // The session of a sub-agent belongs to the run that called it.
-    if (folded === null || folded.parent !== undefined || parsed.turn > folded.runs) return null
-    const task = toTask(parsed.named, session, parsed.turn)
-    if (parsed.turn < folded.runs)
-      return { task, folded: await this.#readTurn(session, parsed.turn), isLatest: false, unread: [] }
+    if (folded === null || folded.parent !== undefined || turn > folded.runs) return null
+    const task = toTask(named, session, turn)
+    if (turn < folded.runs)
+      return { task, folded: await readTurn(session, turn), isLatest: false, unread: [] }
     const unread = inbox
       .filter(({ message }) => message > folded.inbox)
       .flatMap((found) => parseInboxMessage(found) ?? [])
     return { task, folded, isLatest: true, unread }
   }
 
-  /** Whether the run is due, because a question has expired or a sleep is over. */
-  async #isDue(folded: FoldedSession): Promise<boolean> {
-    const { run } = folded
-    if (run?.status !== 'active' || findDueTime(run.context) === null) return false
-    return isDue(run.context, await readRunTime(this.#options.store, folded, this.#clock))
-  }
-
-  async #read(session: string): Promise<FoldedSession | null> {
-    return nullIfUnknown(readSessionAt(this.#options.store, session))
-  }
-
-  /** The session at the end of an earlier turn. */
-  async #readTurn(session: string, turn: number): Promise<FoldedSession> {
-    const { store } = this.#options
+  async function readTurn(session: string, turn: number): Promise<FoldedSession> {
     const starts = (await store.read(session)).filter(({ type }) => type === 'start')
     return readSessionAt(store, session, (starts[turn]?.seq ?? 1) - 1)
   }
 
-  /** Starts a run. Resolves when the run is in the store. */
-  async #start(task: Task, begin: Partial<RunSessionOptions>, grant: AccessGrant): Promise<void> {
-    let refusal: unknown
-    let hasEnded = false
-    const begun = { ...begin, turn: task.turn }
-    const work = this.#work(task.session, grant, begun, (error) => (refusal = error)).then(
-      () => (hasEnded = true),
-    )
-    /* oxlint-disable no-await-in-loop -- polls until the run is in the store */
-    for (;;) {
-      const listed = await this.#options.store.get(task.session)
-      if ((listed?.summary?.runs ?? 0) >= task.turn) return
-      if (hasEnded && !isSessionBusy(refusal)) throw refusal ?? notBegunError(task.id)
-      await Promise.race([wait(this.#clock, beginLookMs), ...(hasEnded ? [] : [work])])
-    }
-    /* oxlint-enable no-await-in-loop */
+  /** Whether the run is due, because a question has expired or a sleep is over. */
+  async function isRunDue(folded: FoldedSession): Promise<boolean> {
+    const { run } = folded
+    if (run?.status !== 'active' || findDueTime(run.context) === null) return false
+    return isDue(run.context, await readRunTime(store, folded, clock))
   }
 
-  /** Runs a session until it rests, unless this process is already running it. Never rejects. */
-  #work(
-    session: string,
-    { context }: AccessGrant,
-    more: Partial<RunSessionOptions> = {},
-    refused?: (error: unknown) => void,
-  ): Promise<void> {
-    const before = this.#working.get(session)
-    if (before && refused === undefined) return before
-    const work = (before ?? Promise.resolve())
-      .then(() => this.#runner.runSession({ session, context, ...more }))
-      .then(
-        () => undefined,
-        (error: unknown) => {
-          if (refused) return refused(error)
-          if (!isElsewhere(error)) this.#options.onError(error)
-          // Callers that wait for the task check it again only after this delay.
-          return wait(this.#clock, lookMs)
-        },
+  /** Null if this principal has no such task. With `continues`, continues a task that no process runs. */
+  async function look(id: string, { continues }: { continues: boolean }): Promise<StandingTask | null> {
+    const found = await find(id)
+    if (found === null) return null
+    const { task, folded, isLatest, unread } = found
+    const listed = await store.get(task.session)
+    const isIdle = isLatest && listed?.holder === null && !working.has(task.session)
+    const mayWork = grant.mayContinue || grant.context === undefined
+    const isWaiting = isIdle && (canGoOn(folded, unread) || (await isRunDue(folded)))
+    if (isWaiting && mayWork && continues) void work(task.session)
+    const current = withoutAnswered(await viewTask(folded, task.named, options), unread)
+    const { createdAt = 0, updatedAt = 0 } = listed ?? {}
+    const isLeft = isWaiting && !mayWork
+    return { ...task, ...current, createdAt, updatedAt, isLeft, seal: createSeal(found) }
+  }
+
+  return {
+    look,
+
+    /**
+     * Starts the task of a call, or finds the task of an earlier identical call. Resolves when the task is in the store.
+     * @throws {UsageError} `session_in_use`, `key_reused`, `invalid_session`, `invalid_input`
+     */
+    async begin(call: TaskCall): Promise<Task> {
+      const { agent, message, key } = call
+      const named = call.session ?? (key === undefined ? createId() : createKeyedId(agent, key))
+      const session = toSessionId(grant, named)
+      const folded = await read(session)
+      if (folded !== null) checkOwner(folded, call, named)
+      const known = folded && findTurn(folded, call, session)
+      if (known !== null) return toTask(named, session, known)
+      if (folded?.run?.status === 'active') {
+        const why = 'is still working on another message. Request its task, or wait for it to finish.'
+        throw sessionInUseError(named, why)
+      }
+      const turn = (folded?.runs ?? 0) + 1
+      const input = [{ content: message, clientId: formatClientId(createCallName(session, call), turn) }]
+      const { by, tags } = grant
+      await start(toTask(named, session, turn), { input, agent, by, ...(tags && { tags }) })
+      // Another call may have started this turn in the meantime.
+      const begun = await read(session)
+      const own = begun && findTurn(begun, call, session)
+      if (own === null)
+        throw sessionInUseError(named, 'has started another message in the meantime. Try again.')
+      return toTask(named, session, own)
+    },
+
+    /**
+     * Finds the task of a call that returns the server's state. The call must be identical. Null if the task does not
+     * belong to this principal.
+     * @throws {UsageError} `other_call`
+     */
+    async recall(state: CallState, call: TaskCall): Promise<Task | null> {
+      const found = await find(state.task)
+      if (found === null || createSeal(found) !== state.seal) return null
+      const { session, turn, id } = found.task
+      const { key, words } = createCallName(session, call)
+      const isSame = listCalls(found.folded).some(
+        (one) => one.turn === turn && one.words === words && (call.key === undefined || one.key === key),
       )
-      .finally(() => {
-        if (this.#working.get(session) === work) this.#working.delete(session)
-      })
-    this.#working.set(session, work)
-    return work
+      const isNamed = call.session === undefined || toTask(call.session, session, turn).id === id
+      if (isSame && isNamed) return found.task
+      throw new UsageError(
+        'other_call',
+        'This requestState belongs to another call. Send it with the same tool, arguments and key.',
+        'requestState',
+      )
+    },
+
+    /** Resolves when the task waits for a person, has ended, or cannot be continued. `signal` stops waiting. */
+    async settle(id: string, signal: AbortSignal): Promise<StandingTask | null> {
+      let stop = (): void => undefined
+      const left = new Promise<void>((resolve) => (stop = whenAborted(signal, () => resolve())))
+      try {
+        /* oxlint-disable no-await-in-loop -- one poll at a time */
+        for (;;) {
+          const task = await look(id, { continues: true })
+          if (task === null || task.status !== 'working' || task.isLeft || signal.aborted) return task
+          await Promise.race([working.get(task.session) ?? wait(clock, lookMs), left])
+        }
+        /* oxlint-enable no-await-in-loop */
+      } finally {
+        stop()
+      }
+    },
+
+    /** Yields a description of the task after each change, until `signal` aborts. */
+    async *follow(id: string, signal: AbortSignal): AsyncGenerator<string, void> {
+      let last = ''
+      /* oxlint-disable no-await-in-loop -- one poll at a time */
+      while (!signal.aborted) {
+        const found = await find(id)
+        if (found === null) return
+        const { status, about } = await viewTask(found.folded, found.task.named, options)
+        if (status !== 'working') return
+        if (about !== last) yield about
+        last = about
+        await wait(clock, lookMs)
+      }
+      /* oxlint-enable no-await-in-loop */
+    },
+
+    /** Ignores answers to closed questions. Returns the errors by key, and the keys that stay open. */
+    async answer(
+      { session, questions }: StandingTask,
+      responses: Readonly<Record<string, unknown>>,
+    ): Promise<{ faults: Map<string, string>; left: Set<string> }> {
+      const faults = new Map<string, string>()
+      const left = new Set<string>()
+      let isSent = false
+      /* oxlint-disable no-await-in-loop -- in the order of the questions */
+      for (const question of questions) {
+        const { key, fitsForm } = question
+        if (!fitsForm || !Object.hasOwn(responses, key)) continue
+        const answer = readFormAnswer(question, responses[key])
+        if (answer === 'left') left.add(key)
+        else if ('fault' in answer) faults.set(key, answer.fault)
+        else {
+          try {
+            isSent = (await send(session, { ...answer.message, by: grant.by }, question)) || isSent
+          } catch (error) {
+            if (!hasCode(error, 'not_an_approver')) throw error
+            faults.set(key, describeError(error))
+          }
+        }
+      }
+      /* oxlint-enable no-await-in-loop */
+      if (isSent) void work(session)
+      return { faults, left }
+    },
+
+    async cancel({ session, status }: StandingTask, why?: string): Promise<void> {
+      if (status === 'completed' || status === 'cancelled') return
+      await send(session, { type: 'cancel', ...omitUndefined({ why }), by: grant.by })
+      // No process runs the session, so its inbox has to be read here.
+      void work(session)
+    },
   }
 }
 
@@ -416,7 +422,6 @@ function parseTaskId(id: string): { named: string; turn: number } | null {
   return /^[1-9]\d{0,8}$/.test(number) && number !== '1' ? { named, turn: Number(number) } : null
 }
 
-/** Whether another process works on the task, or is about to. */
 const isElsewhere = (error: unknown): boolean =>
   isSessionBusy(error) || (error instanceof UsageError && error.code === 'draining')
 
@@ -470,28 +475,31 @@ async function viewTask(
     const about = questions.map((question) => question.about).join('\n')
     return { ...none, status: 'input_required', about, questions }
   }
-  const meta = { 'statewright/session': session, 'statewright/state': state }
-  const toResult = (text: string, isError: boolean, structured?: Record<string, unknown>): ToolResult => ({
-    content: [{ type: 'text', text }],
-    ...(structured && { structuredContent: structured }),
-    isError,
-    _meta: meta,
+  const end = (
+    status: 'completed' | 'cancelled',
+    about: string,
+    { text, isError = true, ...structured }: Omit<ToolResult, 'content'> & { text: string },
+  ): TaskView => ({
+    status,
+    about,
+    questions: [],
+    result: {
+      content: [{ type: 'text', text }],
+      ...structured,
+      isError,
+      _meta: { 'statewright/session': session, 'statewright/state': state },
+    },
   })
-  if (state === 'CANCELLED')
-    return {
-      ...none,
-      status: 'cancelled',
-      about: 'Cancelled.',
-      result: toResult('The run was cancelled.', true),
-    }
+  if (state === 'CANCELLED') return end('cancelled', 'Cancelled.', { text: 'The run was cancelled.' })
   const { output, reason } = context
   if (state === 'COMPLETED') {
-    const structured = await readObject(agents.findAgentFor(definition)?.agent as Agent | undefined, context)
-    return { ...none, status: 'completed', about: 'Completed.', result: toResult(output, false, structured) }
+    const object = await readObject(agents.findAgentFor(definition)?.agent as Agent | undefined, context)
+    const structured = object && { structuredContent: object }
+    return end('completed', 'Completed.', { text: output, ...structured, isError: false })
   }
   const about = failure?.message ?? `The run ended: ${reason ?? state}.`
   const text = output === '' ? about : `${output}\n\n[The answer is incomplete. ${about}]`
-  return { ...none, status: 'completed', about, result: toResult(text, true) }
+  return end('completed', about, { text })
 }
 
 /** The answer as an object, for an agent with an output schema. */

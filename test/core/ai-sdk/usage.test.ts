@@ -1,6 +1,6 @@
 import { toUsage } from '../../../src/ai-sdk/ai-sdk-usage.js'
 
-const source = { version: 'v2', provider: 'anthropic.messages' }
+const source = { provider: 'anthropic.messages' }
 const counts = { outputTokens: 5, cachedInputTokens: 700 }
 const anthropic = { cacheCreationInputTokens: 200, usage: { input_tokens: 100 } }
 
@@ -43,8 +43,8 @@ describe("the input of Gemini's built-in tools", () => {
       { inputTokens: 15, outputTokens: 41, totalTokens: 873, reasoningTokens: 47 },
       { google: { usageMetadata: reported } },
     ],
-  ])('counts as input (%s)', (version, input, metadata) => {
-    const usage = toUsage(input, { version: version.slice(0, 2), provider: 'google.generative-ai', metadata })
+  ])('counts as input (%s)', (_version, input, metadata) => {
+    const usage = toUsage(input, { provider: 'google.generative-ai', metadata })
     expect(usage).toMatchObject(wanted)
   })
 })

@@ -139,7 +139,7 @@ describe('a call that is announced and never written does not run next to anothe
   })
 
   it('in a stream of the AI SDK', () => {
-    const fold = createPartFold('there', 'v3')
+    const fold = createPartFold('there')
     fold.push({ type: 'tool-input-start', id: 'a', toolName: 'delete' })
     fold.push({ type: 'tool-input-start', id: 'b', toolName: 'delete' })
     fold.push({ type: 'tool-input-delta', id: 'b', delta: '{"path":"tmp"}' })

@@ -16,7 +16,7 @@ import { SessionCatalogue } from '../../../src/studio/session-catalogue.js'
 import { SessionLibrary } from '../../../src/studio/session-library.js'
 import { StudioViews } from '../../../src/studio/studio-views.js'
 import { chatHandler } from '../../../src/ui/index.js'
-import { ReplayBuffer } from '../../../src/web/replay-buffer.js'
+import { createReplayBuffer } from '../../../src/web/replay-buffer.js'
 import { createSessionData } from '../../../src/studio/export-session.js'
 import { drawFilm } from '../../../src/studio/session-film.js'
 import {
@@ -359,7 +359,7 @@ export const recordRows: readonly Row[] = [
     atMost: 16_000,
     prepare: async (n) => Array.from({ length: n }, (_, seq) => createDelta(seq)),
     run: (deltas) => {
-      const buffer = new ReplayBuffer()
+      const buffer = createReplayBuffer()
       for (const delta of deltas) buffer.push(delta)
       return buffer.createReader().takeEvents()
     },

@@ -8,7 +8,7 @@ import { durable } from '../../../src/durable/index.js'
 import { createWaker, runAll, sendAll } from '../../../src/fleet/index.js'
 import { defineAgents, memoryStore, secretsShield } from '../../../src/index.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
-import { OpenCalls } from '../../../src/mcp/client/elicitation/open-calls.js'
+import { createOpenCalls } from '../../../src/mcp/client/elicitation/open-calls.js'
 import { tallyMachine } from '../../durable/tally.js'
 import { type Row, row } from '../measure.js'
 import { agentOf, calling, scripted, stepping, streaming } from '../scripted.js'
@@ -218,7 +218,7 @@ export const runRows: readonly Row[] = [
     atMost: 3_200,
     prepare: (n) => n,
     run: async (n) => {
-      const calls = new OpenCalls()
+      const calls = createOpenCalls()
       for (let i = 0; i < n; i += 1) {
         const { promise, resolve } = defer<JsonObject>()
         const options = {

@@ -26,19 +26,16 @@ import { hasUserInfo, isHttpUrl } from '../../../core/models/openai/openai-optio
 import { isRecord } from '../../../../guards/lib/stored.js'
 import { findFault } from '../../../core/sessions/elicitation-answer.js'
 
-/** The parameters with which a call continues after its server has requested input. */
 export interface CallContinuation {
   inputResponses?: Record<string, ElicitationAnswer>
   requestState?: string
 }
 
-/** A call whose server may request input before it returns a result. */
 export interface AskingCall {
   server: string
   execution: Pick<ToolExecution, 'signal' | 'sessionId' | 'idempotencyKey'>
   onProgress: (report: JsonObject) => void
   open: OpenCalls
-  /** Whether it is safe to make the call again. */
   isRepeatable: () => boolean
   timeoutMs: number
   timeoutError: () => Error
@@ -63,51 +60,86 @@ const maxState = 65_536
  * @throws like the call, and a ToolError for a question that cannot be shown
  */
 export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask> {
-  const earlier = findAsked(call.execution as ToolExecution)
+  const { server, execution, timeoutMs, timeoutError } = call
+  const earlier = findAsked(execution as ToolExecution)
   const memo = earlier?.memo as Memo | undefined
   const answers = (earlier?.answers ?? []).map(
     (text) => parseJsonOr(text ?? '', { action: 'cancel' }) as ElicitationAnswer,
   )
-  const key = `${call.execution.sessionId} ${call.execution.idempotencyKey}`
+  const key = `${execution.sessionId} ${execution.idempotencyKey}`
+  const name = `The MCP server '${server}'`
   const known = memo?.kind === 'open' ? [...memo.known, [memo.question, answers[0]] as KnownAnswer] : []
-  const open = memo?.kind === 'open' ? findOpenCall(call, key, answers[0]) : undefined
+  const open = memo?.kind === 'open' ? findOpenCall() : undefined
   if (memo?.kind === 'pages' && answers.some(({ action }) => action !== 'accept'))
-    throw new ToolError(
-      'failed',
-      `${nameServer(call)} requires a page to be opened first, and the user declined.`,
-    )
+    throw new ToolError('failed', `${name} requires a page to be opened first, and the user declined.`)
   const continuation = memo?.kind === 'input' ? toContinuation(memo, answers) : {}
-  const { timeoutMs, timeoutError } = call
   const make = (watch: CallWatch): Promise<JsonObject> => call.make({ ...watch, continuation })
   const running = open ?? call.open.begin(key, { make, timeoutMs, timeoutError, known })
-  const outcome = await running.next(call.execution.signal, call.onProgress)
+  const outcome = await running.next(execution.signal, call.onProgress)
   try {
-    return toReturned(call, outcome, memo?.round ?? 0, known)
+    return toReturned(outcome)
   } catch (error) {
     if (!(error instanceof ElicitationFault)) throw error
-    throw new ToolError('failed', `${nameServer(call)} asked a person ${error.message}. The call failed.`)
+    throw new ToolError('failed', `${name} asked a person ${error.message}. The call failed.`)
   }
-}
 
-const nameServer = ({ server }: Pick<AskingCall, 'server'>): string => `The MCP server '${server}'`
-
-/** The open call that waits for this answer. Undefined if the call must be made again. */
-function findOpenCall(
-  call: AskingCall,
-  key: string,
-  answer: ElicitationAnswer | undefined,
-): OpenCall | undefined {
-  const open = call.open.find(key)
-  if (open && answer) {
-    open.answer(answer)
-    return open
+  function findOpenCall(): OpenCall | undefined {
+    const found = call.open.find(key)
+    const [answer] = answers
+    if (found && answer) {
+      found.answer(answer)
+      return found
+    }
+    if (call.isRepeatable()) return undefined
+    throw new ToolError(
+      'failed',
+      `Interrupted: ${name} requested input in a process that has ended, which ended the call. Its outcome is unknown. ` +
+        'Check before you call it again.',
+    )
   }
-  if (call.isRepeatable()) return undefined
-  throw new ToolError(
-    'failed',
-    `Interrupted: ${nameServer(call)} requested input in a process that has ended, which ended the call. Its outcome is unknown. ` +
-      'Check before you call it again.',
-  )
+
+  function ask(requests: readonly unknown[], next: Memo): Ask {
+    const elicitations = requests.map((params) => readElicitation(params, server))
+    if (elicitations.length > maxRounds)
+      throw new ElicitationFault(`for more than ${maxRounds} things at once`)
+    if (next.round > maxRounds) throw askedTooOften()
+    return new Ask(elicitations, next as unknown as Json)
+  }
+
+  function toReturned(returned: Outcome): JsonObject | Ask {
+    const round = (memo?.round ?? 0) + 1
+    if ('asks' in returned) {
+      const question = JSON.stringify(returned.asks)
+      return ask([returned.asks], { kind: 'open', round, question, known: call.isRepeatable() ? known : [] })
+    }
+    if ('error' in returned) {
+      const pages = findPages(returned.error)
+      if (pages === undefined) throw returned.error
+      const requests = pages.map((page) => ({ ...(page as object), mode: 'url' }))
+      return ask(requests, { kind: 'pages', round })
+    }
+    const { result } = returned
+    if (result['resultType'] !== 'input_required') return result
+    const state = result['requestState']
+    if (typeof state === 'string' && state.length > maxState)
+      throw new ElicitationFault(`with a requestState of more than ${maxState} characters`)
+    const requests = Object.entries((result['inputRequests'] ?? {}) as Record<string, unknown>)
+    const other = requests.find(([, request]) => readProperty(request, 'method') !== 'elicitation/create')
+    if (other)
+      throw new ElicitationFault(
+        `with the method ${quoteText(String(readProperty(other[1], 'method')))}, which this client does not support`,
+      )
+    if (requests.length === 0) throw new ElicitationFault('for input, but sent no input requests')
+    return ask(
+      requests.map(([, request]) => readProperty(request, 'params')),
+      {
+        kind: 'input',
+        round,
+        keys: requests.map(([requestKey]) => requestKey),
+        ...(typeof state === 'string' && { state }),
+      },
+    )
+  }
 }
 
 function toContinuation(
@@ -118,51 +150,6 @@ function toContinuation(
     keys.map((key, i): [string, ElicitationAnswer] => [key, answers[i] ?? { action: 'cancel' }]),
   )
   return { ...(keys.length > 0 && { inputResponses }), ...(state !== undefined && { requestState: state }) }
-}
-
-function toReturned(
-  call: AskingCall,
-  outcome: Outcome,
-  rounds: number,
-  known: readonly KnownAnswer[],
-): JsonObject | Ask {
-  const { server } = call
-  const round = rounds + 1
-  const ask = (requests: readonly unknown[], memo: Memo): Ask => {
-    const elicitations = requests.map((params) => readElicitation(params, server))
-    if (elicitations.length > maxRounds)
-      throw new ElicitationFault(`for more than ${maxRounds} things at once`)
-    if (round > maxRounds) throw askedTooOften()
-    return new Ask(elicitations, memo as unknown as Json)
-  }
-  if ('asks' in outcome) {
-    const question = JSON.stringify(outcome.asks)
-    const earlier = call.isRepeatable() ? [...known] : []
-    return ask([outcome.asks], { kind: 'open', round, question, known: earlier })
-  }
-  if ('error' in outcome) {
-    const pages = findPages(outcome.error)
-    if (pages === undefined) throw outcome.error
-    const requests = pages.map((page) => ({ ...(page as object), mode: 'url' }))
-    return ask(requests, { kind: 'pages', round })
-  }
-  const { result } = outcome
-  if (result['resultType'] !== 'input_required') return result
-  const state = result['requestState']
-  if (typeof state === 'string' && state.length > maxState)
-    throw new ElicitationFault(`with a requestState of more than ${maxState} characters`)
-  const requests = Object.entries((result['inputRequests'] ?? {}) as Record<string, unknown>)
-  const other = requests.find(([, request]) => readProperty(request, 'method') !== 'elicitation/create')
-  if (other)
-    throw new ElicitationFault(
-      `with the method ${quoteText(String(readProperty(other[1], 'method')))}, which this client does not support`,
-    )
-  if (requests.length === 0) throw new ElicitationFault('for input, but sent no input requests')
-  const keys = requests.map(([key]) => key)
-  return ask(
-    requests.map(([, request]) => readProperty(request, 'params')),
-    { kind: 'input', round, keys, ...(typeof state === 'string' && { state }) },
-  )
 }
 
 const pagesNeededCode = -32_042

@@ -14,7 +14,6 @@ import { createSignInFetch, type SignInFetch } from './sign-in-fetch.js'
 import type { McpAuth } from './auth-options.js'
 import { createMemoryTokens, type McpTokenStore } from './token-store.js'
 
-/** One server's record in the store. */
 interface SignInRecord {
   client?: StoredOAuthClientInformation
   tokens?: StoredOAuthTokens
@@ -41,20 +40,12 @@ interface Pending {
 /** Maximum number of verifiers for concurrent sign-ins. Only one of them is used. */
 const maxVerifiers = 20
 
-export interface SignIn {
-  readonly provider: OAuthClientProvider
-  /** Fetches addresses that the server names for the sign-in. */
-  readonly fetch: SignInFetch
-  /** Sends the user to the sign-in. Concurrent callers share it. @throws {StatewrightError} `mcp_sign_in` */
-  ask(): Promise<void>
-  /** Exchanges the user's answer. @throws {StatewrightError} `mcp_sign_in` */
-  finish(callback: string | URL): Promise<void>
-}
+export type SignIn = ReturnType<typeof createSignIn>
 
-export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
+export function createSignIn(url: string | URL, auth: McpAuth) {
   const address = new URL(url)
   const place = `${address.origin}${address.pathname}`
-  const records = new Records(auth.store ?? createMemoryTokens(), place)
+  const records = createRecords(auth.store ?? createMemoryTokens(), place)
   const fail = (why: string, cause?: unknown): StatewrightError =>
     new StatewrightError('mcp_sign_in', `Signing in to the MCP server '${place}': ${why}`, place, { cause })
   /** The sign-in in progress, which is shared by requests that are refused at the same time. */
@@ -98,6 +89,7 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
     return to
   }
 
+  /** Exchanges the user's answer. @throws {StatewrightError} `mcp_sign_in` */
   const finish = async (callback: string | URL): Promise<void> => {
     const params = readCallback(callback)
     if (params === undefined) throw fail('the callback is not a URL.')
@@ -140,9 +132,11 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
 
   return {
     provider,
+    /** Fetches addresses that the server names for the sign-in. */
     fetch: fetchFn,
     finish,
-    ask: () => (asking ??= askOnce().finally(() => (asking = undefined))),
+    /** Sends the user to the sign-in. Concurrent callers share it. @throws {StatewrightError} `mcp_sign_in` */
+    ask: (): Promise<void> => (asking ??= askOnce().finally(() => (asking = undefined))),
   }
 }
 
@@ -159,12 +153,8 @@ function shareRefreshes(load: SignInFetch, records: Records, refused: Set<string
     if (tokens !== undefined && tokens.refresh_token !== token) return Response.json(tokens)
     const response = await load(to, init)
     if (response.status === 400 || response.status === 401) refused.add(token)
-    const fresh: unknown = response.ok
-      ? await response
-          .clone()
-          .json()
-          .catch(() => null)
-      : null
+    const json = (body: Response): Promise<unknown> => body.json().catch(() => null)
+    const fresh = response.ok ? await json(response.clone()) : null
     if (typeof readProperty(fresh, 'access_token') === 'string')
       await records.change((record) => {
         if (record.tokens?.refresh_token === token) record.tokens = { ...record.tokens, ...(fresh as object) }
@@ -261,34 +251,26 @@ function createCredentials(
 /** Serializes changes to each store that has no `update`. */
 const changes = new WeakMap<McpTokenStore, Promise<unknown>>()
 
+type Records = ReturnType<typeof createRecords>
+
 /** The record of a server. It is always read anew, because other connections and processes write to it. */
-class Records {
-  readonly #store: McpTokenStore
-  readonly #key: string
-
-  constructor(store: McpTokenStore, key: string) {
-    this.#store = store
-    this.#key = key
-  }
-
-  async read(): Promise<SignInRecord> {
-    return parseSignInRecord(await this.#store.get(this.#key))
-  }
-
-  async change(edit: (record: SignInRecord) => void): Promise<void> {
-    const toText = (text: string | undefined): string => {
-      const record = parseSignInRecord(text)
-      edit(record)
-      return JSON.stringify(record)
-    }
-    const store = this.#store
-    if (store.update) return store.update(this.#key, toText)
-    const work = (changes.get(store) ?? Promise.resolve()).then(async () =>
-      store.set(this.#key, toText(await store.get(this.#key))),
-    )
-    const settled = work.catch(() => undefined)
-    changes.set(store, settled)
-    return work
+function createRecords(store: McpTokenStore, key: string) {
+  return {
+    read: async (): Promise<SignInRecord> => parseSignInRecord(await store.get(key)),
+    async change(edit: (record: SignInRecord) => void): Promise<void> {
+      const toText = (text: string | undefined): string => {
+        const record = parseSignInRecord(text)
+        edit(record)
+        return JSON.stringify(record)
+      }
+      if (store.update) return store.update(key, toText)
+      const work = (changes.get(store) ?? Promise.resolve()).then(async () =>
+        store.set(key, toText(await store.get(key))),
+      )
+      const settled = work.catch(() => undefined)
+      changes.set(store, settled)
+      return work
+    },
   }
 }
 
