@@ -52,7 +52,7 @@ export function handoff<const Name extends string>(
       to: name,
       isLater,
       getParts: () => findParts(isLater ? agent() : agent, name),
-      gather: (tools: readonly Tool[]) => new HandoffTeam(tools),
+      gather: createHandoffTeam,
     },
   })
 }
@@ -83,41 +83,27 @@ const optionRules: OptionRules<HandoffOptions> = {
 }
 
 /** The agents that can receive a session, through any number of handoffs. */
-class HandoffTeam implements Team {
-  readonly #tools: readonly Tool[]
-  readonly #checked = new WeakSet<AgentParts>()
-  #members: ReadonlyMap<string, AgentParts> | undefined
-
-  constructor(tools: readonly Tool[]) {
-    this.#tools = tools
-  }
-
-  find(name: string): AgentParts | undefined {
-    return this.#all.get(name)
-  }
-
-  list(): readonly [string, AgentParts][] {
-    return [...this.#all]
-  }
-
-  mix(name: string, first: AgentParts): AgentParts | undefined {
-    const member = this.find(name)
-    if (member === undefined) return undefined
-    const byFirst = getOrCreate(mixed, member, () => new WeakMap<AgentParts, AgentParts>())
-    return getOrCreate(byFirst, first, () => mixParts(first, member))
-  }
-
-  /** Checks all agents. Agents that are passed as functions are resolved when a session starts. */
-  check(first: AgentParts, { isBegun }: { isBegun: boolean }): void {
-    if (this.#checked.has(first)) return
-    const members = isBegun ? this.#all : gather(this.#tools, false)
-    for (const [name, member] of members) if (member !== first) checkMember(name, member, first)
-    for (const agent of [first, ...members.values()]) checkOwnHandoffs(agent, isBegun)
-    if (isBegun) this.#checked.add(first)
-  }
-
-  get #all(): ReadonlyMap<string, AgentParts> {
-    return (this.#members ??= gather(this.#tools, true))
+function createHandoffTeam(tools: readonly Tool[]): Team {
+  const checked = new WeakSet<AgentParts>()
+  let gathered: ReadonlyMap<string, AgentParts> | undefined
+  const getMembers = () => (gathered ??= gather(tools, true))
+  return {
+    find: (name) => getMembers().get(name),
+    list: () => [...getMembers()],
+    mix(name, first: AgentParts) {
+      const member = getMembers().get(name)
+      if (member === undefined) return undefined
+      const byFirst = getOrCreate(mixed, member, () => new WeakMap<AgentParts, AgentParts>())
+      return getOrCreate(byFirst, first, () => mixParts(first, member))
+    },
+    /** Checks all agents. Agents that are passed as functions are resolved when a session starts. */
+    check(first: AgentParts, { isBegun }) {
+      if (checked.has(first)) return
+      const members = isBegun ? getMembers() : gather(tools, false)
+      for (const [name, member] of members) if (member !== first) checkMember(name, member, first)
+      for (const agent of [first, ...members.values()]) checkOwnHandoffs(agent, isBegun)
+      if (isBegun) checked.add(first)
+    },
   }
 }
 
