@@ -601,11 +601,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   #flush(): void {
     const actor = this.#actor
-    for (
-      let [event] = this.#queue;
-      event && actor && !this.#delivery && !this.#ending;
-      [event] = this.#queue
-    ) {
+    while (actor && !this.#delivery && !this.#ending) {
+      const [event] = this.#queue
+      if (!event) return
       const reacquired = this.#log?.isResting ? this.#reacquire(this.#log, event) : undefined
       if (reacquired) this.#delivery = this.#deliverLater(actor, event, reacquired)
       else this.#deliver(actor, event)
