@@ -14,7 +14,7 @@ import {
   formatWay,
 } from './svg-parts.js'
 import { type Chart, type ChartState, flattenStates } from './chart.js'
-import { type Box, isFlow, layOutFlow } from './flow-layout.js'
+import { type Block, isFlow, layOutFlow } from './flow-layout.js'
 import { agentLook, type Look, palette, themeStyle, toneColors } from './look.js'
 import { toOverview, type OverviewTransition } from './overview.js'
 
@@ -146,11 +146,7 @@ function drawPage(title: string, width: number, height: number, parts: readonly 
   ].join('\n')
 }
 
-interface Contents extends Record<'anywhere' | 'states' | 'ends', CardContent[]> {
-  shown: ChartState
-}
-
-function createContents(chart: Chart, look: Look, of: string | undefined): Contents {
+function createContents(chart: Chart, look: Look, of: string | undefined) {
   const { states: tops, outside, anywhere } = toOverview(chart, look, of)
   const shown = flattenStates(chart.root).find(({ id }) => id === of) ?? chart.root
   const isEnd = ({ type }: ChartState): boolean => type === 'final'
@@ -209,12 +205,11 @@ function stackCards(
   { x, y, width }: { x: number; y: number; width: number },
   between: number,
 ): OverviewCard[] {
-  const cards: OverviewCard[] = []
-  for (const content of contents) {
-    const last = cards.at(-1)
-    cards.push(drawOverviewCard(content, { x, y: last ? last.y + last.height + between : y, width }))
-  }
-  return cards
+  return contents.map((content) => {
+    const card = drawOverviewCard(content, { x, y, width })
+    y += card.height + between
+    return card
+  })
 }
 
 function getBottom(cards: readonly OverviewCard[]): number {
@@ -231,9 +226,8 @@ interface Row {
   y: number
 }
 
-interface OverviewCard extends Box {
+interface OverviewCard extends Block {
   rows: readonly Row[]
-  svg: readonly string[]
 }
 
 interface CardContent {

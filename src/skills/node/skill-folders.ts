@@ -2,23 +2,21 @@ import { type ArgumentRule, expectArgument, optionsRule } from '../../core/base/
 import { expectKnownOptions } from '../../core/config/other-names.js'
 import type { AgentSkills, SkillInfo } from '../../core/tools/tool-outcomes.js'
 import {
+  checkSkill,
   createListedSkills,
   createSkills,
+  invalidSkillError,
   type ListedSkillsOptions,
   type LoadedSkill,
+  maxFileBytes,
+  maxFrontMatterChars,
+  maxSkillBytes,
+  sortSkills,
 } from '../create-skills.js'
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, join, resolve, sep } from 'node:path'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import { ToolError } from '../../core/tools/tool-error.js'
-import {
-  checkSkill,
-  invalidSkillError,
-  maxFileBytes,
-  maxFrontMatterChars,
-  maxSkillBytes,
-  sortSkills,
-} from '../check-skill.js'
 import { createRequire } from 'node:module'
 import { StatewrightError } from '../../core/base/errors.js'
 
