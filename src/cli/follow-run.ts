@@ -25,67 +25,58 @@ class ReleasedRunError extends Error {
   }
 }
 
+type Drain = ReturnType<typeof drainAtSigterm>
+
 /** Drains a run after SIGTERM. The run asks no more questions, and stops at its next durable point after `drainMs`. */
-class RunDrain {
-  /** Resolves when SIGTERM arrives. */
-  readonly sigtermArrived: Promise<void>
-  /** Rejects with a `ReleasedRunError` when the session is released. Never resolves. */
-  readonly released: Promise<never>
-  readonly #io: Pick<CliIO, 'sigterm' | 'stderr'>
-  readonly #removeListener: () => void
-  readonly #drainMs: number
-  #resolveSigterm: () => void = () => undefined
-  #rejectReleased: (error: unknown) => void = () => undefined
-  #run: Run | undefined
-  #timer: ReturnType<typeof setTimeout> | undefined
+function drainAtSigterm(io: Pick<CliIO, 'sigterm' | 'stderr'>, drainMs: number) {
+  let resolveSigterm = (): void => undefined
+  let rejectReleased: (error: unknown) => void = () => undefined
+  const sigtermArrived = new Promise<void>((resolve) => (resolveSigterm = resolve))
+  const released = new Promise<never>((_, reject) => (rejectReleased = reject))
+  released.catch(() => undefined)
+  let followed: Run | undefined
+  let timer: ReturnType<typeof setTimeout> | undefined
 
-  constructor(io: Pick<CliIO, 'sigterm' | 'stderr'>, drainMs: number) {
-    this.sigtermArrived = new Promise((resolve) => (this.#resolveSigterm = resolve))
-    this.released = new Promise((_, reject) => (this.#rejectReleased = reject))
-    this.released.catch(() => undefined)
-    this.#drainMs = drainMs
-    this.#io = io
-    this.#removeListener = io.sigterm.setListener(() => {
-      this.#resolveSigterm()
-      if (this.#run) this.#scheduleRelease(this.#run)
-    })
-  }
-
-  get hasBegun(): boolean {
-    return this.#io.sigterm.hasArrived
-  }
-
-  follow(run: Run): void {
-    this.#run = run
-    if (this.hasBegun) this.#scheduleRelease(run)
-  }
-
-  /** Releases the session of a run that rests or has ended, even if the run is interactive. */
-  async finish(): Promise<void> {
-    this.#removeListener()
-    clearTimeout(this.#timer)
-    const run = this.#run
-    this.#run = undefined
-    if (this.hasBegun && run) await releaseRun(run)
-  }
-
-  #scheduleRelease(run: Run): void {
-    const drainMs = isWorkState(run.state) ? this.#drainMs : 0
-    if (drainMs > 0)
-      writeNotice(
-        this.#io,
-        `the process is shutting down: the run continues for at most ${drainMs / 1000} s, then it can be resumed.`,
-      )
-    this.#timer = setTimeout(() => {
-      this.#releaseRun(run).catch(this.#rejectReleased)
-    }, drainMs)
-  }
-
-  async #releaseRun(run: Run): Promise<void> {
+  async function release(run: Run): Promise<void> {
     await run.started
-    this.#run = undefined
+    followed = undefined
     await releaseRun(run)
     throw new ReleasedRunError(run.sessionId)
+  }
+
+  function scheduleRelease(run: Run): void {
+    const ms = isWorkState(run.state) ? drainMs : 0
+    if (ms > 0)
+      writeNotice(
+        io,
+        `the process is shutting down: the run continues for at most ${ms / 1000} s, then it can be resumed.`,
+      )
+    timer = setTimeout(() => void release(run).catch(rejectReleased), ms)
+  }
+
+  const removeListener = io.sigterm.setListener(() => {
+    resolveSigterm()
+    if (followed) scheduleRelease(followed)
+  })
+  return {
+    sigtermArrived,
+    /** Rejects with a `ReleasedRunError` when the session is released. Never resolves. */
+    released,
+    get hasBegun(): boolean {
+      return io.sigterm.hasArrived
+    },
+    follow(run: Run): void {
+      followed = run
+      if (io.sigterm.hasArrived) scheduleRelease(run)
+    },
+    /** Releases the session of a run that rests or has ended, even if the run is interactive. */
+    async finish(): Promise<void> {
+      removeListener()
+      clearTimeout(timer)
+      const run = followed
+      followed = undefined
+      if (io.sigterm.hasArrived && run) await releaseRun(run)
+    },
   }
 }
 
@@ -109,7 +100,7 @@ interface FollowOptions {
 /** Shows a run until it ends, or rests without an answer. Rejects if the run is refused. */
 export async function followRun(options: FollowOptions): Promise<ExitCode> {
   const { view, opening, carried, drainMs, io } = options
-  const drain = carried === null ? null : new RunDrain(io, drainMs)
+  const drain = carried === null ? null : drainAtSigterm(io, drainMs)
   let inspector: LocalInspector | undefined
   try {
     if (view.inspect) inspector = await openInspector(io)
@@ -132,7 +123,7 @@ export async function followRun(options: FollowOptions): Promise<ExitCode> {
 
 async function watchRun(
   options: FollowOptions,
-  { inspector, drain }: { inspector: LocalInspector | undefined; drain: RunDrain | null },
+  { inspector, drain }: { inspector: LocalInspector | undefined; drain: Drain | null },
 ): Promise<RunResult> {
   const { start, answers = [], isWatched = false, limits, view, io } = options
   const renderer = createRenderer(view.output, limits, io, answers.length > 0)
@@ -161,7 +152,7 @@ async function watchRun(
       error: () => undefined,
     })
     stop = () => events.unsubscribe()
-    const conversation = new Conversation(run, view.by, drain?.released)
+    const conversation = createConversation(run, view.by, drain?.released)
     let result = await conversation.waitForRest()
     for (const answer of answers) {
       if (!isRestState(result.state) || drain?.hasBegun) break
@@ -183,45 +174,48 @@ async function watchRun(
 /** Poll interval for answers from other sources, in milliseconds. */
 const pollMs = 50
 
-/** Drives a run from one rest to the next. */
-class Conversation {
-  readonly run: Run
-  readonly #by: string | undefined
-  readonly #released: Promise<never>
+type Conversation = ReturnType<typeof createConversation>
 
-  /** `released` rejects if the run is released to another process, because the run then no longer rests here. */
-  constructor(run: Run, by: string | undefined, released: Promise<never> = new Promise(() => undefined)) {
-    this.run = run
-    this.#by = by
-    this.#released = released
-  }
-
+/**
+ * Drives a run from one rest to the next. `released` rejects if the run is released to another process, because the run
+ * then no longer rests here.
+ */
+function createConversation(
+  run: Run,
+  by: string | undefined,
+  released: Promise<never> = new Promise(() => undefined),
+) {
   /** Resolves when the run rests or has ended. */
-  waitForRest(): Promise<RunResult> {
-    return Promise.race([this.run.result, this.#released])
-  }
+  const waitForRest = (): Promise<RunResult> => Promise.race([run.result, released])
 
-  sendAnswer(answer: Answer, rest: RunResult): Promise<RunResult> {
+  function sendAnswer(answer: Answer, rest: RunResult): Promise<RunResult> {
     const messages = typeof answer === 'function' ? answer(rest) : [answer]
-    for (const message of messages) applyMessage(this.run, { ...message, by: this.#by })
-    return this.waitForRest()
+    for (const message of messages) applyMessage(run, { ...message, by })
+    return waitForRest()
   }
 
   /** Shows why an answer is refused: its edit is invalid, or the page answered first. */
-  async tryAnswer(answer: Answer, rest: RunResult, { stdout }: CliIO): Promise<RunResult> {
+  async function tryAnswer(answer: Answer, rest: RunResult, { stdout }: CliIO): Promise<RunResult> {
     try {
-      return await this.sendAnswer(answer, rest)
+      return await sendAnswer(answer, rest)
     } catch (error) {
       if (!(error instanceof UsageError)) throw error
       stdout.write(`${stripControls(error.message)}\n`)
-      return this.waitForRest()
+      return waitForRest()
     }
   }
 
+  function describeState(): string {
+    const { context } = run.snapshot() as { context: AgentContext }
+    const { state, pending = [] } = toCurrentResult(context)
+    const counts = [context.messages.length, context.steering.length]
+    return [state, ...counts, ...pending.map(({ callId }) => callId)].join(' ')
+  }
+
   /** `moved` resolves when the run receives an answer from elsewhere, because only answers change a resting run. */
-  watchForChange(): { moved: Promise<true>; hasMoved: () => boolean; stop: () => void } {
-    const before = this.#describeState()
-    const hasMoved = (): boolean => this.#describeState() !== before
+  function watchForChange(): { moved: Promise<true>; hasMoved: () => boolean; stop: () => void } {
+    const before = describeState()
+    const hasMoved = (): boolean => describeState() !== before
     let timer: ReturnType<typeof setInterval> | undefined
     const moved = new Promise<true>((resolve) => {
       // An answer to one of several calls emits no event, so the state is polled.
@@ -234,19 +228,14 @@ class Conversation {
     return { moved, hasMoved, stop: () => clearInterval(timer) }
   }
 
-  #describeState(): string {
-    const { context } = this.run.snapshot() as { context: AgentContext }
-    const { state, pending = [] } = toCurrentResult(context)
-    const counts = [context.messages.length, context.steering.length]
-    return [state, ...counts, ...pending.map(({ callId }) => callId)].join(' ')
-  }
+  return { run, waitForRest, sendAnswer, tryAnswer, watchForChange }
 }
 
 /** Asks whenever the run rests, until it ends or the user gives no answer. */
 async function answerAtTerminal(
   conversation: Conversation,
   rest: RunResult,
-  { signal, drain, io }: { signal: AbortSignal; drain: RunDrain | null; io: CliIO },
+  { signal, drain, io }: { signal: AbortSignal; drain: Drain | null; io: CliIO },
 ): Promise<RunResult> {
   if (!isRestState(rest.state)) return rest
   const { ask: askAtTerminal, close } = openTerminalPrompt(io)
@@ -318,7 +307,7 @@ async function answerBesideStudio(
     io,
   }: Pick<FollowOptions, 'view' | 'io'> & {
     work: ReturnType<typeof followInterrupts>
-    drain: RunDrain | null
+    drain: Drain | null
   },
 ): Promise<RunResult> {
   const terminal = canAsk(view, io) ? openTerminalPrompt(io) : null

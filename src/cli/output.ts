@@ -94,74 +94,66 @@ export function formatIsoTime(at: number): string | null {
 const terminalMs = 100
 const logMs = 5000
 
-/** A progress line on stderr. On a terminal it is redrawn. In a log, a new line is written every five seconds. */
-export class ProgressLine {
-  readonly #stderr: CliIO['stderr']
-  readonly #clock: Clock
-  readonly #isTerminal: boolean
-  readonly #isOff: boolean
-  #text: string | null = null
-  #shown = ''
-  #lastAt: number
-  #timer: unknown
+/**
+ * A progress line on stderr. On a terminal it is redrawn. In a log, a new line is written every five seconds.
+ * `hasData`: stdout prints data, which must not mix with a redrawn line on the same terminal.
+ */
+export function createProgressLine(
+  { stdout, stderr, env }: Pick<CliIO, 'stdout' | 'stderr' | 'env'>,
+  clock: Clock,
+  { hasData = false }: { hasData?: boolean } = {},
+) {
+  const isTerminal = stderr.isTTY === true && !hasData && env['TERM'] !== 'dumb'
+  const isOff = stderr.isTTY === true && hasData && stdout.isTTY === true
+  let text: string | null = null
+  let shown = ''
+  let lastAt = isTerminal ? -Infinity : readElapsed(clock)
+  let timer: unknown
 
-  /** `hasData`: stdout prints data, which must not mix with a redrawn line on the same terminal. */
-  constructor(
-    { stdout, stderr, env }: Pick<CliIO, 'stdout' | 'stderr' | 'env'>,
-    clock: Clock,
-    { hasData = false }: { hasData?: boolean } = {},
-  ) {
-    this.#stderr = stderr
-    this.#clock = clock
-    this.#isTerminal = stderr.isTTY === true && !hasData && env['TERM'] !== 'dumb'
-    this.#isOff = stderr.isTTY === true && hasData && stdout.isTTY === true
-    this.#lastAt = this.#isTerminal ? -Infinity : readElapsed(clock)
+  function draw(): void {
+    if (text === null) return
+    lastAt = readElapsed(clock)
+    if (!isTerminal) return void stderr.write(`statewright: ${text}\n`)
+    const width = Math.max(1, (stderr.columns ?? 80) - 1)
+    const line = Array.from(text).slice(0, width).join('')
+    if (line === shown) return
+    stderr.write(`\r${line}\u001B[K`)
+    shown = line
   }
 
-  /** `bar` is shown only on terminals. */
-  update(text: string, bar = ''): void {
-    if (this.#isOff) return
-    this.#text = this.#isTerminal ? bar + text : text
-    if (this.#timer !== undefined) return
-    const waitMs = this.#lastAt + (this.#isTerminal ? terminalMs : logMs) - readElapsed(this.#clock)
-    if (waitMs <= 0) return this.#draw()
-    this.#timer = this.#clock.setTimeout(() => {
-      this.#timer = undefined
-      this.#draw()
-    }, waitMs)
-    unrefTimer(this.#timer)
+  function erase(): void {
+    if (shown === '') return
+    stderr.write('\r\u001B[K')
+    shown = ''
   }
 
-  /** Writes a permanent line above the progress. */
-  note(text: string): void {
-    this.#erase()
-    this.#stderr.write(`${text}\n`)
-    if (this.#isTerminal) this.#draw()
-  }
-
-  /** Removes the line from a terminal. */
-  close(): void {
-    this.#clock.clearTimeout(this.#timer)
-    this.#timer = undefined
-    this.#erase()
-    this.#text = null
-  }
-
-  #draw(): void {
-    if (this.#text === null) return
-    this.#lastAt = readElapsed(this.#clock)
-    if (!this.#isTerminal) return void this.#stderr.write(`statewright: ${this.#text}\n`)
-    const width = Math.max(1, (this.#stderr.columns ?? 80) - 1)
-    const text = Array.from(this.#text).slice(0, width).join('')
-    if (text === this.#shown) return
-    this.#stderr.write(`\r${text}\u001B[K`)
-    this.#shown = text
-  }
-
-  #erase(): void {
-    if (this.#shown === '') return
-    this.#stderr.write('\r\u001B[K')
-    this.#shown = ''
+  return {
+    /** `bar` is shown only on terminals. */
+    update(words: string, bar = ''): void {
+      if (isOff) return
+      text = isTerminal ? bar + words : words
+      if (timer !== undefined) return
+      const waitMs = lastAt + (isTerminal ? terminalMs : logMs) - readElapsed(clock)
+      if (waitMs <= 0) return draw()
+      timer = clock.setTimeout(() => {
+        timer = undefined
+        draw()
+      }, waitMs)
+      unrefTimer(timer)
+    },
+    /** Writes a permanent line above the progress. */
+    note(line: string): void {
+      erase()
+      stderr.write(`${line}\n`)
+      if (isTerminal) draw()
+    },
+    /** Removes the line from a terminal. */
+    close(): void {
+      clock.clearTimeout(timer)
+      timer = undefined
+      erase()
+      text = null
+    },
   }
 }
 

@@ -26,7 +26,7 @@ export function createRenderer(
   const color = wantsColor(stdout, env)
   const markdown = stdout.isTTY === true
   const width = stdout.columns || undefined
-  return new HumanRenderer({ color, markdown, isAnswered, limits, ...omitUndefined({ width }) })
+  return createHumanRenderer({ color, markdown, isAnswered, limits, ...omitUndefined({ width }) })
 }
 
 interface HumanOptions {
@@ -45,62 +45,50 @@ interface HumanOptions {
 const developerHint = / \(For the developer: [^)]*\)/
 
 /** Shows a run as text for people, with a summary at the end. */
-export class HumanRenderer implements Renderer {
-  readonly #format: (event: AgentEvent) => string
-  readonly #paint: Paint
-  readonly #limits: AgentConfig['limits']
-  readonly #isAnswered: boolean
-  readonly #shownHints = new Set<string>()
+export function createHumanRenderer({ limits, isAnswered = false, ...options }: HumanOptions): Renderer {
+  const format = createEventFormatter({ ...options, timings: false })
+  const shownHints = new Set<string>()
   /** Lines of calls that have not started. For approvals, the question or the last notice shows the call. */
-  readonly #heldCalls = new Map<string, string>()
-  #startedAt: number | null = null
-  #endedAt = 0
+  const heldCalls = new Map<string, string>()
+  let startedAt: number | null = null
+  let endedAt = 0
 
-  constructor({ limits, isAnswered = false, ...options }: HumanOptions) {
-    this.#format = createEventFormatter({ ...options, timings: false })
-    this.#paint = createPaint(options.color)
-    this.#limits = limits
-    this.#isAnswered = isAnswered
-  }
-
-  renderEvent(event: AgentEvent): string {
-    this.#startedAt ??= event.at
-    this.#endedAt = event.at
-    const { inner, prefix } = unwrapChildEvent(event)
-    if (inner.type === 'tool_call') {
-      this.#heldCalls.set(prefix + inner.call.id, this.#format(event))
-      return event === inner ? '' : this.#showHeldCalls(event)
-    }
-    return this.#showHeldCalls(event) + this.#showEvent(event)
-  }
-
-  #showEvent(event: AgentEvent): string {
+  function showEvent(event: AgentEvent): string {
     const { type } = unwrapChildEvent(event).inner
     // The prompt or the last notice shows the call, and the summary shows the end.
     if (type === 'approval_requested' || event.type === 'run_ended') return ''
-    return this.#format(event).replace(developerHint, (hint) => {
-      const isRepeated = this.#shownHints.has(hint)
-      this.#shownHints.add(hint)
+    return format(event).replace(developerHint, (hint) => {
+      const isRepeated = shownHints.has(hint)
+      shownHints.add(hint)
       return isRepeated ? '' : hint
     })
   }
 
-  #showHeldCalls(event: AgentEvent): string {
+  function showHeldCalls(event: AgentEvent): string {
     const { inner, prefix } = unwrapChildEvent(event)
     const started = 'callId' in event ? [event.callId] : []
     if ('callId' in inner && event !== inner) started.push(prefix + inner.callId)
-    if (inner.type === 'approval_requested' && !this.#isAnswered)
-      this.#heldCalls.delete(prefix + inner.callId)
+    if (inner.type === 'approval_requested' && !isAnswered) heldCalls.delete(prefix + inner.callId)
     const isOver = inner.type === 'state_changed' && !inner.to.startsWith('WAITING')
-    const ids = isOver ? [...this.#heldCalls.keys()].filter((id) => id.startsWith(prefix)) : started
-    const lines = ids.map((id) => this.#heldCalls.get(id) ?? '')
-    for (const id of ids) this.#heldCalls.delete(id)
+    const ids = isOver ? [...heldCalls.keys()].filter((id) => id.startsWith(prefix)) : started
+    const lines = ids.map((id) => heldCalls.get(id) ?? '')
+    for (const id of ids) heldCalls.delete(id)
     return lines.join('')
   }
 
-  renderResult(result: RunResult): string {
-    const durationMs = this.#startedAt === null ? null : this.#endedAt - this.#startedAt
-    return `\n${formatRunSummary(result, this.#limits, durationMs, this.#paint)}`
+  return {
+    renderEvent(event) {
+      startedAt ??= event.at
+      endedAt = event.at
+      const { inner, prefix } = unwrapChildEvent(event)
+      if (inner.type !== 'tool_call') return showHeldCalls(event) + showEvent(event)
+      heldCalls.set(prefix + inner.call.id, format(event))
+      return event === inner ? '' : showHeldCalls(event)
+    },
+    renderResult(result) {
+      const durationMs = startedAt === null ? null : endedAt - startedAt
+      return `\n${formatRunSummary(result, limits, durationMs, createPaint(options.color))}`
+    },
   }
 }
 

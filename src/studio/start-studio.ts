@@ -17,7 +17,7 @@ import { SessionCatalogue } from './session-catalogue.js'
 import { SessionLibrary } from './session-library.js'
 import { editorUrl, isWebAddress, type StatelyOptions } from './studio-page.js'
 import { serveStudio } from './studio-server.js'
-import { BudgetViews, StudioViews } from './studio-views.js'
+import { createBudgetReader, StudioViews } from './studio-views.js'
 
 export interface StudioOptions<Context = unknown> {
   /** The store to show. Defaults to the agent's store. */
@@ -127,7 +127,7 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
     store: title ?? 'sessions',
     machine,
     editor,
-    budgets: new BudgetViews(store),
+    readBudgets: createBudgetReader(store),
     savedViews: new SavedViews(viewsFile),
   })
   const prefetcher = new Prefetcher(library, catalogue)

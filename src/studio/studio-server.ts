@@ -40,7 +40,7 @@ export interface StudioServer {
  */
 export async function serveStudio(parts: ServerParts, wanted: number): Promise<StudioServer> {
   const [place, visitor] = [newSecret(), newSecret()]
-  const tokens = new AccessTokens()
+  const tokens = createTokens()
   const client = await readClient()
   const server = createServer((request, response) => {
     handleRequest(request, response).catch((error: unknown) => {
@@ -57,7 +57,7 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
     const { method = '', url = '' } = request
     if (!isForHere(request, port) || !isFromHere(request, port)) return sendForbidden(response)
     if (method === 'GET' && url.startsWith('/?token=')) {
-      const use = tokens.useToken(url.slice('/?token='.length))
+      const use = tokens.use(url.slice('/?token='.length))
       if (use === 'unknown') return sendForbidden(response)
       const setCookie = `${cookie}=${visitor}; HttpOnly; SameSite=Strict; Path=${base}`
       response
@@ -99,7 +99,7 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
   }
 
   return {
-    url: () => `http://127.0.0.1:${port}/?token=${tokens.fresh}`,
+    url: () => `http://127.0.0.1:${port}/?token=${tokens.getFresh()}`,
     close: () => {
       parts.prefetcher.close()
       parts.feed.close()
@@ -163,21 +163,17 @@ function listCookies({ headers: { cookie = '' } }: IncomingMessage, name: string
 }
 
 /** Each token works for one browser only, so a token found later in a terminal or a log is useless. */
-class AccessTokens {
-  readonly #used: string[] = []
-  #fresh = newSecret()
-
-  get fresh(): string {
-    return this.#fresh
-  }
-
-  useToken(token: string): 'first' | 'again' | 'unknown' {
-    if (isSecret(token, this.#fresh)) {
-      this.#used.push(this.#fresh)
-      this.#fresh = newSecret()
+function createTokens() {
+  const used: string[] = []
+  let fresh = newSecret()
+  return {
+    getFresh: (): string => fresh,
+    use(token: string): 'first' | 'again' | 'unknown' {
+      if (!isSecret(token, fresh)) return used.some((one) => isSecret(token, one)) ? 'again' : 'unknown'
+      used.push(fresh)
+      fresh = newSecret()
       return 'first'
-    }
-    return this.#used.some((one) => isSecret(token, one)) ? 'again' : 'unknown'
+    },
   }
 }
 

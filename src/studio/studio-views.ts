@@ -51,7 +51,7 @@ interface ViewParts {
   store: string
   machine: AnyMachine | undefined
   editor?: Omit<NonNullable<ChartView['editor']>, 'machine'> | undefined
-  budgets?: BudgetViews
+  readBudgets?: () => Promise<BudgetView[]>
   savedViews?: SavedViews
 }
 
@@ -88,7 +88,7 @@ export class StudioViews {
     await this.#catalogue.refreshSoon(readingMs)
     const found = this.#catalogue.find(list)
     // Opening the budgets would create a store that does not exist yet.
-    const budgets = found.known === 0 ? [] : ((await this.#parts.budgets?.read()) ?? [])
+    const budgets = found.known === 0 ? [] : ((await this.#parts.readBudgets?.()) ?? [])
     const views = (await this.#parts.savedViews?.read()) ?? []
     return { store: this.#parts.store, readOnly: this.#actions.readOnly, ...found, budgets, views }
   }
@@ -289,36 +289,27 @@ export class StudioViews {
 /** Maximum time that a list waits for budgets, in milliseconds. Later results appear in the next list. */
 const patienceMs = 150
 
-/** Empty if the store has no budgets or is unavailable. */
-export class BudgetViews {
-  readonly #store: Pick<SessionStore, 'openBudgets'>
-  #known: BudgetView[] = []
-  #reading: Promise<void> | null = null
+/** Reads the budgets of a store. Empty if the store has no budgets or is unavailable. */
+export function createBudgetReader(store: Pick<SessionStore, 'openBudgets'>): () => Promise<BudgetView[]> {
+  let known: BudgetView[] = []
+  let reading: Promise<void> | null = null
 
-  constructor(store: Pick<SessionStore, 'openBudgets'>) {
-    this.#store = store
+  async function refresh(): Promise<void> {
+    const { rows } = await listStoredBudgets(store).catch(() => ({ rows: [] }))
+    known = rows.flatMap(({ id, limits, spent, reserved, resetsAt }) =>
+      (['usd', 'tokens'] as const).flatMap((unit): BudgetView[] => {
+        const limit = limits[unit]
+        return limit === undefined
+          ? []
+          : [{ id, unit, spent: spent[unit], reserved: reserved[unit], limit, resetsAt }]
+      }),
+    )
   }
 
-  async read(): Promise<BudgetView[]> {
-    if (!this.#store.openBudgets) return []
-    this.#reading ??= this.#refresh().finally(() => (this.#reading = null))
-    await limitTime({ ms: patienceMs }, this.#reading).catch(() => undefined)
-    return this.#known
-  }
-
-  async #refresh(): Promise<void> {
-    try {
-      const { rows } = await listStoredBudgets(this.#store)
-      this.#known = rows.flatMap(({ id, limits, spent, reserved, resetsAt }) =>
-        (['usd', 'tokens'] as const).flatMap((unit): BudgetView[] => {
-          const limit = limits[unit]
-          return limit === undefined
-            ? []
-            : [{ id, unit, spent: spent[unit], reserved: reserved[unit], limit, resetsAt }]
-        }),
-      )
-    } catch {
-      this.#known = []
-    }
+  return async () => {
+    if (!store.openBudgets) return []
+    reading ??= refresh().finally(() => (reading = null))
+    await limitTime({ ms: patienceMs }, reading).catch(() => undefined)
+    return known
   }
 }

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SimulatedClock } from 'xstate'
 import { formatBar, formatProgress } from '../../src/cli/commands/batch.js'
-import { ProgressLine } from '../../src/cli/output.js'
+import { createProgressLine } from '../../src/cli/output.js'
 import type { BatchProgress } from '../../src/fleet/batch.js'
 import type { ResultLine } from '../../src/cli/batch/batch-files.js'
 import { createBudget } from '../../src/fleet/index.js'
@@ -371,7 +371,7 @@ describe('the progress of a batch', () => {
     const write = (text: string): void => void (shown += text)
     const stdout = { isTTY: isTTY && !isPipe }
     const io = { stdout, stderr: { isTTY, columns, write }, env: {} } as unknown as CliIO
-    const bar = new ProgressLine(io, clock, { hasData })
+    const bar = createProgressLine(io, clock, { hasData })
     const update = (now: BatchProgress) => bar.update(formatProgress(now), formatBar(now))
     return { clock, shows: () => shown, update, close: () => bar.close() }
   }

@@ -41,7 +41,7 @@ import {
   runOptions,
   storeOption,
 } from '../options.js'
-import { ProgressLine } from '../output.js'
+import { createProgressLine } from '../output.js'
 import { openStoreForRun } from '../session-store.js'
 
 const optionSpecs = {
@@ -149,7 +149,7 @@ async function runBatch(
   io: CliIO,
 ): Promise<ExitCode> {
   const { id, concurrency, retryFailed, costLimit, drainMs } = options
-  const line = new ProgressLine(io, systemClock, { hasData: options.out === undefined })
+  const line = createProgressLine(io, systemClock, { hasData: options.out === undefined })
   const codes = new Set<ExitCode>(summary.damagedCount > 0 ? [exitCodes.error] : [])
   const parking = new AbortController()
   const park = (): void => parking.abort()

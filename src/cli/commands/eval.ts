@@ -29,7 +29,7 @@ import {
   storeOption,
 } from '../options.js'
 import { omitUndefined } from '../../../guards/lib/json.js'
-import { ProgressLine, wantsColor, writeOutput } from '../output.js'
+import { createProgressLine, wantsColor, writeOutput } from '../output.js'
 import { describeStore, type OpenedStore, openStoreForRun, openStoreToShow } from '../session-store.js'
 
 const optionSpecs = {
@@ -148,7 +148,7 @@ async function runEvaluation(
   const cases = await readCases(options, io)
   const scorers = score === undefined ? undefined : await loadScorers(score, io.cwd)
   const agent = (await loadAgent(options.agent, io.cwd, store)) as unknown as AnyAgent
-  const line = new ProgressLine(io, systemClock)
+  const line = createProgressLine(io, systemClock)
   const report = await evaluate({
     agent,
     cases,

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { noUsage } from '../../../machines/agent/usage.js'
-import { HumanRenderer } from '../../../src/cli/renderer.js'
+import { createHumanRenderer } from '../../../src/cli/renderer.js'
 import { wantsColor } from '../../../src/cli/output.js'
 import { defaultConfig } from '../../../src/core/config/defaults.js'
 import { unicodeText } from '../../support/unicode-text.js'
@@ -13,7 +13,7 @@ function shown(
   announcements: readonly EmittedEvent[],
   options: { color?: boolean; width?: number } = {},
 ): string {
-  const renderer = new HumanRenderer({ color: false, limits, ...options })
+  const renderer = createHumanRenderer({ color: false, limits, ...options })
   return announcements.map((announcement, i) => renderer.renderEvent(stamped(announcement, i))).join('')
 }
 
@@ -167,7 +167,7 @@ describe('a run for people', () => {
   })
 
   test('ends with its totals and their limits', () => {
-    const renderer = new HumanRenderer({
+    const renderer = createHumanRenderer({
       color: false,
       limits: { ...limits, tokenBudget: 2_000, costLimit: 2 },
     })
