@@ -296,19 +296,16 @@ async function openInspector({ stderr, signal }: CliIO): Promise<LocalInspector>
 /** An answer that arrives within this time, in milliseconds, cannot be for a question that has just appeared. */
 const minReadingMs = 1_000
 
+interface WatchedRests extends Pick<FollowOptions, 'view' | 'io'> {
+  work: ReturnType<typeof followInterrupts>
+  drain: Drain | null
+}
+
 /** If the page answers first, the question at the terminal is withdrawn. Ctrl-C ends it while the run rests. */
 async function answerBesideStudio(
   conversation: Conversation,
   rest: RunResult,
-  {
-    work,
-    drain,
-    view,
-    io,
-  }: Pick<FollowOptions, 'view' | 'io'> & {
-    work: ReturnType<typeof followInterrupts>
-    drain: Drain | null
-  },
+  { work, drain, view, io }: WatchedRests,
 ): Promise<RunResult> {
   const terminal = canAsk(view, io) ? openTerminalPrompt(io) : null
   const interrupted = new Promise<null>((resolve) => {

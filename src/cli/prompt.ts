@@ -112,21 +112,32 @@ async function askForApproval(call: PendingCall, ask: Ask): Promise<Answer | nul
   const why = call.reason === undefined ? '' : `${escapeInvisible(call.reason)} `
   const doubt = call.interrupted ? 'It was interrupted and may already have taken effect. ' : ''
   for (;;) {
-    const choice = await askChoice(`${why}${doubt}Run ${describeCall(call)}? (y)es, (n)o, (e)dit: `, ask)
+    const question = `${why}${doubt}Run ${describeCall(call)}? (y)es, (n)o, (e)dit: `
+    const choice = await askChoice(question, ['yes', 'no', 'edit'], ask)
     if (choice === null) return null
-    if (/^y(es)?$/.test(choice)) return { type: 'approve', ...toTarget(call) }
-    if (/^n(o)?$/.test(choice)) {
+    if (choice === 'yes') return { type: 'approve', ...toTarget(call) }
+    if (choice === 'no') {
       const reason = await ask('Reason for the model (Enter for none): ')
       return { type: 'reject', ...toTarget(call), why: reason ?? '' }
     }
-    if (!/^e(dit)?$/.test(choice)) continue
     const edited = await askForArguments(call.arguments, ask)
     if (edited !== undefined) return { type: 'approve', ...toTarget(call), editedInput: edited }
   }
 }
 
-const askChoice = async (question: string, ask: Ask): Promise<string | null> =>
-  (await ask(question))?.toLowerCase() ?? null
+/** Asks until the answer is one of the words, or its first letter. */
+async function askChoice<Word extends string>(
+  question: string,
+  words: readonly Word[],
+  ask: Ask,
+): Promise<Word | null> {
+  for (;;) {
+    const text = (await ask(question))?.toLowerCase()
+    if (text === undefined) return null
+    const choice = words.find((word) => text === word || text === word[0])
+    if (choice !== undefined) return choice
+  }
+}
 
 /** The new arguments, or undefined if the user goes back. */
 async function askForArguments(current: string, ask: Ask): Promise<unknown> {
@@ -144,11 +155,8 @@ async function askForArguments(current: string, ask: Ask): Promise<unknown> {
 
 async function askToResume(wakeAt: number | undefined, ask: Ask): Promise<Answer | null> {
   const how = wakeAt === undefined ? 'is paused' : `sleeps until ${formatWakeTime(wakeAt)}`
-  for (;;) {
-    const choice = await askChoice(`The run ${how}. Continue now? (y)es, (n)o: `, ask)
-    if (choice === null || /^n(o)?$/.test(choice)) return null
-    if (/^y(es)?$/.test(choice)) return { type: 'resume' }
-  }
+  const choice = await askChoice(`The run ${how}. Continue now? (y)es, (n)o: `, ['yes', 'no'], ask)
+  return choice === 'yes' ? { type: 'resume' } : null
 }
 
 /** Asks the user for the input that a tool's server requests. Null if there is no answer. */
@@ -161,16 +169,12 @@ async function askElicitation(
   const answerWith = (value: unknown): Answer => ({ type: 'toolOutput', ...toTarget(call), value })
   const choices =
     elicitation.mode === 'url' ? 'Open it? (y)es, (d)ecline, (c)ancel: ' : '(a)nswer, (d)ecline, (c)ancel: '
-  for (;;) {
-    const choice = await askChoice(head + choices, ask)
-    if (choice === null) return null
-    if (/^d(ecline)?$/.test(choice)) return answerWith({ action: 'decline' })
-    if (/^c(ancel)?$/.test(choice)) return answerWith({ action: 'cancel' })
-    if (!/^(a(nswer)?|y(es)?)$/.test(choice)) continue
-    if (elicitation.mode === 'url') return answerWith({ action: 'accept' })
-    const content = await askForm(elicitation, ask)
-    return content && answerWith({ action: 'accept', content })
-  }
+  const choice = await askChoice(head + choices, ['answer', 'yes', 'decline', 'cancel'], ask)
+  if (choice === null) return null
+  if (choice === 'decline' || choice === 'cancel') return answerWith({ action: choice })
+  if (elicitation.mode === 'url') return answerWith({ action: 'accept' })
+  const content = await askForm(elicitation, ask)
+  return content && answerWith({ action: 'accept', content })
 }
 
 async function askForm(

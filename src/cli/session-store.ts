@@ -127,15 +127,12 @@ export async function findSession(store: SessionStore, sessionId: string): Promi
   const id = checkSessionId(sessionId)
   const session = await store.get(id)
   if (session) return session
-  const entries = await store.list({ children: true })
-  const near = findSimilarIds(
-    id,
-    entries.map((entry) => entry.id),
-  )
+  const ids = (await store.list({ children: true })).map((entry) => entry.id)
+  const near = findSimilarIds(id, ids)
   const hint =
     near.length > 0
       ? `Did you mean ${near.map((one) => `'${one}'`).join(' or ')}?`
-      : entries.length === 0
+      : ids.length === 0
         ? 'The store is empty.'
         : missingSession
   throw new CliError('unknown_session', `There is no session '${id}' here. ${hint}`, id)

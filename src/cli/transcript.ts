@@ -31,13 +31,11 @@ export function formatTranscript(
             .map((line) => paint('dim', stripControls(line))),
         )
         break
-      case 'user':
-        write(
-          'You',
-          message.data?.reason === 'steering' ? '(during the run)' : '',
-          formatMessageText(message),
-        )
+      case 'user': {
+        const note = message.data?.reason === 'steering' ? '(during the run)' : ''
+        write('You', note, formatMessageText(message))
         break
+      }
       case 'assistant':
         write('Assistant', formatNote(message), message.content || message.refusal || '')
         for (const { function: call } of message.tool_calls ?? []) {

@@ -236,14 +236,15 @@ function createCards(look: Look, counts?: TransitionCounts, order?: ReadonlyMap<
     const condition = when === null ? (on === '' ? 'always' : '') : when === 'else' ? 'else' : null
     const to = targets.map((id) => drawTarget(id, state, main)).join(' ')
     const taken = count > 0 ? toColored(palette.covered, `${count}×`) : toColored(palette.missed, 'never')
+    // Each cell holds text of one kind, because only then do all cells of a row share a baseline.
     const cells = [
-      // Each cell holds text of one kind, because only then do all cells of a row share a baseline.
-      ...(hasEvents(state) ? [drawCell(toBold(escapeXml(on) + gap), fill)] : []),
-      drawCell(condition === null ? guard : toColored(palette.quiet, condition + gap), fill),
-      drawCell(to === '' ? toColored(palette.quiet, 'stays') : to, fill),
-      ...(counts ? [drawCell(taken, fill)] : []),
+      ...(hasEvents(state) ? [toBold(escapeXml(on) + gap)] : []),
+      condition === null ? guard : toColored(palette.quiet, condition + gap),
+      to === '' ? toColored(palette.quiet, 'stays') : to,
+      ...(counts ? [taken] : []),
     ]
-    return `<tr>${addPorts(cells, index).join('')}</tr>`
+    const ports: Record<number, string> = { [cells.length - 1]: rowPort(index), 0: rowPort(index, 'left') }
+    return `<tr>${cells.map((content, column) => drawCell(content, fill, ports[column])).join('')}</tr>`
   }
 
   function drawTarget(id: string, from: ChartState, main: boolean): string {
@@ -258,13 +259,6 @@ function createCards(look: Look, counts?: TransitionCounts, order?: ReadonlyMap<
 
 function rowPort(index: number, side: 'left' | 'right' = 'right'): string {
   return `${side}${index}`
-}
-
-function addPorts(cells: readonly string[], row: number): string[] {
-  return cells.map((each, column) => {
-    const side = column === 0 ? 'left' : column === cells.length - 1 ? 'right' : undefined
-    return side === undefined ? each : each.replace('<td ', `<td port="${rowPort(row, side)}" `)
-  })
 }
 
 function hasEvents({ transitions }: ChartState): boolean {
@@ -298,8 +292,8 @@ function drawTable(attributes: Attributes, content: string): string {
   return `<table cellborder="0" cellspacing="0" cellpadding="3" ${formatAttributes(attributes)}>${content}</table>`
 }
 
-function drawCell(content: string, attributes: Attributes = {}): string {
-  return `<td align="left" ${formatAttributes(attributes)}>${content}</td>`
+function drawCell(content: string, attributes: Attributes = {}, port?: string): string {
+  return `<td ${port === undefined ? '' : `port="${port}" `}align="left" ${formatAttributes(attributes)}>${content}</td>`
 }
 
 function formatAttributes(attributes: Attributes): string {

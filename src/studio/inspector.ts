@@ -82,9 +82,7 @@ export async function startInspector(options: LocalInspectorOptions = {}): Promi
       }
       sockets.handleUpgrade(request, stream, head, (socket) => {
         if ('unref' in stream && typeof stream.unref === 'function') stream.unref()
-        socket.on('error', () => {
-          socket.terminate()
-        })
+        socket.on('error', () => socket.terminate())
         for (const message of sent.messages) socket.send(message)
         resolve()
       })

@@ -47,9 +47,7 @@ export class LiveFeed {
 
   addViewer(response: ServerResponse, session: string | null, after: number): void {
     const viewer: Viewer = { response, session, lastSeq: after, check: null, isFull: false }
-    response.on('drain', () => {
-      viewer.isFull = false
-    })
+    response.on('drain', () => (viewer.isFull = false))
     response.on('close', () => this.#viewers.delete(viewer))
     this.#viewers.add(viewer)
     // Sends the changes since the page's list request.
@@ -135,15 +133,8 @@ export class LiveFeed {
       const rows = fold.rows.slice(lastSent)
       if (rows.length === 0 && !reset) continue
       const bars = fold.bars.filter(({ fromSeq, toSeq }) => fromSeq > lastSent || (toSeq ?? 0) > lastSent)
-      const verdict = createVerdict(fold)
-      writeMessage(viewer, {
-        type: 'rows',
-        sessionId,
-        rows,
-        bars,
-        verdict,
-        ...(reset && { reset: true as const }),
-      })
+      const news = { type: 'rows', sessionId, rows, bars, verdict: createVerdict(fold) } as const
+      writeMessage(viewer, reset ? { ...news, reset } : news)
     }
   }
 

@@ -194,10 +194,7 @@ export class SessionCatalogue {
 
   /** Reads logs of changed sessions for at most `readingMs`, in list order. Concurrent calls share one refresh. */
   refresh(readingMs: number): Promise<void> {
-    this.#refreshing ??= this.#refresh(readingMs).finally(() => {
-      this.#refreshing = undefined
-    })
-    return this.#refreshing
+    return (this.#refreshing ??= this.#refresh(readingMs).finally(() => (this.#refreshing = undefined)))
   }
 
   /** Like `refresh`, but does not wait long for a large store. */

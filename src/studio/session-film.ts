@@ -137,12 +137,10 @@ function listLines({ role, text, calls }: ShownMessage, room: number): Line[] {
   const cut = (words: string, indent: number): string =>
     cutToWidth(words.slice(0, mostOfLine).replaceAll(/\s+/g, ' '), room - indent, textSize)
   return [
-    ...(shownText.trim() === ''
-      ? []
-      : wrapText(shownText, room, textSize * 1.06, Infinity).map((line) => ({
-          text: line,
-          isBold: role === 'user',
-        }))),
+    ...(shownText.trim() === '' ? [] : wrapText(shownText, room, textSize * 1.06, Infinity)).map((line) => ({
+      text: line,
+      isBold: role === 'user',
+    })),
     ...calls.flatMap(({ name, arguments: args, result, status }): Line[] => [
       { text: cut(`${name} ${args === '{}' ? '' : args}`, 0), colour: accent },
       ...(result !== null

@@ -167,13 +167,8 @@ export class SessionFold {
       if (entry.type === 'opened') this.origin = entry.forkedFrom
       // A snapshot does not change the state, even as the first record.
       const isFirst = this.base > 0 && record.seq === this.base + 1
-      const done: SessionStep = {
-        record,
-        entry,
-        before: isFirst ? this.now : earlier,
-        after: this.now,
-        transitionIds,
-      }
+      const before = isFirst ? this.now : earlier
+      const done: SessionStep = { record, entry, before, after: this.now, transitionIds }
       const row = createRow(done)
       this.rows.push(row)
       if (session.run) this.#steps.set(session.runs, session.run.context.steps - this.now.inherited.steps)

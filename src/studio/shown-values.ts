@@ -233,12 +233,8 @@ function addBatch(
   }
 }
 
-function toOutcome({
-  result,
-  unscreenedResult,
-  started,
-  needs,
-}: BatchCall): Partial<ShownMessage['calls'][number]> {
+function toOutcome(call: BatchCall): Partial<ShownMessage['calls'][number]> {
+  const { result, unscreenedResult, started, needs } = call
   if (result === undefined) {
     const waits = needs === 'nobody' || needs === 'child' ? 'waits' : `waiting for ${needs}`
     return { status: started ? 'running' : waits }

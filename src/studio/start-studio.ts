@@ -80,20 +80,11 @@ export function startStudio<Context = unknown>(
   options: WithContext<StudioOptions<Context>, NoInfer<Context>>,
 ): Promise<Studio>
 export async function startStudio(options: StudioOptions): Promise<Studio> {
-  const {
-    store: ownStore,
-    agent,
-    context,
-    by,
-    machine,
-    port = 0,
-    title,
-    viewsFile,
-    stately,
-  } = checkOptions('startStudio(options)', options ?? {}, optionRules, configError)
+  const checked = checkOptions('startStudio(options)', options ?? {}, optionRules, configError)
+  const { agent, context, by, machine, port = 0, title, viewsFile, stately } = checked
   if (stately?.editor !== undefined && !isWebAddress(stately.editor))
     throw configError(`stately.editor must be an address such as ${editorUrl}.`, 'stately.editor')
-  const store = ownStore ?? (agent && internalsByAgent.get(agent)?.store)
+  const store = checked.store ?? (agent && internalsByAgent.get(agent)?.store)
   checkStore(store)
   if (store === undefined)
     throw configError(
@@ -113,15 +104,8 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
   const library = new SessionLibrary(embedded.addTo(store), (id) => runs.has(id))
   const catalogue = new SessionCatalogue(library)
   const feed = new LiveFeed(catalogue, runs)
-  const actions = new SessionActions({
-    agent,
-    context,
-    ...readSender({ by }, 'startStudio()'),
-    library,
-    runs,
-    embedded,
-    store,
-  })
+  const sender = readSender({ by }, 'startStudio()')
+  const actions = new SessionActions({ agent, context, ...sender, library, runs, embedded, store })
   const editor = stately && { url: stately.editor ?? editorUrl, withContext: stately.withContext === true }
   const views = new StudioViews(catalogue, actions, {
     store: title ?? 'sessions',

@@ -43,9 +43,7 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
   const tokens = createTokens()
   const client = await readClient()
   const server = createServer((request, response) => {
-    handleRequest(request, response).catch((error: unknown) => {
-      sendError(response, error)
-    })
+    handleRequest(request, response).catch((error: unknown) => sendError(response, error))
   })
   const port = await listenHere(server, wanted, 'The studio')
   // Cookies ignore ports, so a server on another port would receive ours and could replace it. A secret path prevents
@@ -60,13 +58,8 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
       const use = tokens.use(url.slice('/?token='.length))
       if (use === 'unknown') return sendForbidden(response)
       const setCookie = `${cookie}=${visitor}; HttpOnly; SameSite=Strict; Path=${base}`
-      response
-        .writeHead(303, {
-          ...commonHeaders,
-          location: base,
-          ...(use === 'first' && { 'set-cookie': setCookie }),
-        })
-        .end()
+      const welcome = use === 'first' ? { 'set-cookie': setCookie } : {}
+      response.writeHead(303, { ...commonHeaders, location: base, ...welcome }).end()
       return
     }
     if (!url.startsWith(base)) return sendForbidden(response)

@@ -246,10 +246,7 @@ export class StudioViews {
   /** Empty for a custom machine. */
   async getVisits(): Promise<VisitsView> {
     if (this.#parts.machine !== undefined) return { sessions: 0, counts: {} }
-    this.#counting ??= this.#countVisits().finally(() => {
-      this.#counting = undefined
-    })
-    return this.#counting
+    return (this.#counting ??= this.#countVisits().finally(() => (this.#counting = undefined)))
   }
 
   async #countVisits(): Promise<VisitsView> {

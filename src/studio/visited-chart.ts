@@ -115,17 +115,8 @@ function placeBox(
       const leaves = inner.filter((one) => one.startsWith(`${child}.`) && !hasInner(one, inner))
       const x = edge + padding + index * (width + columnGap)
       const top = bottom
-      for (const [at, leaf] of leaves.entries()) {
-        parts.push({
-          path: leaf,
-          name: leaf.slice(child.length + 1),
-          x: x + 5,
-          y: top + 24 + at * (chipHeight + chipGap),
-          width: width - 10,
-          height: chipHeight,
-          kind: 'chip',
-        })
-      }
+      for (const [at, leaf] of leaves.entries())
+        parts.push(createChip(leaf, child, x + 5, top + 24 + at * (chipHeight + chipGap), width - 10))
       const height = 24 + leaves.length * (chipHeight + chipGap) + 3
       return { path: child, name: child.slice(path.length + 1), x, y: top, width, height, kind: 'column' }
     })
@@ -138,15 +129,8 @@ function placeBox(
     const perRow = 2
     const width = (room - chipGap * (perRow - 1)) / perRow
     for (const [at, child] of children.entries()) {
-      parts.push({
-        path: child,
-        name: child.slice(path.length + 1),
-        x: edge + padding + (at % perRow) * (width + chipGap),
-        y: bottom + Math.floor(at / perRow) * (chipHeight + chipGap),
-        width,
-        height: chipHeight,
-        kind: 'chip',
-      })
+      const x = edge + padding + (at % perRow) * (width + chipGap)
+      parts.push(createChip(child, path, x, bottom + Math.floor(at / perRow) * (chipHeight + chipGap), width))
     }
     bottom += Math.ceil(children.length / perRow) * (chipHeight + chipGap) + 4
   }
@@ -156,6 +140,10 @@ function placeBox(
     bottom += rowHeight
   }
   return { path, type, kind: 'box', x: edge, y, width: boxWidth, height: bottom - y + 4, parts, arrows, rows }
+}
+
+const createChip = (path: string, above: string, x: number, y: number, width: number): Part => {
+  return { path, name: path.slice(above.length + 1), x, y, width, height: chipHeight, kind: 'chip' }
 }
 
 const hasInner = (path: string, states: readonly string[]): boolean =>
@@ -205,13 +193,7 @@ function drawArrows(
     const y = bottom + 4 + level * 5
     const [x1, x2] = [one.x + one.width / 2 + level * 8, other.x + other.width / 2 - level * 8]
     const end = other.y + other.height
-    return [
-      {
-        ids,
-        d: `M${x1},${one.y + one.height}V${y}H${x2}V${end + 7}`,
-        head: `M${x2},${end}l-4,8h8z`,
-      },
-    ]
+    return [{ ids, d: `M${x1},${one.y + one.height}V${y}H${x2}V${end + 7}`, head: `M${x2},${end}l-4,8h8z` }]
   })
 }
 

@@ -9,7 +9,7 @@ import { readElicitationAnswer } from '../../core/sessions/elicitation-answer.js
 import { replaySession } from '../../core/sessions/replay-session.js'
 import { nothingToResumeError } from '../../core/sessions/session-errors.js'
 import { sessionBusyError } from '../../core/sessions/store/store-error.js'
-import type { SessionStore } from '../../core/sessions/store/store.js'
+import type { ListedSession, SessionStore } from '../../core/sessions/store/store.js'
 import { badUsageError, type CliIO, defineCommand } from '../command.js'
 import { type ExitCode, toExitCode } from '../exit-codes.js'
 import { followRun, showRest } from '../follow-run.js'
@@ -29,7 +29,7 @@ import {
   isWorking,
   matchCall,
 } from '../resume-hints.js'
-import { findSession, missingSession, withSessionStore } from '../session-store.js'
+import { missingSession, withSession } from '../session-store.js'
 import { exitCodesNote } from './run.js'
 
 type AnswerKind = 'approve' | 'reject' | 'output'
@@ -41,7 +41,6 @@ interface AnswerOption {
 }
 
 interface ResumeCommandOptions extends CommonOptions {
-  id: string
   /** The message. Undefined if there is none. `-` means stdin. */
   message: string | undefined
   answers: readonly AnswerOption[]
@@ -76,25 +75,24 @@ export const resumeCommand = defineCommand({
       '  statewright resume 6f1c… "Use the newer file."',
   ],
   execute: async (parsed, io) => {
-    const [id = '', ...words] = parsed.positionals
+    const words = parsed.positionals.slice(1)
     const options = {
       ...readCommonOptions(parsed),
-      id,
       message: words.length === 0 ? undefined : words.join(' '),
       answers: (['approve', 'reject', 'output'] as const).flatMap((kind) =>
         parsed.all(kind).map((text) => ({ kind, text })),
       ),
     }
-    return withSessionStore(options.store, io, (store) => resumeSession(store, options, io))
+    return withSession(parsed, io, (store, session) => resumeSession(store, session, options, io))
   },
 })
 
 async function resumeSession(
   store: SessionStore,
+  { id, holder }: ListedSession,
   options: ResumeCommandOptions,
   io: CliIO,
 ): Promise<ExitCode> {
-  const { id, holder } = await findSession(store, options.id)
   if (holder !== null) throw sessionBusyError(id, holder)
   const { run: result, snapshot } = await replaySession(store, id)
   if (result === null || snapshot === null) throw nothingToResumeError(id)
