@@ -35,14 +35,14 @@ export function fileError(
 
 /** Explains a file error, as in `there is no file 'x'.` */
 function describeFileError(error: unknown, path: string, use: 'read' | 'written'): string {
-  const missing = use === 'read' ? `there is no file '${path}'.` : `there is no folder for '${path}'.`
-  const refused = `you do not have permission to ${use === 'read' ? 'read' : 'write'} '${path}'.`
-  const words: Record<string, string> = {
-    EEXIST: `'${path}' already exists. Choose another file, or replace it with --force.`,
-    EISDIR: `'${path}' is a folder. Choose a file in it.`,
-    ...{ ENOENT: missing, ENOTDIR: missing, EACCES: refused, EPERM: refused, EROFS: refused },
-  }
-  return words[String(getErrorCode(error))] ?? `'${path}' cannot be ${use}: ${getMessage(error)}`
+  const code = String(getErrorCode(error))
+  if (code === 'EEXIST') return `'${path}' already exists. Choose another file, or replace it with --force.`
+  if (code === 'EISDIR') return `'${path}' is a folder. Choose a file in it.`
+  if (['ENOENT', 'ENOTDIR'].includes(code))
+    return use === 'read' ? `there is no file '${path}'.` : `there is no folder for '${path}'.`
+  if (['EACCES', 'EPERM', 'EROFS'].includes(code))
+    return `you do not have permission to ${use === 'read' ? 'read' : 'write'} '${path}'.`
+  return `'${path}' cannot be ${use}: ${getMessage(error)}`
 }
 
 export function getErrorCode(error: unknown): unknown {

@@ -101,8 +101,9 @@ export function readCommonOptions({ values, all }: Pick<ParsedOptions<typeof run
   if (preset !== undefined) findPreset(preset, '--preset')
   const { config, tools, model, api, instructions, store } = values
   const output: 'human' | 'json' | 'events' = values.json ? 'json' : values.events ? 'events' : 'human'
+  const plain = { config, tools, model, baseURL, api, instructions, store, output, inspect }
   return {
-    ...{ config, tools, model, baseURL, api, instructions, store, output, inspect },
+    ...plain,
     preset: preset as PresetName | undefined,
     mcp: all('mcp'),
     /** The path of a scenario file, or true for the built-in scenario. */

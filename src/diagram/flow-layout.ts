@@ -319,7 +319,7 @@ interface Piece {
   /** The height without the content. */
   head: number
   height: number
-  place(x: number, y: number, height?: number): Block
+  place: (x: number, y: number, height?: number) => Block
 }
 
 function measureWidth(state: ChartState, least: number): number {

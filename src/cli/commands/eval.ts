@@ -89,11 +89,25 @@ function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>) {
   const maxRegression = share('max-regression')
   if (maxRegression !== undefined && against === undefined)
     throw badUsageError('--max-regression needs --against FILE.', '--max-regression')
+  const plain = {
+    agent,
+    score,
+    against,
+    repeat,
+    concurrency,
+    out,
+    html,
+    json,
+    seed,
+    id,
+    store,
+    maxRegression,
+  }
   return {
     /** The file with the cases. If undefined, the sessions of `source` are replayed. */
     cases,
     source: isReplay && { last, prefix, tags: Object.fromEntries(all('tag').map(parseTag)), marked },
-    ...{ agent, score, against, repeat, concurrency, out, html, json, seed, id, store, maxRegression },
+    ...plain,
     failBelow: share('fail-below'),
     passAt: share('pass-at'),
   }
