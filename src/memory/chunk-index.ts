@@ -24,10 +24,7 @@ type Database = Orama<{ source: 'string'; text: 'string' }>
 
 export type ChunkIndex = Awaited<ReturnType<typeof createChunkIndex>>
 
-/**
- * The index: Orama, an embedded search engine without a service or dependencies. `vectorSize` is the length of the
- * vectors, or undefined for an index without vectors.
- */
+/** The index: Orama, an embedded search engine without a service. Without `vectorSize`, it has no vectors. */
 export async function createChunkIndex(vectorSize: number | undefined) {
   const orama = await loadPeer<typeof OramaModule>('@orama/orama', 'memory()')
   const stemmer = orama.components.tokenizer.createTokenizer({ stemming: true }) as DefaultTokenizer

@@ -16,10 +16,7 @@ export interface StoredDocument {
   readonly text: string
 }
 
-/**
- * The documents passed in one call, without duplicates.
- * @throws {MemoryError} `invalid_document`, `duplicate_source`
- */
+/** @throws {MemoryError} `invalid_document`, `duplicate_source` */
 export function readDocuments(documents: unknown): Map<string, StoredDocument> {
   if (!Array.isArray(documents)) {
     throw new MemoryError('invalid_document', 'documents must be a list of { source, text }.', 'documents')
@@ -61,9 +58,7 @@ export interface StoredMemory {
   embeddings: { model: string; vectors: Record<string, string> } | null
 }
 
-/**
- * @throws {MemoryError} `invalid_stored_memory`
- */
+/** @throws {MemoryError} `invalid_stored_memory` */
 export function readStoredMemory(json: unknown): {
   documents: StoredDocument[]
   model: string | undefined

@@ -147,11 +147,7 @@ function invalidEmbeddingsError(why: string): MemoryError {
   )
 }
 
-/**
- * Pays for embeddings from the budgets. Reserves the maximum cost in all budgets before the request, and settles
- * afterwards.
- * @throws {BudgetError} `budget_exceeded`, `budget_conflict`, `unknown_price`; the errors of the request
- */
+/** @throws {BudgetError} `budget_exceeded`, `budget_conflict`, `unknown_price`; the errors of the request */
 async function payForEmbeddings<Answer extends { usage?: unknown }>(
   options: EmbeddingOptions,
   texts: readonly string[],

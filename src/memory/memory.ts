@@ -247,11 +247,7 @@ function fitSnippets(snippets: readonly Required<RetrievedSnippet>[], maxChars: 
   return fitting
 }
 
-/**
- * Work that several callers share. Only one instance runs at a time. The work stops when the last caller has given up.
- * The returned function waits for the running work, or starts it. It rejects with the signal's reason as soon as it
- * aborts.
- */
+/** Work of which one instance runs for all callers. It stops when the last caller has given up. */
 export function shareWork(
   work: (signal: AbortSignal) => Promise<void>,
 ): (signal: AbortSignal) => Promise<void> {

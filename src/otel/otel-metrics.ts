@@ -124,10 +124,7 @@ function observeBudgets(meter: Meter, budgets: readonly ObservedBudget[]): void 
   }, gauges)
 }
 
-/**
- * Returns a lookup that creates the metrics again when another provider is registered. Unlike tracers, meters do not
- * switch to the new provider.
- */
+/** Creates the metrics again when another provider is registered, because meters do not switch, unlike tracers. */
 export function createMetricsLookup(
   meterProvider: MeterProvider | undefined,
   names: SemconvNames,

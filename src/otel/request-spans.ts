@@ -92,10 +92,7 @@ export function createRequestSpans({ tracer, names, captureContent }: OtelKit, m
     if (requests.at(-1)?.completed) settle()
   }
 
-  /**
-   * Ends the spans of all models in the attempt, and divides the usage. The usage of each replaced model is known. The
-   * last model has used the rest.
-   */
+  /** Divides the usage: that of each replaced model is known, and the last model has used the rest. */
   function settle(): void {
     const all = requests
     let left = spent
@@ -170,10 +167,7 @@ export function createRequestSpans({ tracer, names, captureContent }: OtelKit, m
 
 const noRequests: readonly OpenRequest[] = []
 
-/**
- * The time that a request waited for limiters. If a request was stopped while it waited, the wait lasted until the end
- * of the request.
- */
+/** If a request was stopped while it waited, the wait lasted until the end of the request. */
 function listWaits(
   { sentAt, waits }: TelemetryRequestInfo,
   durationS: number,

@@ -115,10 +115,7 @@ function createSignature(call: { name: string; args?: unknown }): string {
 /** Gemini accepts this value for calls it did not make. */
 const anySignature = 'skip_thought_signature_validator'
 
-/**
- * A signed call must come back with its signature. Gemini 3 requires one for the first call of each batch in
- * the current turn.
- */
+/** A signed call must come back signed. Gemini 3 requires it of the first call of each batch in the current turn. */
 function* listUnsignedCalls(sent: unknown, model: string): Generator<RequestProblem> {
   const { contents } = parseRequest(geminiRequest, sent)
   const turn = contents.findLastIndex(

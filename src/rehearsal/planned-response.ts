@@ -5,17 +5,10 @@ import type { Turn } from './turn-schema.js'
 
 export interface ProviderApi {
   name: 'chat' | 'responses' | 'messages' | 'gemini'
-  /**
-   * The maximum number of calls per message and the maximum length of an id. Defaults to the limits of Chat
-   * Completions.
-   */
+  /** Of calls per message, and of the length of an id. Defaults to the limits of Chat Completions. */
   limits?: CallLimits
   idPrefix: string
-  /**
-   * Reads a body as a Chat Completions request. In some APIs, the path contains parts of the request.
-   *
-   * @throws Refusal
-   */
+  /** Reads a body as a chat request. In some APIs, the path contains parts of the request. @throws Refusal */
   readRequest(sent: unknown, path: string): ChatRequest
   /** The violations of API-specific rules, found as they are read. */
   listProblems(sent: unknown, request: ChatRequest): Iterable<RequestProblem>

@@ -358,10 +358,7 @@ function waitForClock(response: ServerResponse, ms: number, clock: Clock): Promi
   })
 }
 
-/**
- * Waits until the bytes are sent and an in-process client could read them. Otherwise the client would see two writes as
- * one.
- */
+/** Waits until an in-process client could read the bytes, or it would see two writes as one. */
 async function writeBytes(response: ServerResponse, bytes: Uint8Array): Promise<void> {
   await new Promise<void>((resolve) => {
     response.write(bytes, () => resolve())

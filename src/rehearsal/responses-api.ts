@@ -17,10 +17,7 @@ const chatParameters = [
   'stream_options',
 ]
 
-/**
- * Problems in a request's items that OpenAI rejects: calls without outputs, and reasoning without its following
- * item.
- */
+/** What OpenAI rejects, such as calls without outputs, and reasoning without its following item. */
 export function* listItemProblems(request: ResponsesRequest): Generator<RequestProblem> {
   const unknown = chatParameters.find((key) => Object.hasOwn(request, key))
   if (unknown !== undefined) yield { message: `Unknown parameter: '${unknown}'.`, param: unknown }
@@ -114,10 +111,7 @@ export function listItems({ input }: ResponsesRequest): readonly InputItem[] {
   return typeof input === 'string' ? [{ role: 'user', content: input } as InputItem] : input
 }
 
-/**
- * Converts the request to Chat Completions so that the same checks apply. Consecutive model items become one
- * message.
- */
+/** As a chat, so that the same checks apply. Consecutive model items become one message. */
 export function toChatRequest(request: ResponsesRequest): ChatRequest {
   const { input: _input, instructions, tools, ...rest } = request
   const messages: WireMessage[] = instructions ? [{ role: 'system', content: instructions }] : []

@@ -4,10 +4,7 @@ import { isValidGap, isInGap } from './gap.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ActiveSkill } from '../../../machines/agent/skills.js'
 
-/**
- * The messages to send in requests. User messages around the gap are merged with the note into one message, so that a
- * fit never creates two user messages in a row. Without a valid fit, returns the transcript itself. Never throws.
- */
+/** Merges the user messages around the gap, because two in a row may be rejected. Never throws. */
 export function fitMessages(messages: readonly Message[], fit: Fit | null): readonly Message[] {
   if (fit === null || !isValidGap(messages, fit)) return messages
   const { head, from, keep = [] } = fit

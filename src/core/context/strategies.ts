@@ -3,10 +3,7 @@ import { type FitSituation, formatGapMarker, type GapDemands, listLeftOut, planG
 
 export type FitStrategy = (situation: FitSituation) => Fit | null
 
-/**
- * Checks the fit against the actual request, because merged messages differ from the sum of their tokens. Each
- * further attempt uses a window that is smaller by the excess.
- */
+/** Merged messages differ from the sum of their tokens, so each attempt has a window smaller by the excess. */
 export function drawFit(
   strategy: FitStrategy,
   situation: FitSituation,

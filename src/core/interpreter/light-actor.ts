@@ -212,10 +212,7 @@ function report(work: () => void): void {
   }
 }
 
-/**
- * Marks logic that has a single task, no children and no emitted events, so that the tables create a light actor for
- * it.
- */
+/** Marks logic with a single task, without children and emitted events, for which the tables create a light actor. */
 export function toLightLogic<Logic extends object>(logic: Logic): Logic {
   return Object.assign(logic, { isLight: true })
 }

@@ -9,10 +9,7 @@ import {
   stopChild,
 } from 'xstate'
 
-/**
- * The undocumented parts of XState that the tables use. `findChangedInternal` detects when another version of XState
- * changes these parts.
- */
+/** The undocumented parts of XState that the tables use. `findChangedInternal` detects changes in another version. */
 
 /** The members of a machine's snapshot, in XState's order. */
 const snapshotKeys =

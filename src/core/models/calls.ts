@@ -26,11 +26,7 @@ export function listDistinctCalls<Item>(
 
 const isBlank = ({ arguments: text }: SentCall): boolean => text.trim() === ''
 
-/**
- * Returns the id of a call in message `messageNumber`. If an earlier message used the id, the number is appended.
- * Several providers count calls from `call_0` in every response. Kimi ids end in a counter, so the counter is
- * increased instead.
- */
+/** Several providers count from `call_0` in every response. Kimi ids end in a counter, which is increased. */
 export function nameCall(id: string, messageNumber: number, used: ReadonlySet<string>): string {
   let name = id
   while (used.has(name)) {

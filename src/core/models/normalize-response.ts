@@ -9,6 +9,7 @@ import { stripControls } from '../base/text.js'
 import { readCitations } from './citations.js'
 import { listDistinctCalls, type SentCall } from './calls.js'
 import { isMediaList, toContentPart } from './media.js'
+import { completeUsage, toCount } from './openai/read-usage.js'
 import { toPlainJson, readHostedBy, readProviderItems } from './plain-json.js'
 
 /**
@@ -149,17 +150,16 @@ function normalizeUsage(usage: unknown): TokenUsage | null {
   const source = usage as Partial<Record<keyof TokenUsage, unknown>>
   const [inputTokens, outputTokens] = [readTokens(source.inputTokens), readTokens(source.outputTokens)]
   if (inputTokens === null || outputTokens === null) return null
-  const cacheWriteTokens = readTokens(source.cacheWriteTokens) ?? 0
-  const providerCost = readUsd(source.providerCost) ?? 0
-  return {
+  const whole = completeUsage({
     inputTokens,
     outputTokens,
-    totalTokens: Math.max(readTokens(source.totalTokens) ?? 0, inputTokens + outputTokens),
-    cachedInputTokens: Math.min(readTokens(source.cachedInputTokens) ?? 0, inputTokens),
-    ...(cacheWriteTokens > 0 && { cacheWriteTokens: Math.min(cacheWriteTokens, inputTokens) }),
-    reasoningTokens: Math.min(readTokens(source.reasoningTokens) ?? 0, outputTokens),
-    ...(providerCost > 0 && { providerCost }),
-  }
+    cachedInputTokens: toCount(source.cachedInputTokens),
+    cacheWriteTokens: toCount(source.cacheWriteTokens),
+    reasoningTokens: toCount(source.reasoningTokens),
+  })
+  const totalTokens = Math.max(toCount(source.totalTokens), whole.totalTokens)
+  const providerCost = readUsd(source.providerCost) ?? 0
+  return { ...whole, totalTokens, ...(providerCost > 0 && { providerCost }) }
 }
 
 export function readTotalTokens(usage: unknown): number | null {

@@ -84,10 +84,7 @@ export interface CountOptions {
   isEchoed?: (message: AssistantMessage) => boolean
 }
 
-/**
- * Counts messages, tools and calls by counting their texts. Counts are cached, because messages and tools are immutable
- * and are sent again with every request.
- */
+/** Counts are cached, because messages and tools are immutable and are sent again with every request. */
 export function createCounts(
   text: CountText,
   { countExtra = () => 0, isEchoed = () => false }: CountOptions = {},

@@ -103,10 +103,7 @@ async function compileSchema(schema: JsonObject): Promise<StandardSchema> {
   }
 }
 
-/**
- * A final request without tools can still call the final tool, which must not have the name of a tool that may be
- * loaded later (`deferred`).
- */
+/** `deferred` are tools that may be loaded later, and whose names the final tool must not have. */
 export function demandOutput(
   output: StructuredOutput,
   request: ModelRequest,

@@ -170,10 +170,7 @@ const maxRestChars = 60
 /** Minimum length of a tool's line. Shorter descriptions would be useless. */
 const minLineChars = 12
 
-/**
- * The list of deferred tools for the instructions: names and the start of each description, as far as space permits.
- * The list does not depend on loaded tools, so the prompt prefix stays the same.
- */
+/** The list of deferred tools for the instructions. It ignores what is loaded, so the prompt prefix stays the same. */
 export function writeIndex(deferred: readonly Tool[], loading: ToolSearch['loading']): string {
   if (deferred.length === 0) return ''
   const how = loading === 'append' ? '' : ', and call it with call_tool'
@@ -227,10 +224,7 @@ export function createDispatcher(): Tool {
   }) as Tool
 }
 
-/**
- * Converts a `call_tool` call to a call to the named tool, which is then validated, approved, guarded, shown and
- * stored.
- */
+/** The named tool is then validated, approved, guarded, shown and stored. */
 function unwrapCall(call: ToolCall): ToolCall {
   if (call.function.name !== dispatcherName || call.hosted) return call
   const { name, arguments: source } = readObject(call.function.arguments) ?? {}
@@ -272,10 +266,7 @@ const readObject = (text: string): JsonObject | null => asObject(parseJsonOr(tex
 
 const loadOrama = loadOnce(() => loadPeer<typeof OramaModule>('@orama/orama', 'toolSearch()'))
 
-/**
- * Creates a full-text index (BM25) of names, descriptions and argument names. Results are deterministic, and ties keep
- * the order of the tools.
- */
+/** A full-text index (BM25). Results are deterministic, and ties keep the order of the tools. */
 export async function createToolIndex(tools: readonly Tool[]): Promise<(query: string) => Promise<string[]>> {
   const orama = await loadOrama()
   const stemmer = orama.components.tokenizer.createTokenizer({ stemming: true }) as DefaultTokenizer

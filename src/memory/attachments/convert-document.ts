@@ -22,10 +22,7 @@ export async function convertHtml(html: string, name: string, signal: AbortSigna
   return (await runConversion(task, name, signal)).text
 }
 
-/**
- * The text of all pages, with a note when there are more than `maxPages`.
- * @throws {AttachmentError} `unreadable`, `too_large`, `no_text`
- */
+/** @throws {AttachmentError} `unreadable`, `too_large`, `no_text` */
 export async function convertPdf(
   bytes: Uint8Array,
   name: string,
@@ -58,10 +55,7 @@ export async function convertPdf(
     : `${text}\n\n[Truncated: only the first ${read} of ${pages} pages are included.]`
 }
 
-/**
- * Converts in a separate thread, because untrusted documents may take unlimited time or memory, and only a thread can
- * be stopped. This also keeps the event loop free.
- */
+/** In a thread, because untrusted documents may take unlimited time or memory, and only a thread can be stopped. */
 async function runConversion(task: { kind: 'html' | 'pdf' }, name: string, signal: AbortSignal) {
   const worker = new Worker(converterSource, {
     eval: true,
@@ -102,10 +96,7 @@ function conversionError(problem: ConversionProblem, name: string, cause?: unkno
   return new AttachmentError(code, name, message, { cause })
 }
 
-/**
- * The file of an optional package, for a thread that loads it itself.
- * @throws {StatewrightError} `missing_package`, with the command that installs it
- */
+/** @throws {StatewrightError} `missing_package`, with the command that installs it */
 export function resolvePeer(path: string, name: string, purpose: string): string {
   try {
     return createRequire(import.meta.url).resolve(path)

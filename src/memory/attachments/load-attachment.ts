@@ -97,13 +97,7 @@ const signatures: [RegExp, string][] = [
   [/^\xD0\xCF\x11\xE0/, 'an old Office document'],
 ]
 
-/**
- * Checks the content against its type, and decodes text. The charset comes from the byte order mark, or else from the
- * type. The charset defaults to UTF-8.
- *
- * @returns the text, or undefined for a PDF
- * @throws {AttachmentError} `type_mismatch`
- */
+/** Returns undefined for a PDF. @throws {AttachmentError} `type_mismatch` */
 function decodeContent(
   bytes: Uint8Array,
   type: MediaType,
@@ -195,10 +189,7 @@ const extensions: Record<string, string> = {
 
 const supportedTypes = 'plain text, Markdown, CSV, HTML, JSON and PDF'
 
-/**
- * The type of an attachment: the explicit type, or else the type for the name, or else the type that the server reports.
- * @throws {AttachmentError} `unsupported_type`
- */
+/** An explicit type, or else the type for the name, or else the one from the server. @throws {AttachmentError} */
 function getMediaType(
   name: string,
   mimeType: string | undefined,

@@ -46,10 +46,7 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
     return node
   }
 
-  /**
-   * Sends the request over Node's HTTP or a dispatcher, with the URL and headers that the client would use. This takes
-   * less than half the CPU time of `fetch` and avoids its 300-second limits.
-   */
+  /** Takes less than half the CPU time of `fetch`, and avoids its 300-second limits. */
   async function askOverNode(
     node: NodeHttp,
     request: ModelRequest,

@@ -82,7 +82,7 @@ function createWireProvider(
     model: options.model,
     ...(endpoint && { endpoint }),
     ...(structuredOutput && { structuredOutput }),
-    ...(forbiddingProviders.includes(provider) && { canForbidCalls: true }),
+    ...(fullProviders.includes(provider) && { canForbidCalls: true }),
     ...(options.media && { media: options.media }),
     ...(echo !== 'none' && { echoesReasoning: echo === 'with_calls' ? echo : ('always' as const) }),
     check: () => checkCredentials(options),
@@ -101,65 +101,47 @@ function createWireProvider(
 const ignoreDelta = () => undefined
 
 /**
- * Providers that accept `json_schema` for all current models: `alone` if it fails next to tools, or prevents calls.
+ * Providers that accept `json_schema` for all current models, but where it fails next to tools, or prevents calls.
  * Where only some models or none accept it (DeepSeek, Groq, OpenRouter), the final tool is safer.
  */
-const supportByProvider: Readonly<Record<string, StructuredOutputSupport>> = {
-  openai: 'beside_tools',
-  azure: 'beside_tools',
-  'x-ai': 'beside_tools',
-  google: 'alone',
-  mistral: 'alone',
-  fireworks: 'alone',
-  together: 'alone',
-  cerebras: 'alone',
-  perplexity: 'alone',
-  ollama: 'alone',
-  lmstudio: 'alone',
-  vllm: 'alone',
-}
+const aloneProviders = 'google mistral fireworks together cerebras perplexity ollama lmstudio vllm'.split(' ')
 
-/** Providers that honor `tool_choice: 'none'` and whose prompt caches start with the tools. */
-const forbiddingProviders: readonly string[] = ['openai', 'azure', 'x-ai']
+/** They accept it beside tools, honor `tool_choice: 'none'`, and their prompt caches start with the tools. */
+const fullProviders: readonly string[] = ['openai', 'azure', 'x-ai']
 
 export function findStructuredOutput(provider: string): StructuredOutputSupport | undefined {
-  return Object.hasOwn(supportByProvider, provider) ? supportByProvider[provider] : undefined
+  if (fullProviders.includes(provider)) return 'beside_tools'
+  return aloneProviders.includes(provider) ? 'alone' : undefined
 }
 
-/** Host suffixes and the provider names used for prices. */
-const hosts: [end: string, provider: string][] = [
-  ['api.openai.com', 'openai'],
-  ['openai.azure.com', 'azure'],
-  ['services.ai.azure.com', 'azure'],
-  ['cognitiveservices.azure.com', 'azure'],
-  ['azure-api.net', 'azure'],
-  ['api.anthropic.com', 'anthropic'],
-  ['googleapis.com', 'google'],
-  ['api.deepseek.com', 'deepseek'],
-  ['api.groq.com', 'groq'],
-  ['api.mistral.ai', 'mistral'],
-  ['openrouter.ai', 'openrouter'],
-  ['api.x.ai', 'x-ai'],
-  ['api.together.xyz', 'together'],
-  ['api.together.ai', 'together'],
-  ['api.fireworks.ai', 'fireworks'],
-  ['api.perplexity.ai', 'perplexity'],
-  ['api.cohere.ai', 'cohere'],
-  ['api.cohere.com', 'cohere'],
-  ['api.cerebras.ai', 'cerebras'],
-  ['api.moonshot.ai', 'moonshotai'],
-  ['api.moonshot.cn', 'moonshotai'],
-  ['api.novita.ai', 'novita'],
-  ['api.z.ai', 'zai'],
-  ['router.huggingface.co', 'huggingface'],
-]
+/** Host suffixes by the provider names used for prices. */
+const hosts = Object.entries({
+  openai: ['api.openai.com'],
+  azure: ['openai.azure.com', 'services.ai.azure.com', 'cognitiveservices.azure.com', 'azure-api.net'],
+  anthropic: ['api.anthropic.com'],
+  google: ['googleapis.com'],
+  deepseek: ['api.deepseek.com'],
+  groq: ['api.groq.com'],
+  mistral: ['api.mistral.ai'],
+  openrouter: ['openrouter.ai'],
+  'x-ai': ['api.x.ai'],
+  together: ['api.together.xyz', 'api.together.ai'],
+  fireworks: ['api.fireworks.ai'],
+  perplexity: ['api.perplexity.ai'],
+  cohere: ['api.cohere.ai', 'api.cohere.com'],
+  cerebras: ['api.cerebras.ai'],
+  moonshotai: ['api.moonshot.ai', 'api.moonshot.cn'],
+  novita: ['api.novita.ai'],
+  zai: ['api.z.ai'],
+  huggingface: ['router.huggingface.co'],
+})
 
 const localPorts: Record<string, string> = { 11434: 'ollama', 1234: 'lmstudio', 8000: 'vllm' }
 
 export function getProviderName(baseURL: string): string {
   const url = new URL(baseURL)
-  const known = hosts.find(([end]) => url.hostname === end || url.hostname.endsWith(`.${end}`))
-  if (known !== undefined) return known[1]
+  const known = hosts.find(([, ends]) => ends.some((end) => `.${url.hostname}`.endsWith(`.${end}`)))
+  if (known !== undefined) return known[0]
   // Only GPUStack has this path. A GPUStack server at `/v1` cannot be recognized.
   if (url.pathname.startsWith('/v1-openai')) return 'gpustack'
   const local = localPorts[url.port]

@@ -25,10 +25,7 @@ export interface MessageContent {
   media: readonly MediaPart[]
 }
 
-/**
- * Replaces text and images that the message contains by their length, and drops them from calls. Everything is
- * stored once, and redactions of the message apply here too.
- */
+/** Stores text and images once, in the message, so that its redactions apply here too. Items keep their length. */
 export function toKeptItems(items: readonly JsonObject[], answers: readonly JsonObject[]): Json[] {
   return items.map((item): JsonObject => {
     if (item.type === 'function_call' || isApprovalRequest(item)) {

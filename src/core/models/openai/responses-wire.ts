@@ -228,10 +228,7 @@ function toInputItems(message: WireMessage, isStored: boolean): readonly InputIt
   return [...words, ...asking]
 }
 
-/**
- * Removes reasoning without a following item, and reasoning without content or encrypted form, with the ids that
- * refer to it. The provider would reject them.
- */
+/** Removes reasoning that the provider would reject, and the ids that refer to it. */
 function keepSendable(all: readonly InputItem[], isStored: boolean): readonly InputItem[] {
   const items = all.slice(0, all.findLastIndex((item) => !isReasoning(item)) + 1)
   const isLost = (item: InputItem) =>
