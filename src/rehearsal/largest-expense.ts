@@ -1,6 +1,6 @@
 import type { Scenario } from './scenario.js'
 
-const chunkDelayMs = 15
+const pace = { delayMs: 120, chunkDelayMs: 15 }
 
 /**
  * An agent finds the largest expense in `examples/notes`. The agent is rate limited once, calls tools in parallel, and
@@ -21,8 +21,7 @@ export const largestExpense: Scenario = {
       text: 'I will look at what is in the folder first.',
       toolCalls: [{ name: 'list_files' }],
       usage: { input: 318, output: 24 },
-      delayMs: 120,
-      chunkDelayMs,
+      ...pace,
     },
     { status: 429, retryAfter: 1 },
     {
@@ -33,8 +32,7 @@ export const largestExpense: Scenario = {
         { name: 'read_file', arguments: { path: 'software.txt' } },
       ],
       usage: { input: 365, output: 71 },
-      delayMs: 120,
-      chunkDelayMs,
+      ...pace,
     },
     {
       text:
@@ -46,8 +44,7 @@ export const largestExpense: Scenario = {
         { name: 'calculate', arguments: { expression: '3 * (164.00 + 5 * 15.00 + 89.00)' } },
       ],
       usage: { input: 812, output: 148, cached: 256 },
-      delayMs: 120,
-      chunkDelayMs,
+      ...pace,
     },
     {
       text:
@@ -56,14 +53,12 @@ export const largestExpense: Scenario = {
         'It is ahead by 235.20. Without the 240.00 for the old',
       finishReason: 'length',
       usage: { input: 1014, output: 64, cached: 768 },
-      delayMs: 120,
-      chunkDelayMs,
+      ...pace,
     },
     {
       text: ' machines, the laptops would have come first, by 4.80.',
       usage: { input: 1102, output: 46, cached: 1024 },
-      delayMs: 120,
-      chunkDelayMs,
+      ...pace,
     },
   ],
 }
