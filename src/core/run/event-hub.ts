@@ -6,7 +6,7 @@ import type { AgentMachine } from '../live/journaled-machine.js'
 import { findRuntime } from '../live/runtime.js'
 import { describeError } from '../base/errors.js'
 import { loadOnce } from '../base/platform.js'
-import type { AnswerPiece, PartialObjects } from '../structured/partial-objects.js'
+import type { AnswerPiece } from '../structured/partial-objects.js'
 import { SafeObservable } from './safe-listeners.js'
 import type { RestPromise } from './run-parts.js'
 
@@ -206,7 +206,7 @@ const loadPartialObjects = loadOnce(() => import('../structured/partial-objects.
 /** Parses objects from the pieces of an answer. Pieces wait until the parser is loaded. */
 class ObjectStream {
   readonly #waiting: AnswerPiece[] = []
-  #objects: PartialObjects | undefined
+  #parse: ((piece: AnswerPiece) => void) | undefined
   /** Settles when all waiting pieces have been parsed. Rejects if the parser cannot be loaded. */
   readonly ready: Promise<void>
 
@@ -217,15 +217,15 @@ class ObjectStream {
   }
 
   async #load(next: (object: object) => void): Promise<void> {
-    const { PartialObjects } = await loadPartialObjects()
-    const objects = new PartialObjects(next)
+    const { createPartialReader } = await loadPartialObjects()
+    const parse = createPartialReader(next)
     // A subscriber may cause the next piece.
-    for (let piece = this.#waiting.shift(); piece; piece = this.#waiting.shift()) objects.read(piece)
-    this.#objects = objects
+    for (let piece = this.#waiting.shift(); piece; piece = this.#waiting.shift()) parse(piece)
+    this.#parse = parse
   }
 
   read(piece: AnswerPiece): void {
-    if (this.#objects) this.#objects.read(piece)
+    if (this.#parse) this.#parse(piece)
     else this.#waiting.push(piece)
   }
 }

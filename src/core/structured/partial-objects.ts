@@ -21,31 +21,17 @@ const partial = Allow.STR | Allow.OBJ | Allow.ARR
 /** Depth limit, because the parser takes seconds for thousands of levels. */
 const maxDepth = 200
 
-export class PartialObjects {
-  readonly #next: (object: object) => void
-  #stepId = ''
-  #text = ''
-  #parsedLength = 0
-  #scan = new JsonScan()
-
-  constructor(next: (object: object) => void) {
-    this.#next = next
-  }
-
-  read({ stepId, text, reset, finished }: AnswerPiece): void {
-    if (stepId !== this.#stepId || reset) {
-      this.#stepId = stepId
-      this.#text = ''
-      this.#parsedLength = 0
-      this.#scan = new JsonScan()
-    }
-    this.#text += text
-    if (this.#scan.read(text).deepest > maxDepth) return
-    const { length } = this.#text
-    if (finished ? length === this.#parsedLength : length < this.#parsedLength * growth) return
-    this.#parsedLength = length
-    const object = parseStart(this.#text)
-    if (object !== undefined) this.#next(object)
+export function createPartialReader(next: (object: object) => void): (piece: AnswerPiece) => void {
+  let [step, whole, parsedLength, scan] = ['', '', 0, new JsonScan()]
+  return ({ stepId, text, reset, finished }) => {
+    if (stepId !== step || reset) [step, whole, parsedLength, scan] = [stepId, '', 0, new JsonScan()]
+    whole += text
+    if (scan.read(text).deepest > maxDepth) return
+    const { length } = whole
+    if (finished ? length === parsedLength : length < parsedLength * growth) return
+    parsedLength = length
+    const object = parseStart(whole)
+    if (object !== undefined) next(object)
   }
 }
 

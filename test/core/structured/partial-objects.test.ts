@@ -1,12 +1,12 @@
 import fc from 'fast-check'
-import { PartialObjects } from '../../../src/core/structured/partial-objects.js'
+import { createPartialReader } from '../../../src/core/structured/partial-objects.js'
 
 /** The events of an answer that streams in these pieces. */
 function read(...pieces: string[]): object[] {
   const reported: object[] = []
-  const objects = new PartialObjects((object) => reported.push(object))
-  for (const text of pieces) objects.read({ stepId: 's1', text, finished: false })
-  objects.read({ stepId: 's1', text: '', finished: true })
+  const parse = createPartialReader((object) => reported.push(object))
+  for (const text of pieces) parse({ stepId: 's1', text, finished: false })
+  parse({ stepId: 's1', text: '', finished: true })
   return reported
 }
 
