@@ -49,112 +49,104 @@ export interface EventFormatterOptions {
  */
 export function createEventFormatter(options: EventFormatterOptions = {}): (event: AgentEvent) => string {
   expectArgument('createEventFormatter(options)', options, optionsRule)
-  const screen = new Screen(options)
-  return (event) => screen.show(event)
-}
+  const { width = 100, color = false, markdown = false, timings = true } = options
+  const style: LineStyle = { paint: createPaint(color), width: width >= 40 ? width : 40, timings }
+  let flow: TextFlow | null = null
+  let column: 'start' | 'text' | 'reasoning' = 'start'
+  let streamed: string | null = null
+  let waiting = ''
+  let startedAt: number | null = null
+  let steps = 0
+  let usage = noUsage
 
-class Screen {
-  readonly #style: LineStyle
-  readonly #markdown: boolean
-  #flow: TextFlow | null = null
-  #column: 'start' | 'text' | 'reasoning' = 'start'
-  #streamed: string | null = null
-  #waiting = ''
-  #startedAt: number | null = null
-  #steps = 0
-  #usage = noUsage
-
-  constructor({ width = 100, color = false, markdown = false, timings = true }: EventFormatterOptions) {
-    this.#style = { paint: createPaint(color), width: width >= 40 ? width : 40, timings }
-    this.#markdown = markdown
-  }
-
-  show(event: AgentEvent): string {
-    this.#startedAt ??= event.at
+  function show(event: AgentEvent): string {
+    startedAt ??= event.at
     switch (event.type) {
       case 'stream_chunk':
-        return this.#showChunk(event)
+        return showChunk(event)
       case 'assistant_message':
-        return this.#showAnswer(event)
+        return showAnswer(event)
       case 'child_event':
-        return this.#writeLine(formatChildLine(event, this.#style))
+        return writeLine(formatChildLine(event, style))
       case 'run_ended':
-        return this.#showEnd(event)
+        return showEnd(event)
       case 'usage':
-        this.#usage = event.run
+        usage = event.run
         return ''
       case 'step_completed':
         // Each accepted response counts as a step. The step id contains the step number, even after a resume.
         if (event.stepType === 'inference' && !event.summary && event.outcome === 'ok')
-          this.#steps = parseStepNumber(event.stepId) ?? this.#steps + 1
-        return this.#writeAfterText(formatEventLine(event, this.#style))
+          steps = parseStepNumber(event.stepId) ?? steps + 1
+        return writeAfterText(formatEventLine(event, style))
       default:
-        return this.#writeLine(formatEventLine(event, this.#style))
+        return writeLine(formatEventLine(event, style))
     }
   }
 
-  #showChunk({ stepId, text, reasoning, reset, finished }: EventOf<'stream_chunk'>): string {
+  function showChunk({ stepId, text, reasoning, reset, finished }: EventOf<'stream_chunk'>): string {
     let out = ''
-    if (reset && this.#streamed === stepId) {
-      this.#streamed = null
+    if (reset && streamed === stepId) {
+      streamed = null
       const withdrawn = '↻ the output above is discarded, and the model starts over'
-      out += this.#writeLine(this.#style.paint('dim', withdrawn))
+      out += writeLine(style.paint('dim', withdrawn))
     }
-    if (reasoning) out += this.#writeText('reasoning', stripControls(reasoning))
+    if (reasoning) out += writeText('reasoning', stripControls(reasoning))
     if (text) {
-      this.#streamed = stepId
-      out += this.#writeText('text', stripControls(text))
+      streamed = stepId
+      out += writeText('text', stripControls(text))
     }
     if (!finished) return out
-    out += this.#startLine() + this.#waiting
-    this.#waiting = ''
+    out += startLine() + waiting
+    waiting = ''
     return out
   }
 
-  #showAnswer({ stepId, message }: EventOf<'assistant_message'>): string {
+  function showAnswer({ stepId, message }: EventOf<'assistant_message'>): string {
     const text = message.content || message.refusal || ''
-    if (this.#streamed === stepId || text === '') return this.#startLine()
-    this.#streamed = stepId
-    return this.#startLine() + this.#writeText('text', stripControls(text)) + this.#startLine()
+    if (streamed === stepId || text === '') return startLine()
+    streamed = stepId
+    return startLine() + writeText('text', stripControls(text)) + startLine()
   }
 
-  #showEnd({ state, reason, at }: EventOf<'run_ended'>): string {
-    const durationMs = at - (this.#startedAt ?? at)
-    const reported = { state, reason, steps: this.#steps, usage: this.#usage }
-    return this.#writeLine('') + formatRunSummary(reported, {}, durationMs, this.#style.paint)
+  function showEnd({ state, reason, at }: EventOf<'run_ended'>): string {
+    const durationMs = at - (startedAt ?? at)
+    const reported = { state, reason, steps, usage }
+    return writeLine('') + formatRunSummary(reported, {}, durationMs, style.paint)
   }
 
-  #writeLine(text: string | null): string {
+  function writeLine(text: string | null): string {
     if (text === null) return ''
-    const line = this.#markdown ? wrapWords(text, this.#style.width, '  ') : text
-    return `${this.#startLine()}${line}\n`
+    const line = markdown ? wrapWords(text, style.width, '  ') : text
+    return `${startLine()}${line}\n`
   }
 
   /** Writes a line, or queues it until the streamed text ends. A hosted tool may end while text is being streamed. */
-  #writeAfterText(text: string | null): string {
-    if (this.#column === 'start' || text === null) return this.#writeLine(text)
-    this.#waiting += `${text}\n`
+  function writeAfterText(text: string | null): string {
+    if (column === 'start' || text === null) return writeLine(text)
+    waiting += `${text}\n`
     return ''
   }
 
-  #writeText(kind: 'text' | 'reasoning', text: string): string {
+  function writeText(kind: 'text' | 'reasoning', text: string): string {
     if (text === '') return ''
-    const start = this.#column === kind ? '' : this.#startLine()
-    if (this.#markdown) {
-      this.#column = kind
-      this.#flow ??= new TextFlow({ ...this.#style, ...(kind === 'reasoning' && { style: 'dim' }) })
-      return start + this.#flow.write(text)
+    const start = column === kind ? '' : startLine()
+    if (markdown) {
+      column = kind
+      flow ??= new TextFlow({ ...style, ...(kind === 'reasoning' && { style: 'dim' }) })
+      return start + flow.write(text)
     }
-    this.#column = text.endsWith('\n') ? 'start' : kind
-    return start + (kind === 'reasoning' ? this.#style.paint('dim', text) : text)
+    column = text.endsWith('\n') ? 'start' : kind
+    return start + (kind === 'reasoning' ? style.paint('dim', text) : text)
   }
 
-  #startLine(): string {
-    const start = this.#flow?.end() ?? (this.#column === 'start' ? '' : '\n')
-    this.#flow = null
-    this.#column = 'start'
+  function startLine(): string {
+    const start = flow?.end() ?? (column === 'start' ? '' : '\n')
+    flow = null
+    column = 'start'
     return start
   }
+
+  return show
 }
 
 type EventOf<Type extends AgentEvent['type']> = Extract<AgentEvent, { type: Type }>
