@@ -73,13 +73,14 @@ const isApart = await Promise.all(
 )
 const apart = files.filter((_, i) => isApart[i])
 const together = files.filter((_, i) => !isApart[i])
-const bundles = new Map()
-const size = Math.ceil(together.length / Math.ceil(together.length / filesPerBundle))
-for (let at = 0; at < together.length; at += size) {
-  const list = together.slice(at, at + size)
-  const [first, last] = [list[0], list.at(-1)].map((file) => file.slice(tests.length).split('/')[0])
-  bundles.set(`${bundles.size + 1}-${first === last ? first : `${first}-to-${last}`}`, list)
-}
+// The slow files of a folder go to different bundles, so that all bundles take about the same time.
+const count = Math.ceil(together.length / filesPerBundle)
+const bundles = new Map(
+  Array.from({ length: count }, (_, part) => [
+    `part-${part + 1}`,
+    together.filter((_, i) => i % count === part),
+  ]),
+)
 
 /** Jest reads one timeout per bundle, so the longest of its files applies. */
 function entryOf(list) {
@@ -142,7 +143,7 @@ await build({
   plugins: [plugin],
 })
 
-/** Child programs of the tests, built once (test/stores/child.ts). */
+/** Child programs of the tests, built once (test/stores/child.ts), with their packages, because many processes load them. */
 const children = join(folder, 'children')
 await build({
   entryPoints: readdirSync(join(tests, 'stores/children')).map((file) =>
@@ -154,8 +155,14 @@ await build({
   splitting: true,
   platform: 'node',
   format: 'esm',
-  packages: 'external',
+  target: 'node20',
+  external: ['libsql'],
+  // CommonJS packages load Node built-ins through `require`.
+  banner: {
+    js: `import { createRequire as createBundleRequire } from 'node:module'; const require = createBundleRequire(import.meta.url)`,
+  },
   logLevel: 'warning',
+  logOverride: { 'ignored-bare-import': 'silent' },
 })
 
 const bundled = {
