@@ -1,10 +1,10 @@
-import type { BudgetsOption } from '../core/budgets/shared-budget.js'
 import type { Message } from '../../machines/agent/messages.js'
 import {
   type AgentState,
   type AnyTools,
   type Reason,
   type RunResult,
+  isRestState,
   isWorkState,
   isFinalState,
 } from '../../machines/agent/run-result.js'
@@ -18,13 +18,7 @@ import { readConversation } from '../core/sessions/input-history.js'
 import { readSessionAt, toSessionSnapshot } from '../core/sessions/replay-session.js'
 import { Session } from '../core/sessions/session.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
-import {
-  BatchCounter,
-  type BatchItem,
-  type BatchProgress,
-  findItemFault,
-  getBatchSessionId,
-} from './batch.js'
+import { type BatchItem, findItemFault, getBatchSessionId, type RunAllOptions } from './batch.js'
 
 /** The outcome of one item. */
 export interface BatchResult<Item = BatchItem, Output = unknown, Tools = AnyTools> {
@@ -40,8 +34,7 @@ export interface BatchResult<Item = BatchItem, Output = unknown, Tools = AnyTool
   error?: StatewrightError
 }
 
-export interface BatchParts<Item, Output, Tools> {
-  id: string
+export interface BatchParts<Item, Output, Tools> extends Omit<RunAllOptions, 'total'> {
   concurrency: number
   agent: Agent<Output, Tools>
   store: SessionStore | undefined
@@ -51,12 +44,7 @@ export interface BatchParts<Item, Output, Tools> {
   source: Iterator<Item> | AsyncIterator<Item>
   /** Maximum number of items that are started before their results are consumed. */
   lookAhead: number
-  signal: AbortSignal | undefined
-  onProgress: ((progress: BatchProgress) => void) | undefined
   total: number | null
-  context: unknown
-  budgets: BudgetsOption | undefined
-  retryFailed: boolean
 }
 
 /** Retry delay for a session that another process holds, in milliseconds. */
@@ -76,187 +64,142 @@ const itemCodes: ReadonlySet<string> = new Set([
   'stranded',
 ])
 
-interface Slot<Item, Output, Tools> {
-  item: Item
-  session: string
-  /** The result, or a function that reads the result from the store. Null if the batch was parked first. */
-  outcome: Promise<Outcome<Item, Output, Tools>>
-}
-
-type Outcome<Item, Output, Tools> =
-  | BatchResult<Item, Output, Tools>
-  | (() => Promise<BatchResult<Item, Output, Tools>>)
-  | null
-
 /** One call of `runAll`: starts items while there is room, and yields their results in order. */
-export class BatchRun<Item extends BatchItem, Output, Tools> {
-  readonly #parts: BatchParts<Item, Output, Tools>
-  readonly #counter: BatchCounter
+export async function* runBatch<Item extends BatchItem, Output, Tools>(
+  parts: BatchParts<Item, Output, Tools>,
+): AsyncGenerator<BatchResult<Item, Output, Tools>, undefined> {
+  type Result = BatchResult<Item, Output, Tools>
+  /** The result, or a function that reads the result from the store. Null if the batch was parked first. */
+  type Outcome = Result | (() => Promise<Result>) | null
+  type Slot = Pick<Result, 'item' | 'session'> & { outcome: Promise<Outcome> }
+  const { id, agent, store, clock, source, concurrency, lookAhead, signal, context, budgets } = parts
+  const count = createCounter(parts)
   /** Aborts with the signal, and when the consumer leaves the loop. */
-  readonly #stop = new AbortController()
-  readonly #ids = new Set<string>()
+  const stop = new AbortController()
+  const ids = new Set<string>()
   /** Started items whose results have not been consumed yet, in order. */
-  readonly #window: Slot<Item, Output, Tools>[] = []
-  #working = 0
+  const window: Slot[] = []
+  let working = 0
   /** Items that resume as soon as there is room. */
-  readonly #returning: (() => void)[] = []
-  #isExhausted = false
-  #failure: { error: unknown } | null = null
-  #isFilling = false
+  const returning: (() => void)[] = []
+  let isExhausted = false
+  let failure: { error: unknown } | null = null
+  let isFilling = false
   /** Called when an item starts, when no more items can start, and when the batch is parked. */
-  #onChange: () => void = () => undefined
+  let onChange = (): void => undefined
 
-  constructor(parts: BatchParts<Item, Output, Tools>) {
-    this.#parts = parts
-    this.#counter = new BatchCounter(parts.total, () => readElapsed(parts.clock), parts.onProgress)
-  }
+  const canBegin = (): boolean =>
+    !isExhausted &&
+    failure === null &&
+    !stop.signal.aborted &&
+    returning.length === 0 &&
+    working < concurrency &&
+    window.length < lookAhead
 
-  async *readResults(): AsyncGenerator<BatchResult<Item, Output, Tools>, undefined> {
-    const { signal, source } = this.#parts
-    const unfollow = signal ? onAbort(signal, () => this.#stop.abort()) : () => undefined
-    if (signal?.aborted) this.#stop.abort()
-    onAbort(this.#stop.signal, () => this.#onChange())
-    try {
-      /* oxlint-disable no-await-in-loop -- one result after the other */
-      for (;;) {
-        this.#fill()
-        const [head] = this.#window
-        if (head) {
-          const outcome = await head.outcome
-          this.#window.shift()
-          if (outcome === null) return undefined
-          this.#fill()
-          yield typeof outcome === 'function' ? await outcome() : outcome
-        } else if (this.#stop.signal.aborted) return undefined
-        else if (this.#isFilling) await new Promise<void>((resolve) => (this.#onChange = resolve))
-        else if (this.#failure) throw this.#failure.error
-        else return undefined
-      }
-      /* oxlint-enable no-await-in-loop */
-    } finally {
-      unfollow()
-      this.#stop.abort()
-      await Promise.allSettled(this.#window.map(({ outcome }) => outcome))
-      // A source that is waiting for its next item ends when it receives one.
-      void Promise.resolve(source.return?.()).catch(() => undefined)
-    }
-  }
-
-  get #canBegin(): boolean {
-    const { concurrency, lookAhead } = this.#parts
-    return (
-      !this.#isExhausted &&
-      this.#failure === null &&
-      !this.#stop.signal.aborted &&
-      this.#returning.length === 0 &&
-      this.#working < concurrency &&
-      this.#window.length < lookAhead
-    )
-  }
-
-  #fill(): void {
-    if (this.#isFilling || !this.#canBegin) return
-    this.#isFilling = true
-    void this.#beginItems()
+  const fill = (): void => {
+    if (isFilling || !canBegin()) return
+    isFilling = true
+    void beginItems()
   }
 
   /** Starts items while there is room. Never rejects. */
-  async #beginItems(): Promise<void> {
+  const beginItems = async (): Promise<void> => {
     try {
       /* oxlint-disable no-await-in-loop -- one item after the other */
-      while (this.#canBegin) {
-        const next = await this.#parts.source.next()
-        if (next.done) this.#isExhausted = true
-        else if (!this.#stop.signal.aborted) this.#begin(next.value)
-        this.#onChange()
+      while (canBegin()) {
+        const next = await source.next()
+        if (next.done) isExhausted = true
+        else if (!stop.signal.aborted) begin(next.value)
+        onChange()
         // Items that have ended are read without waiting. Yield so that signals and timers can run.
         await yieldToEventLoop()
       }
       /* oxlint-enable no-await-in-loop */
     } catch (error) {
-      this.#failure = { error }
+      failure = { error }
     }
-    this.#isFilling = false
-    this.#fill()
-    this.#onChange()
+    isFilling = false
+    fill()
+    onChange()
   }
 
   /** @throws {UsageError} `invalid_item`, `duplicate_item` */
-  #begin(item: Item): void {
-    const { id } = this.#parts
-    const place = this.#ids.size + 1
+  const begin = (item: Item): void => {
+    const place = ids.size + 1
     const fault = findItemFault(id, item)
     if (fault !== null && typeof (item as Partial<BatchItem> | null)?.id !== 'string')
       throw new UsageError('invalid_item', `runAll: item ${place} ${fault}`, `items[${place - 1}]`)
-    if (this.#ids.has(item.id))
+    if (ids.has(item.id))
       throw new UsageError(
         'duplicate_item',
         `runAll: two items have the id '${item.id}'. Each item needs a unique id.`,
         item.id,
       )
-    this.#ids.add(item.id)
-    const session = getBatchSessionId(id, item.id)
+    ids.add(item.id)
+    const slot: Slot = { item, session: getBatchSessionId(id, item.id), outcome: Promise.resolve(null) }
+    window.push(slot)
     if (fault !== null) {
-      const error = inputError(`Item '${item.id}' ${fault}`, item.id)
-      this.#counter.settle(null, 0)
-      this.#window.push({ item, session, outcome: Promise.resolve({ item, session, result: null, error }) })
+      slot.outcome = Promise.resolve(refuse(slot, inputError(`Item '${item.id}' ${fault}`, item.id)))
       return
     }
-    const slot: Slot<Item, Output, Tools> = { item, session, outcome: Promise.resolve(null) }
-    this.#window.push(slot)
-    this.#takeRoom()
-    slot.outcome = this.#runItem(slot).finally(() => this.#giveRoom())
+    takeRoom()
+    slot.outcome = runItem(slot).finally(giveRoom)
     slot.outcome.catch((error: unknown) => {
       // Stops starting items. The error is thrown when its turn comes.
-      this.#failure ??= { error }
+      failure ??= { error }
     })
   }
 
-  async #runItem(slot: Slot<Item, Output, Tools>): Promise<Outcome<Item, Output, Tools>> {
-    const { item, session } = slot
+  const refuse = ({ item, session }: Slot, error: StatewrightError): Result => {
+    count({ failed: 1 })
+    return { item, session, result: null, error }
+  }
+
+  const settle = (end: Parameters<typeof isUnpaid>[0], cost: number | null): void => {
+    const isWaiting = isRestState(end.state) || isUnpaid(end)
+    count({ [end.state === 'COMPLETED' ? 'done' : isWaiting ? 'resting' : 'failed']: 1 }, cost)
+  }
+
+  const runItem = async (slot: Slot): Promise<Outcome> => {
     for (;;) {
-      if (this.#stop.signal.aborted) return null
+      if (stop.signal.aborted) return null
       try {
         // oxlint-disable-next-line no-await-in-loop -- again, when the session is free
-        return await (this.#parts.store ? this.#runStored(slot, this.#parts.store) : this.#runInMemory(slot))
+        return await (store ? runStored(slot, store) : runInMemory(slot))
       } catch (error) {
         if (!(error instanceof StatewrightError)) throw error
-        if (error.code === 'stopped' && this.#stop.signal.aborted) return null
-        if (itemCodes.has(error.code)) {
-          this.#counter.settle(null, 0)
-          return { item, session, result: null, error }
-        }
+        if (error.code === 'stopped' && stop.signal.aborted) return null
+        if (itemCodes.has(error.code)) return refuse(slot, error)
         if (!takenCodes.has(error.code)) throw error
         // oxlint-disable-next-line no-await-in-loop -- see above
-        await this.#waitForOther()
+        await waitForOther()
       }
     }
   }
 
-  async #runStored(
-    slot: Slot<Item, Output, Tools>,
-    store: SessionStore,
-  ): Promise<Outcome<Item, Output, Tools>> {
-    const { agent, context, budgets } = this.#parts
+  const toRunOptions = ({ tags }: Item) => ({
+    ...(tags && { tags }),
+    context,
+    signal: stop.signal,
+    ...(budgets && { budgets }),
+  })
+
+  const runStored = async (slot: Slot, store: SessionStore): Promise<Outcome> => {
     const { item, session } = slot
-    const { signal } = this.#stop
-    const turn = await this.#findTurn(slot, store)
+    const turn = await findTurn(slot, store)
     const rest = await runSession(agent as unknown as Agent, {
       session,
       input: item.input,
       ...(turn !== undefined && { turn }),
-      ...(item.tags && { tags: item.tags }),
-      context,
-      signal,
-      ...(budgets && { budgets }),
+      ...toRunOptions(item),
     })
     if (rest.stopped || isWorkState(rest.state)) return null
-    this.#counter.settle(rest.state, rest.cost, isUnpaid(rest))
-    const read = async (): Promise<BatchResult<Item, Output, Tools>> => {
+    settle(rest, rest.cost)
+    const read = async (): Promise<Result> => {
       try {
         const { run } = await agent.replay(session)
         // Another process may have started the run in the meantime.
-        this.#expectInput((run as RunResult).messages, slot)
+        expectInput((run as RunResult).messages, slot)
         return { item, session, result: await agent.withObject(run as RunResult) }
       } catch (error) {
         if (error instanceof StatewrightError && itemCodes.has(error.code))
@@ -265,65 +208,116 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
       }
     }
     // Results far from their turn are not kept in memory.
-    return this.#window.indexOf(slot) < 2 * this.#parts.concurrency ? read() : read
+    return window.indexOf(slot) < 2 * concurrency ? read() : read
   }
 
-  async #findTurn(slot: Slot<Item, Output, Tools>, store: SessionStore): Promise<number | undefined> {
+  const findTurn = async (slot: Slot, store: SessionStore): Promise<number | undefined> => {
     if ((await store.get(slot.session)) === null) return undefined
     const folded = await readSessionAt(store, slot.session)
     const { run, messages } = toSessionSnapshot(folded, null)
     if (folded.runs === 0 || run === null) return undefined
-    this.#expectInput(messages, slot)
-    const mayRetry = isUnpaid(run) || (this.#parts.retryFailed && run.state !== 'COMPLETED')
+    expectInput(messages, slot)
+    const mayRetry = isUnpaid(run) || (parts.retryFailed && run.state !== 'COMPLETED')
     return isFinalState(run.state) && mayRetry ? folded.runs + 1 : undefined
   }
 
-  #expectInput(messages: readonly Message[], { item, session }: Slot<Item, Output, Tools>): void {
-    if (!this.#parts.isRedacted && !hasInput(messages, item))
-      throw createChangedInputError(session, this.#parts.id)
+  /** The stored result of a changed input would answer a different question. */
+  const expectInput = (messages: readonly Message[], { item, session }: Slot): void => {
+    if (parts.isRedacted || hasInput(messages, item)) return
+    throw new UsageError(
+      'input_changed',
+      `Session '${session}' was started with a different input. Use a batch id other than '${id}', or delete the session.`,
+      session,
+    )
   }
 
-  async #runInMemory({ item, session }: Slot<Item, Output, Tools>): Promise<Outcome<Item, Output, Tools>> {
-    const { agent, context, budgets } = this.#parts
+  const runInMemory = async ({ item, session }: Slot): Promise<Outcome> => {
     const run = (agent as unknown as Agent).run(item.input, {
       session: new Session(session),
-      ...(item.tags && { tags: item.tags }),
-      context,
-      signal: this.#stop.signal,
-      ...(budgets && { budgets }),
+      ...toRunOptions(item),
     })
     const result = (await run.result) as RunResult<Output, Tools>
-    if (result.state === 'CANCELLED' && this.#stop.signal.aborted) return null
-    this.#counter.settle(result.state, result.usage.cost, isUnpaid(result))
+    if (result.state === 'CANCELLED' && stop.signal.aborted) return null
+    settle(result, result.usage.cost)
     return { item, session, result }
   }
 
   /** Waits before the next attempt at a session that another process holds. Frees the slot while waiting. */
-  async #waitForOther(): Promise<void> {
-    const { clock, concurrency } = this.#parts
-    this.#counter.addHeld(1)
-    this.#giveRoom()
+  const waitForOther = async (): Promise<void> => {
+    count({ held: 1 })
+    giveRoom()
     try {
-      await waitOn(clock, busyWaitMs, this.#stop.signal)
+      await waitOn(clock, busyWaitMs, stop.signal)
     } finally {
-      this.#counter.addHeld(-1)
+      count({ held: -1 })
     }
-    if (this.#working < concurrency) this.#takeRoom()
-    else await new Promise<void>((resolve) => this.#returning.push(resolve))
+    if (working < concurrency) takeRoom()
+    else await new Promise<void>((resolve) => returning.push(resolve))
   }
 
-  #takeRoom(): void {
-    this.#working += 1
-    this.#counter.addRunning(1)
+  const takeRoom = (): void => {
+    working += 1
+    count({ running: 1 })
   }
 
   /** Resuming items come before new ones. */
-  #giveRoom(): void {
-    const next = this.#returning.shift()
+  const giveRoom = (): void => {
+    const next = returning.shift()
     if (next) return next()
-    this.#working -= 1
-    this.#counter.addRunning(-1)
-    this.#fill()
+    working -= 1
+    count({ running: -1 })
+    fill()
+  }
+
+  const unfollow = signal ? onAbort(signal, () => stop.abort()) : () => undefined
+  if (signal?.aborted) stop.abort()
+  onAbort(stop.signal, () => onChange())
+  try {
+    /* oxlint-disable no-await-in-loop -- one result after the other */
+    for (;;) {
+      fill()
+      const [head] = window
+      if (head) {
+        const outcome = await head.outcome
+        window.shift()
+        if (outcome === null) return undefined
+        fill()
+        yield typeof outcome === 'function' ? await outcome() : outcome
+      } else if (stop.signal.aborted) return undefined
+      else if (isFilling) await new Promise<void>((resolve) => (onChange = resolve))
+      else if (failure) throw (failure as { error: unknown }).error
+      else return undefined
+    }
+    /* oxlint-enable no-await-in-loop */
+  } finally {
+    unfollow()
+    stop.abort()
+    await Promise.allSettled(window.map(({ outcome }) => outcome))
+    // A source that is waiting for its next item ends when it receives one.
+    void Promise.resolve(source.return?.()).catch(() => undefined)
+  }
+}
+
+/** Returns a function that changes the counts and reports the progress. */
+function createCounter({
+  total,
+  clock,
+  onProgress,
+}: Pick<BatchParts<unknown, unknown, unknown>, 'total' | 'clock' | 'onProgress'>) {
+  const counts = { done: 0, running: 0, held: 0, resting: 0, failed: 0 }
+  const startedAt = readElapsed(clock)
+  let cost: number | null = 0
+  const estimateTimeLeft = (): number | null => {
+    const settled = counts.done + counts.failed + counts.resting
+    if (total === null || settled === 0) return null
+    return Math.round(((readElapsed(clock) - startedAt) / settled) * Math.max(0, total - settled))
+  }
+  return (changes: Partial<typeof counts>, paid: number | null = 0): void => {
+    for (const [key, change] of Object.entries(changes)) counts[key as keyof typeof counts] += change
+    cost = cost === null || paid === null ? null : cost + paid
+    const { done, running, held, resting, failed } = counts
+    const timeLeftMs = estimateTimeLeft()
+    onProgress?.({ total, done, running, waiting: held + resting, failed, cost, timeLeftMs })
   }
 }
 
@@ -336,14 +330,5 @@ function hasInput(messages: readonly Message[], { input }: BatchItem): boolean {
   const { history, newMessages } = readConversation(input, 0)
   return newMessages.every(
     ({ content }, i) => JSON.stringify(messages[history.length + i]?.content) === JSON.stringify(content),
-  )
-}
-
-/** The error for an item whose input has changed, because the stored result would answer a different question. */
-function createChangedInputError(session: string, batch: string): UsageError {
-  return new UsageError(
-    'input_changed',
-    `Session '${session}' was started with a different input. Use a batch id other than '${batch}', or delete the session.`,
-    session,
   )
 }

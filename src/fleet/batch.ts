@@ -1,9 +1,9 @@
+import type { BudgetsOption } from '../core/budgets/shared-budget.js'
 import { UsageError } from '../core/base/errors.js'
 import { findNearestName } from '../core/base/text.js'
 import { type RunInput, readConversation } from '../core/sessions/input-history.js'
 import { isSessionId } from '../core/sessions/store/session-id.js'
 import { type SessionTags, findTagsFault } from '../core/sessions/store/session-tags.js'
-import { type AgentState, isRestState } from '../../machines/agent/run-result.js'
 
 /**
  * One item of a batch. Additional keys are returned with its result.
@@ -88,68 +88,31 @@ export interface BatchProgress {
   timeLeftMs: number | null
 }
 
-export class BatchCounter {
-  #running = 0
-  #held = 0
-  #resting = 0
-  #done = 0
-  #failed = 0
-  #cost: number | null = 0
-  readonly #total: number | null
-  readonly #now: () => number
-  readonly #startedAt: number
-  readonly #listener: ((progress: BatchProgress) => void) | undefined
-
-  /** `now` is a monotonic clock in milliseconds. */
-  constructor(
-    total: number | null,
-    now: () => number,
-    listener: ((progress: BatchProgress) => void) | undefined,
-  ) {
-    this.#total = total
-    this.#now = now
-    this.#startedAt = now()
-    this.#listener = listener
-  }
-
-  addRunning(change: 1 | -1): void {
-    this.#running += change
-    this.#tell()
-  }
-
-  /** An item starts or stops waiting for another process. */
-  addHeld(change: 1 | -1): void {
-    this.#held += change
-    this.#tell()
-  }
-
-  settle(state: AgentState | null, cost: number | null, isParked = false): void {
-    if (state === 'COMPLETED') this.#done += 1
-    else if (isRestState(state) || isParked) this.#resting += 1
-    else this.#failed += 1
-    this.#cost = this.#cost === null || cost === null ? null : this.#cost + cost
-    this.#tell()
-  }
-
-  get progress(): BatchProgress {
-    return {
-      total: this.#total,
-      done: this.#done,
-      running: this.#running,
-      waiting: this.#held + this.#resting,
-      failed: this.#failed,
-      cost: this.#cost,
-      timeLeftMs: this.#estimateTimeLeft(),
-    }
-  }
-
-  #estimateTimeLeft(): number | null {
-    const settled = this.#done + this.#failed + this.#resting
-    if (this.#total === null || settled === 0) return null
-    return Math.round(((this.#now() - this.#startedAt) / settled) * Math.max(0, this.#total - settled))
-  }
-
-  #tell(): void {
-    this.#listener?.(this.progress)
-  }
+/** Options for `runAll`. */
+export interface RunAllOptions {
+  /**
+   * Name of the batch: 1 to 100 letters, digits and `_ : @ -`. The session of an item is `ID.ITEM`. Starting the same
+   * batch again on the same store continues it.
+   */
+  id: string
+  /** Maximum number of items that run at once. Defaults to 8. */
+  concurrency?: number
+  /** Parks the batch. No new item starts, and running items stop at a point where the same batch can continue them. */
+  signal?: AbortSignal
+  /** Called whenever a number changes. */
+  onProgress?: (progress: BatchProgress) => void
+  /** Number of items, for `onProgress`. Defaults to the length of a list, otherwise unknown. */
+  total?: number
+  /** The application's context, passed to `execute`. */
+  context?: unknown
+  /**
+   * Shared budgets in addition to the agent's, as in `agent.run`. An item that the budgets cannot pay for ends in
+   * `BUDGET_EXCEEDED`, and starting the batch again retries it. Needs an agent with a store.
+   */
+  budgets?: BudgetsOption
+  /**
+   * Whether items that did not end in COMPLETED get one more run of their session with the same input. Defaults to
+   * false.
+   */
+  retryFailed?: boolean
 }

@@ -28,7 +28,7 @@ import {
   toAllowance,
   toNanoUsd,
 } from './budget-terms.js'
-import { ReservationLeases, WaitingLine } from './waiting-line.js'
+import { createWaitingLine, keepReservations } from './waiting-line.js'
 
 /** Timeout for a store call, in milliseconds. */
 const answerMs = 30_000
@@ -61,7 +61,7 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
     limitTime({ ms: answerMs, clock, late: () => lateError(what) }, (async () => work(await open()))())
   const text = formatTerms(terms)
   const allowance = toAllowance(terms)
-  const leases = new ReservationLeases({
+  const leases = keepReservations({
     clock,
     leaseMs,
     renew: (ids) => ask('renew', (store) => store.renew(ids, leaseMs)),
@@ -112,7 +112,7 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
     return null
   }
 
-  const line = new WaitingLine<Asked, BudgetReservation>(clock, tryOnce, (late) =>
+  const line = createWaitingLine<Asked, BudgetReservation>(clock, tryOnce, (late) =>
     late.settle({ usd: 0, tokens: 0 }),
   )
 

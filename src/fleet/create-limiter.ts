@@ -8,7 +8,7 @@ import type { ModelRequest, RequestLimiter } from '../core/models/provider.js'
 import { replaceRequest } from '../core/models/marked-model.js'
 import { toModelFailure } from '../core/models/to-model-failure.js'
 import { estimateRequestTokens } from '../core/prices/estimate-tokens.js'
-import { RateWindow, SlotQueue } from './slot-queue.js'
+import { createRateWindow, createSlotQueue, type RateWindow } from './slot-queue.js'
 
 /** Options for `createLimiter`. One of `concurrency`, `requestsPerMinute` and `tokensPerMinute` is required. */
 export interface CreateLimiterOptions {
@@ -97,8 +97,8 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
       'requestsPerMinute',
     )
   const openWindow = (limit: number | undefined): RateWindow | null =>
-    limit === undefined ? null : new RateWindow(limit, Math.max(1, limit * burst), readElapsed(clock))
-  const queue = new SlotQueue(
+    limit === undefined ? null : createRateWindow(limit, Math.max(1, limit * burst), readElapsed(clock))
+  const queue = createSlotQueue(
     {
       concurrency: concurrency ?? null,
       requests: openWindow(requestsPerMinute),
@@ -115,7 +115,7 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
   let refusals = 0
   const hearRefusal = (retryAfterMs: number | null): void => {
     // Requests that are in flight together are refused together, so they count once.
-    if (queue.pausedMs === 0) refusals += 1
+    if (queue.status().pausedMs === 0) refusals += 1
     const ownMs = firstPauseMs * 2 ** Math.min(refusals - 1, 10)
     queue.pause(Math.min(retryAfterMs ?? ownMs, maxPauseMs))
   }
@@ -156,6 +156,6 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
         }
       })
     },
-    status: () => ({ waiting: queue.waiting, active: queue.active, pausedMs: queue.pausedMs }),
+    status: queue.status,
   }
 }

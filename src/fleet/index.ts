@@ -17,10 +17,9 @@ export type {
 } from '../core/budgets/shared-budget.js'
 export type { BudgetPeriod, CreateBudgetOptions } from './budget-terms.js'
 export { createBudget } from './create-budget.js'
-export type { BatchItem } from './batch.js'
-export type { BatchProgress } from './batch.js'
+export type { BatchItem, BatchProgress, RunAllOptions } from './batch.js'
 export type { BatchResult } from './batch-run.js'
-export { runAll, type RunAllOptions } from './run-all.js'
+export { runAll } from './run-all.js'
 export {
   createLimiter,
   type CreateLimiterOptions,

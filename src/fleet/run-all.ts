@@ -1,6 +1,6 @@
 import type { Agent } from '../core/agent/agent-options.js'
 import { internalsByAgent } from '../core/agent/agent-internals.js'
-import { type BudgetsOption, checkBudgets } from '../core/budgets/shared-budget.js'
+import { checkBudgets } from '../core/budgets/shared-budget.js'
 import { UsageError, optionError } from '../core/base/errors.js'
 import {
   callbackRule,
@@ -10,37 +10,8 @@ import {
   type OptionRules,
   signalRule,
 } from '../core/config/check-options.js'
-import { type BatchResult, BatchRun } from './batch-run.js'
-import { type BatchItem, type BatchProgress, findBatchIdFault } from './batch.js'
-
-/** Options for `runAll`. */
-export interface RunAllOptions {
-  /**
-   * Name of the batch: 1 to 100 letters, digits and `_ : @ -`. The session of an item is `ID.ITEM`. Starting the same
-   * batch again on the same store continues it.
-   */
-  id: string
-  /** Maximum number of items that run at once. Defaults to 8. */
-  concurrency?: number
-  /** Parks the batch. No new item starts, and running items stop at a point where the same batch can continue them. */
-  signal?: AbortSignal
-  /** Called whenever a number changes. */
-  onProgress?: (progress: BatchProgress) => void
-  /** Number of items, for `onProgress`. Defaults to the length of a list, otherwise unknown. */
-  total?: number
-  /** The application's context, passed to `execute`. */
-  context?: unknown
-  /**
-   * Shared budgets in addition to the agent's, as in `agent.run`. An item that the budgets cannot pay for ends in
-   * `BUDGET_EXCEEDED`, and starting the batch again retries it. Needs an agent with a store.
-   */
-  budgets?: BudgetsOption
-  /**
-   * Whether items that did not end in COMPLETED get one more run of their session with the same input. Defaults to
-   * false.
-   */
-  retryFailed?: boolean
-}
+import { type BatchResult, runBatch } from './batch-run.js'
+import { type BatchItem, findBatchIdFault, type RunAllOptions } from './batch.js'
 
 /** Maximum number of items started ahead of the next result. */
 const maxLookAhead = 1000
@@ -92,35 +63,22 @@ export function runAll<Item extends BatchItem, Output, Tools>(
       'agent',
     )
   const source = toIterator(items)
-  const {
-    id,
-    concurrency = 8,
-    signal,
-    onProgress,
-    total,
-    context,
-    budgets,
-    retryFailed = false,
-  } = checkOptions('runAll(agent, items, options)', options, optionRules)
+  const checked = checkOptions('runAll(agent, items, options)', options, optionRules)
+  const { id, concurrency = 8, budgets, total = Array.isArray(items) ? items.length : null } = checked
   checkBudgets(budgets)
   const fault = findBatchIdFault(id)
   if (fault !== null) throw optionError(`runAll: id ${fault}.`, 'id')
-  return new BatchRun<Item, Output, Tools>({
+  return runBatch<Item, Output, Tools>({
+    ...checked,
     agent,
     store: internals.store,
     isRedacted: internals.parts.shields.input.length > 0,
     clock: internals.parts.clock,
     source,
-    lookAhead: Math.max(maxLookAhead, 2 * concurrency),
-    id,
     concurrency,
-    signal,
-    onProgress,
-    total: total ?? (Array.isArray(items) ? items.length : null),
-    context,
-    budgets,
-    retryFailed,
-  }).readResults()
+    lookAhead: Math.max(maxLookAhead, 2 * concurrency),
+    total,
+  })
 }
 
 function toIterator<Item>(items: Iterable<Item> | AsyncIterable<Item>): Iterator<Item> | AsyncIterator<Item> {

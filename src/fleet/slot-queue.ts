@@ -20,6 +20,19 @@ export interface SlotRequest {
   onWait: (ahead: number) => void
 }
 
+export interface SlotQueue {
+  /** Resolves when the request may start. Rejects with its abort reason. */
+  acquire(request: SlotRequest): Promise<Slot>
+  /** Holds all requests for a time, without a burst afterwards. */
+  pause(ms: number): void
+  status(): {
+    waiting: number
+    active: number
+    /** The remaining pause in milliseconds, or 0 if the queue is not paused. */
+    pausedMs: number
+  }
+}
+
 interface Waiter extends Pick<SlotRequest, 'tokens'> {
   /** The position of the waiter's run. Earlier runs come first. */
   order: number
@@ -30,141 +43,121 @@ interface Waiter extends Pick<SlotRequest, 'tokens'> {
 const maxRuns = 10_000
 
 /** Grants requests as fast as the limits allow, ordered by run, then by arrival. */
-export class SlotQueue {
-  readonly #limits: SlotLimits
-  readonly #clock: Clock
-  readonly #waiters: Waiter[] = []
-  readonly #orders = new Map<string, number>()
-  #nextOrder = 0
-  #active = 0
-  #pausedUntil = -Infinity
-  #timer: unknown
+export function createSlotQueue({ concurrency, requests, tokens }: SlotLimits, clock: Clock): SlotQueue {
+  const waiters: Waiter[] = []
+  const orders = new Map<string, number>()
+  let nextOrder = 0
+  let active = 0
+  let pausedUntil = -Infinity
+  let timer: unknown
 
-  constructor(limits: SlotLimits, clock: Clock) {
-    this.#limits = limits
-    this.#clock = clock
-  }
-
-  get waiting(): number {
-    return this.#waiters.length
-  }
-
-  get active(): number {
-    return this.#active
-  }
-
-  /** The remaining pause in milliseconds, or 0 if the queue is not paused. */
-  get pausedMs(): number {
-    return Math.max(0, this.#pausedUntil - readElapsed(this.#clock))
-  }
-
-  /** Resolves when the request may start. Rejects with its abort reason. */
-  acquire({ runId, tokens, abort, onWait }: SlotRequest): Promise<Slot> {
-    return new Promise((resolve, reject) => {
-      if (abort.aborted) return reject(abort.reason as Error)
-      let isGranted = false
-      let unfollow = (): void => undefined
-      const waiter: Waiter = {
-        order: this.#findOrder(runId),
-        tokens,
-        grant: (slot) => {
-          isGranted = true
-          unfollow()
-          resolve(slot)
-        },
-      }
-      const place = this.#insert(waiter)
-      this.#letGo()
-      if (isGranted) return
-      unfollow = onAbort(abort, () => {
-        this.#waiters.splice(this.#waiters.indexOf(waiter), 1)
-        reject(abort.reason as Error)
-        this.#letGo()
-      })
-      onWait(place)
-    })
-  }
-
-  /** Holds all requests for a time, without a burst afterwards. */
-  pause(ms: number): void {
-    const until = readElapsed(this.#clock) + ms
-    if (until <= this.#pausedUntil) return
-    this.#pausedUntil = until
-    this.#limits.requests?.drain(until)
-    this.#limits.tokens?.drain(until)
-    this.#letGo()
-  }
-
-  #findOrder(runId: string | undefined): number {
-    const known = runId === undefined ? undefined : this.#orders.get(runId)
+  const findOrder = (runId: string | undefined): number => {
+    const known = runId === undefined ? undefined : orders.get(runId)
     if (known !== undefined) return known
-    const order = this.#nextOrder
-    this.#nextOrder += 1
+    const order = nextOrder
+    nextOrder += 1
     if (runId === undefined) return order
-    this.#orders.set(runId, order)
-    const [oldest] = this.#orders.keys()
-    if (this.#orders.size > maxRuns && oldest !== undefined) this.#orders.delete(oldest)
+    orders.set(runId, order)
+    const [oldest] = orders.keys()
+    if (orders.size > maxRuns && oldest !== undefined) orders.delete(oldest)
     return order
   }
 
-  #insert(waiter: Waiter): number {
+  const insert = (waiter: Waiter): number => {
     let low = 0
-    let high = this.#waiters.length
+    let high = waiters.length
     while (low < high) {
       const middle = (low + high) >> 1
-      if ((this.#waiters[middle] as Waiter).order <= waiter.order) low = middle + 1
+      if ((waiters[middle] as Waiter).order <= waiter.order) low = middle + 1
       else high = middle
     }
-    this.#waiters.splice(low, 0, waiter)
+    waiters.splice(low, 0, waiter)
     return low
   }
 
-  #letGo(): void {
-    this.#clock.clearTimeout(this.#timer)
-    this.#timer = undefined
-    for (let next = this.#waiters[0]; next !== undefined; next = this.#waiters[0]) {
-      const waitMs = this.#getWaitMs(next)
-      if (waitMs > 0) {
-        // At the concurrency limit, the next release calls this again.
-        if (waitMs < Infinity) this.#timer = this.#clock.setTimeout(() => this.#letGo(), Math.ceil(waitMs))
-        return
-      }
-      this.#waiters.shift()
-      next.grant(this.#take(next))
-    }
+  const getWaitMs = (amount: number): number => {
+    const now = readElapsed(clock)
+    if (concurrency !== null && active >= concurrency) return Infinity
+    const waits = [pausedUntil - now, requests?.getWaitMs(1, now) ?? 0, tokens?.getWaitMs(amount, now) ?? 0]
+    return Math.max(0, ...waits)
   }
 
-  #getWaitMs({ tokens }: Waiter): number {
-    const now = readElapsed(this.#clock)
-    const { concurrency, requests, tokens: tokenWindow } = this.#limits
-    if (concurrency !== null && this.#active >= concurrency) return Infinity
-    return Math.max(
-      0,
-      this.#pausedUntil - now,
-      requests?.getWaitMs(1, now) ?? 0,
-      tokenWindow?.getWaitMs(tokens, now) ?? 0,
-    )
-  }
-
-  #take({ tokens }: Waiter): Slot {
-    const now = readElapsed(this.#clock)
-    this.#active += 1
-    this.#limits.requests?.take(1, now)
-    const entry: RateEntry | undefined = this.#limits.tokens?.take(tokens, now)
+  const take = (amount: number): Slot => {
+    const now = readElapsed(clock)
+    active += 1
+    requests?.take(1, now)
+    const entry = tokens?.take(amount, now)
     let isOver = false
     return {
       release: (used) => {
         if (isOver) return
         isOver = true
-        this.#active -= 1
-        if (entry && used !== null) this.#limits.tokens?.correct(entry, used, readElapsed(this.#clock))
-        this.#letGo()
+        active -= 1
+        if (entry && used !== null) tokens?.correct(entry, used, readElapsed(clock))
+        letGo()
       },
     }
   }
+
+  const letGo = (): void => {
+    clock.clearTimeout(timer)
+    timer = undefined
+    for (let next = waiters[0]; next !== undefined; next = waiters[0]) {
+      const waitMs = getWaitMs(next.tokens)
+      if (waitMs > 0) {
+        // At the concurrency limit, the next release calls this again.
+        if (waitMs < Infinity) timer = clock.setTimeout(letGo, Math.ceil(waitMs))
+        return
+      }
+      waiters.shift()
+      next.grant(take(next.tokens))
+    }
+  }
+
+  return {
+    acquire: ({ runId, tokens: amount, abort, onWait }) =>
+      new Promise((resolve, reject) => {
+        if (abort.aborted) return reject(abort.reason as Error)
+        let isGranted = false
+        let unfollow = (): void => undefined
+        const waiter: Waiter = {
+          order: findOrder(runId),
+          tokens: amount,
+          grant: (slot) => {
+            isGranted = true
+            unfollow()
+            resolve(slot)
+          },
+        }
+        const place = insert(waiter)
+        letGo()
+        if (isGranted) return
+        unfollow = onAbort(abort, () => {
+          waiters.splice(waiters.indexOf(waiter), 1)
+          reject(abort.reason as Error)
+          letGo()
+        })
+        onWait(place)
+      }),
+
+    pause(ms) {
+      const until = readElapsed(clock) + ms
+      if (until <= pausedUntil) return
+      pausedUntil = until
+      requests?.drain(until)
+      tokens?.drain(until)
+      letGo()
+    },
+
+    status: () => ({
+      waiting: waiters.length,
+      active,
+      pausedMs: Math.max(0, pausedUntil - readElapsed(clock)),
+    }),
+  }
 }
 
-export interface RateEntry {
+interface RateEntry {
   readonly at: number
   amount: number
 }
@@ -174,82 +167,70 @@ const minuteMs = 60_000
 const windowMs = minuteMs * 1.01
 const tolerance = 1e-6
 
+export type RateWindow = ReturnType<typeof createRateWindow>
+
 /**
  * A rate limit per minute. A token bucket bounds bursts, and no sliding minute exceeds the limit, so the rate is safe
- * for servers with fixed windows, sliding windows or buckets.
+ * for servers with fixed windows, sliding windows or buckets. `burst` is the amount that may start at once. Times are
+ * monotonic, in milliseconds.
  */
-export class RateWindow {
-  readonly #limit: number
-  readonly #burst: number
+export function createRateWindow(limit: number, burst: number, start: number) {
   /** Available amount. Negative after an amount larger than a burst. */
-  #level: number
-  #filledAt: number
-  readonly #entries: RateEntry[] = []
-  #sum = 0
+  let level = burst
+  let filledAt = start
+  const entries: RateEntry[] = []
+  let sum = 0
 
-  /** `burst` is the amount that may start at once. Times are monotonic, in milliseconds. */
-  constructor(limit: number, burst: number, now: number) {
-    this.#limit = limit
-    this.#burst = burst
-    this.#level = burst
-    this.#filledAt = now
-  }
-
-  /** Time until the amount is available, or 0. An amount above the limit waits until the window is empty. */
-  getWaitMs(amount: number, now: number): number {
-    this.#passTime(now)
-    const missing = Math.min(amount, this.#burst) - this.#level
-    const bucketMs = missing > tolerance ? (missing * minuteMs) / this.#limit : 0
-    return Math.max(bucketMs, this.#getWindowWaitMs(Math.min(amount, this.#limit), now))
-  }
-
-  take(amount: number, now: number): RateEntry {
-    this.#passTime(now)
-    const entry = { at: now, amount }
-    this.#entries.push(entry)
-    this.#sum += amount
-    this.#level -= amount
-    return entry
-  }
-
-  correct(entry: RateEntry, amount: number, now: number): void {
-    this.#passTime(now)
-    const less = entry.amount - amount
-    this.#level = Math.min(this.#burst, this.#level + less)
-    if (entry.at + windowMs > now + tolerance) this.#sum -= less
-    entry.amount = amount
-  }
-
-  drain(until: number): void {
-    this.#level = Math.min(this.#level, 0)
-    this.#filledAt = Math.max(this.#filledAt, until)
-  }
-
-  #passTime(now: number): void {
-    if (now > this.#filledAt) {
-      const gain = ((now - this.#filledAt) * this.#limit) / minuteMs
-      this.#level = Math.min(this.#burst, this.#level + gain)
-      this.#filledAt = now
+  const passTime = (now: number): void => {
+    if (now > filledAt) {
+      level = Math.min(burst, level + ((now - filledAt) * limit) / minuteMs)
+      filledAt = now
     }
-    let past = 0
-    while (
-      past < this.#entries.length &&
-      (this.#entries[past] as RateEntry).at + windowMs <= now + tolerance
-    ) {
-      this.#sum -= (this.#entries[past] as RateEntry).amount
-      past += 1
-    }
-    if (past > 0) this.#entries.splice(0, past)
-    if (this.#entries.length === 0) this.#sum = 0
+    const kept = entries.findIndex(({ at }) => at + windowMs > now + tolerance)
+    const past = entries.splice(0, kept < 0 ? entries.length : kept)
+    for (const { amount } of past) sum -= amount
+    if (entries.length === 0) sum = 0
   }
 
-  #getWindowWaitMs(amount: number, now: number): number {
-    let over = this.#sum + amount - this.#limit
-    for (const { at, amount: gone } of this.#entries) {
+  const getWindowWaitMs = (amount: number, now: number): number => {
+    let over = sum + amount - limit
+    for (const { at, amount: gone } of entries) {
       if (over <= tolerance) return 0
       over -= gone
       if (over <= tolerance) return Math.max(0, at + windowMs - now)
     }
     return 0
+  }
+
+  return {
+    /** Time until the amount is available, or 0. An amount above the limit waits until the window is empty. */
+    getWaitMs(amount: number, now: number): number {
+      passTime(now)
+      const missing = Math.min(amount, burst) - level
+      const bucketMs = missing > tolerance ? (missing * minuteMs) / limit : 0
+      return Math.max(bucketMs, getWindowWaitMs(Math.min(amount, limit), now))
+    },
+
+    take(amount: number, now: number): RateEntry {
+      passTime(now)
+      const entry = { at: now, amount }
+      entries.push(entry)
+      sum += amount
+      level -= amount
+      return entry
+    },
+
+    correct(entry: RateEntry, amount: number, now: number): void {
+      passTime(now)
+      const less = entry.amount - amount
+      level = Math.min(burst, level + less)
+      if (entry.at + windowMs > now + tolerance) sum -= less
+      entry.amount = amount
+    },
+
+    drain(until: number): void {
+      level = Math.min(level, 0)
+      filledAt = Math.max(filledAt, until)
+    },
   }
 }

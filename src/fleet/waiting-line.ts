@@ -1,123 +1,76 @@
+import { CallAbort, onAbort, runAbortable } from '../core/base/abort.js'
 import { type Clock, readElapsed, unrefTimer } from '../core/base/clock.js'
 import type { BudgetAmount, SettleOptions } from '../core/budgets/budget-store.js'
 import { forgottenMs } from '../core/budgets/ledger.js'
 
-interface Waiter<Asked, Granted> {
-  request: Asked
-  resolve: (granted: Granted) => void
-  reject: (error: unknown) => void
-}
-
 /** Poll interval for amounts released by other processes, in milliseconds. Local releases are noticed at once. */
 const pollMs = 250
 
+export interface WaitingLine<Asked, Granted> {
+  /** Resolves with the share. Rejects with the signal's reason when it aborts. */
+  join(request: Asked, signal?: AbortSignal): Promise<Granted>
+  /** Wakes the first waiter, because a share was returned. */
+  wake(): void
+}
+
 /**
  * A first-come, first-served queue for shares of an amount. Only the first waiter tries, so a large request is not
- * starved.
+ * starved. `tryOnce` resolves with the share, or with null if none is available. Rejects if no share can become
+ * available.
  */
-export class WaitingLine<Asked, Granted> {
-  readonly #waiters: Waiter<Asked, Granted>[] = []
-  readonly #clock: Clock
-  readonly #tryOnce: (request: Asked) => Promise<Granted | null>
-  readonly #giveBack: (granted: Granted) => void
-  #isServing = false
-  #resume: (() => void) | null = null
-  #isStale = false
+export function createWaitingLine<Asked, Granted>(
+  clock: Clock,
+  tryOnce: (request: Asked) => Promise<Granted | null>,
+  giveBack: (granted: Granted) => void,
+): WaitingLine<Asked, Granted> {
+  let waiting = 0
+  /** Settles when the last waiter has left. Each waiter follows the one before. */
+  let last: Promise<unknown> = Promise.resolve()
+  let resume = (): void => undefined
+  let isStale = false
 
-  /**
-   * `tryOnce` resolves with the share, or with null if none is available. Rejects if no share can become available.
-   */
-  constructor(
-    clock: Clock,
-    tryOnce: (request: Asked) => Promise<Granted | null>,
-    giveBack: (granted: Granted) => void,
-  ) {
-    this.#clock = clock
-    this.#tryOnce = tryOnce
-    this.#giveBack = giveBack
-  }
-
-  /** Resolves with the share. Rejects with the signal's reason when it aborts. */
-  async join(request: Asked, signal?: AbortSignal): Promise<Granted> {
-    signal?.throwIfAborted()
-    if (this.#waiters.length === 0) {
-      const granted = await this.#tryOnce(request)
-      if (granted !== null) {
-        if (!signal?.aborted) return granted
-        this.#giveBack(granted)
-        throw signal.reason
-      }
-    }
-    return new Promise((resolve, reject) => {
-      const leave = (): void => {
-        const at = this.#waiters.indexOf(waiter)
-        if (at >= 0) this.#waiters.splice(at, 1)
-        if (at === 0) this.wake()
-        reject(signal?.reason as Error)
-      }
-      const done = (): void => signal?.removeEventListener('abort', leave)
-      const waiter: Waiter<Asked, Granted> = {
-        request,
-        resolve: (granted) => {
-          done()
-          resolve(granted)
-        },
-        reject: (error) => {
-          done()
-          reject(error as Error)
-        },
-      }
-      if (signal?.aborted) return leave()
-      signal?.addEventListener('abort', leave, { once: true })
-      this.#waiters.push(waiter)
-      void this.#serve()
-    })
-  }
-
-  /** Wakes the first waiter, because a share was returned. */
-  wake(): void {
-    this.#isStale = true
-    this.#resume?.()
-  }
-
-  async #serve(): Promise<void> {
-    if (this.#isServing) return
-    this.#isServing = true
-    for (let first = this.#waiters[0]; first !== undefined; first = this.#waiters[0]) {
-      this.#isStale = false
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
-      await this.#serveFirst(first)
-    }
-    this.#isServing = false
-  }
-
-  async #serveFirst(first: Waiter<Asked, Granted>): Promise<void> {
-    try {
-      const granted = await this.#tryOnce(first.request)
-      const isThere = this.#waiters[0] === first
-      if (granted === null) {
-        if (isThere && !this.#isStale) await this.#pause()
-        return
-      }
-      if (!isThere) return this.#giveBack(granted)
-      this.#waiters.shift()
-      first.resolve(granted)
-    } catch (error) {
-      if (this.#waiters[0] === first) this.#waiters.shift()
-      first.reject(error)
-    }
-  }
-
-  #pause(): Promise<void> {
-    return new Promise((resolve) => {
-      const resume = (): void => {
-        this.#clock.clearTimeout(timer)
-        this.#resume = null
+  const pause = (abort: CallAbort): Promise<void> =>
+    new Promise((resolve) => {
+      resume = () => {
+        clock.clearTimeout(timer)
+        unfollow()
         resolve()
       }
-      const timer = this.#clock.setTimeout(resume, pollMs)
-      this.#resume = resume
+      const timer = clock.setTimeout(resume, pollMs)
+      const unfollow = onAbort(abort, resume)
     })
+
+  const waitForShare = async (request: Asked, abort: CallAbort, before: Promise<unknown>) => {
+    await before
+    /* oxlint-disable no-await-in-loop -- one attempt after the other */
+    while (!abort.aborted) {
+      isStale = false
+      const granted = await tryOnce(request)
+      if (granted !== null) return granted
+      if (!isStale && !abort.aborted) await pause(abort)
+    }
+    /* oxlint-enable no-await-in-loop */
+    return null
+  }
+
+  return {
+    join: (request, signal) =>
+      runAbortable(signal ?? new CallAbort(), async (abort) => {
+        let granted = waiting === 0 ? await tryOnce(request) : null
+        if (granted === null) {
+          waiting += 1
+          const share = waitForShare(request, abort, last).finally(() => (waiting -= 1))
+          last = share.catch(() => undefined)
+          granted = await share
+        }
+        // The caller has left.
+        if (abort.aborted && granted !== null) giveBack(granted)
+        return granted as Granted
+      }),
+    wake() {
+      isStale = true
+      resume()
+    },
   }
 }
 
@@ -135,78 +88,73 @@ interface OpenSettlement {
   since: number
 }
 
+export interface ReservationLeases {
+  add(reservation: string): void
+  /** Settles a reservation. Never rejects. `report` receives the error if the store rejects the settlement. */
+  settle(reservation: string, paid: BudgetAmount, report: (error: unknown) => void): Promise<void>
+}
+
 /**
  * Renews the reservations of this process while their requests are in flight. Failed settlements are reported, then
  * retried without renewal until the store forgets the reservation, because waiting runs would otherwise wait forever.
  */
-export class ReservationLeases {
+export function keepReservations({ clock, leaseMs, renew, settle }: LeasesOptions): ReservationLeases {
   /** The settlement of each reservation, or null while the request is in flight. */
-  readonly #held = new Map<string, OpenSettlement | null>()
-  readonly #options: LeasesOptions
-  #timer: unknown = null
+  const held = new Map<string, OpenSettlement | null>()
+  let timer: unknown
 
-  constructor(options: LeasesOptions) {
-    this.#options = options
+  const schedule = (): void => {
+    if (timer !== undefined || held.size === 0) return
+    timer = clock.setTimeout(() => void beat(), leaseMs / 3)
+    // The timer must not keep the process alive.
+    unrefTimer(timer)
   }
 
-  add(reservation: string): void {
-    this.#held.set(reservation, null)
-    this.#schedule()
-  }
-
-  /** Settles a reservation. Never rejects. `report` receives the error if the store rejects the settlement. */
-  async settle(reservation: string, paid: BudgetAmount, report: (error: unknown) => void): Promise<void> {
-    if (this.#held.get(reservation) !== null) return
-    const open = { paid, since: readElapsed(this.#options.clock) }
-    this.#held.set(reservation, open)
-    const failure = await this.#trySettle(reservation, open)
-    if (failure) report(failure.error)
-  }
-
-  async #trySettle(
+  const trySettle = async (
     reservation: string,
     { paid, since }: OpenSettlement,
-  ): Promise<{ error: unknown } | undefined> {
-    let failure: { error: unknown } | undefined
+    report: (error: unknown) => void = () => undefined,
+  ): Promise<void> => {
+    const isForgotten = (): boolean => readElapsed(clock) - since >= forgottenMs
     try {
-      await this.#options.settle({ reservation, ...paid })
+      await settle({ reservation, ...paid })
+      held.delete(reservation)
     } catch (error) {
-      failure = { error }
+      if (isForgotten()) held.delete(reservation)
+      report(error)
     }
-    if (!failure || readElapsed(this.#options.clock) - since >= forgottenMs) this.#held.delete(reservation)
-    if (this.#held.size === 0) this.#stop()
-    return failure
+    if (held.size > 0) return
+    clock.clearTimeout(timer)
+    timer = undefined
   }
 
-  #schedule(): void {
-    if (this.#timer !== null) return
-    const { clock, leaseMs } = this.#options
-    this.#timer = clock.setTimeout(() => {
-      this.#timer = null
-      void this.#renew()
-    }, leaseMs / 3)
-    // The timer must not keep the process alive.
-    unrefTimer(this.#timer)
-  }
-
-  #stop(): void {
-    this.#options.clock.clearTimeout(this.#timer)
-    this.#timer = null
-  }
-
-  async #renew(): Promise<void> {
-    const held = [...this.#held]
-    const working = held.filter(([, open]) => open === null).map(([reservation]) => reservation)
+  const beat = async (): Promise<void> => {
+    timer = undefined
+    const entries = [...held]
+    const working = entries.filter(([, open]) => open === null).map(([reservation]) => reservation)
     try {
-      if (working.length > 0) await this.#options.renew(working)
+      if (working.length > 0) await renew(working)
     } catch {
       // Reservations that expire in the meantime count as lost until they are settled.
     }
     await Promise.all(
-      held.map(async ([reservation, open]) => {
-        if (open !== null && this.#held.get(reservation) === open) await this.#trySettle(reservation, open)
+      entries.map(async ([reservation, open]) => {
+        if (open !== null && held.get(reservation) === open) await trySettle(reservation, open)
       }),
     )
-    if (this.#held.size > 0) this.#schedule()
+    schedule()
+  }
+
+  return {
+    add(reservation) {
+      held.set(reservation, null)
+      schedule()
+    },
+    async settle(reservation, paid, report) {
+      if (held.get(reservation) !== null) return
+      const open = { paid, since: readElapsed(clock) }
+      held.set(reservation, open)
+      await trySettle(reservation, open, report)
+    },
   }
 }

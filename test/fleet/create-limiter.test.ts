@@ -10,7 +10,7 @@ import {
   flexibleLimiter,
   type Limiter,
 } from '../../src/fleet/index.js'
-import { RateWindow } from '../../src/fleet/slot-queue.js'
+import { createRateWindow } from '../../src/fleet/slot-queue.js'
 import {
   createAgent,
   createEventFormatter,
@@ -170,7 +170,7 @@ describe('a window', () => {
         amounts,
         (limit, share, demand) => {
           const burst = Math.max(1, limit * share)
-          const window = new RateWindow(limit, burst, 0)
+          const window = createRateWindow(limit, burst, 0)
           const gone: [at: number, amount: number][] = []
           let now = 0
           for (const [amount, pauseMs] of demand) {

@@ -1,6 +1,6 @@
 import { SimulatedClock } from 'xstate'
 import * as fc from 'fast-check'
-import { BatchRun } from '../../src/fleet/batch-run.js'
+import { runBatch } from '../../src/fleet/batch-run.js'
 import { type BatchItem, type BatchProgress, createBudget, runAll } from '../../src/fleet/index.js'
 import {
   type Agent,
@@ -424,7 +424,7 @@ test('items are read on demand, at most look-ahead items ahead of the results', 
   }
   const reports: BatchProgress[] = []
   const store = memoryStore()
-  const batch = new BatchRun({
+  const batch = runBatch({
     agent: createAgent({ model, store }),
     store,
     retryFailed: false,
@@ -434,13 +434,10 @@ test('items are read on demand, at most look-ahead items ahead of the results', 
     lookAhead: 40,
     id: 'b',
     concurrency: 4,
-    signal: undefined,
     onProgress: (progress) => void reports.push(progress),
     total: null,
-    context: undefined,
-    budgets: undefined,
   })
-  const running = collect(batch.readResults())
+  const running = collect(batch)
   await until(() => reports.at(-1)?.done === 39)
   // oxlint-disable-next-line no-await-in-loop -- no further items arrive
   for (let i = 0; i < 100; i += 1) await settled()
