@@ -42,10 +42,14 @@ export const planted = [
     name: 'the lease of a run at work is not renewed',
     seed: 35,
     patches: [
-      { file: 'src/core/sessions/log/lease.ts', find: 'void this.#renewAll()', put: '' },
       {
         file: 'src/core/sessions/log/lease.ts',
-        find: 'return this.isHeld && mayBeStale ? this.#renew() : undefined',
+        find: 'work: () => void renewAll(),',
+        put: 'work: () => undefined,',
+      },
+      {
+        file: 'src/core/sessions/log/lease.ts',
+        find: 'return isHeld && mayBeStale ? renew() : undefined',
         put: 'return undefined',
       },
     ],

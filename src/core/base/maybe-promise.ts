@@ -15,3 +15,18 @@ export function chain<Value, Next>(
 ): MaybePromise<Next> {
   return value instanceof Promise ? value.then(work) : work(value)
 }
+
+/** Handles the result or the error of some work, at once unless the work returns a promise. */
+export function attempt<Value, Next>(
+  work: () => MaybePromise<Value>,
+  done: (value: Value) => MaybePromise<Next>,
+  failed: (error: unknown) => MaybePromise<Next>,
+): MaybePromise<Next> {
+  let value: MaybePromise<Value>
+  try {
+    value = work()
+  } catch (error) {
+    return failed(error)
+  }
+  return value instanceof Promise ? value.then(done, failed) : done(value)
+}

@@ -1,5 +1,4 @@
-import { type Clock, unrefTimer } from '../../base/clock.js'
-import { PerStore } from '../store/per-store.js'
+import { createTicker, PerStore } from '../store/per-store.js'
 import type { SessionStore } from '../store/store.js'
 
 /** Poll interval for messages that other processes sent to held sessions, in milliseconds. */
@@ -12,57 +11,35 @@ export interface InboxOwner {
 }
 
 /** The sessions that this process holds. One query polls all of them, if other processes can use the store. */
-class InboxOwners {
-  readonly #store: SessionStore
-  readonly #clock: Clock
-  readonly #held = new Map<string, InboxOwner>()
-  #timer: unknown
-
-  constructor(store: SessionStore, clock: Clock) {
-    this.#store = store
-    this.#clock = clock
-  }
-
-  add(owner: InboxOwner): void {
-    this.#held.set(owner.sessionId, owner)
-    this.#schedulePoll()
-  }
-
-  remove(owner: InboxOwner): void {
-    if (this.#held.get(owner.sessionId) !== owner) return
-    this.#held.delete(owner.sessionId)
-    if (this.#held.size > 0) return
-    this.#clock.clearTimeout(this.#timer)
-    this.#timer = undefined
-  }
-
-  notify(sessionId: string, inbox: number): void {
-    this.#held.get(sessionId)?.notify(inbox)
-  }
-
-  #schedulePoll(): void {
-    if (this.#timer !== undefined || !this.#store.inbox?.findUnread) return
-    this.#timer = this.#clock.setTimeout(() => void this.#poll(), pollMs)
-    // Polling must not keep the process alive.
-    unrefTimer(this.#timer)
-  }
-
-  async #poll(): Promise<void> {
-    const timer = this.#timer
+export const inboxOwners = new PerStore((store, clock) => {
+  const held = new Map<string, InboxOwner>()
+  const notify = (sessionId: string, inbox: number): void => held.get(sessionId)?.notify(inbox)
+  const poll = async (): Promise<void> => {
     try {
-      const found = (await this.#store.inbox?.findUnread?.([...this.#held.keys()])) ?? []
-      for (const { sessionId, inbox } of found) this.notify(sessionId, inbox)
+      const found = (await store.inbox?.findUnread?.([...held.keys()])) ?? []
+      for (const { sessionId, inbox } of found) notify(sessionId, inbox)
     } catch {
       // The next poll or write will report the messages.
     }
-    // Owners may have changed in the meantime.
-    if (this.#timer !== timer) return
-    this.#timer = undefined
-    if (this.#held.size > 0) this.#schedulePoll()
   }
-}
-
-export const inboxOwners = new PerStore((store, clock) => new InboxOwners(store, clock))
+  const ticker = createTicker(clock, {
+    getMs: () => pollMs,
+    isNeeded: () => held.size > 0 && store.inbox?.findUnread !== undefined,
+    work: poll,
+  })
+  return {
+    notify,
+    add(owner: InboxOwner): void {
+      held.set(owner.sessionId, owner)
+      ticker.start()
+    },
+    remove(owner: InboxOwner): void {
+      if (held.get(owner.sessionId) !== owner) return
+      held.delete(owner.sessionId)
+      ticker.stop()
+    },
+  }
+})
 
 /** Immediately notifies the owner in this process of a new message. */
 export function notifyOwner(store: SessionStore, sessionId: string, inbox: number): void {

@@ -1,6 +1,7 @@
-import { type Clock, readElapsed, unrefTimer, wait } from '../../base/clock.js'
+import { type Clock, readElapsed, wait } from '../../base/clock.js'
+import { attempt } from '../../base/maybe-promise.js'
 import { getPlatform } from '../../base/platform.js'
-import { PerStore } from '../store/per-store.js'
+import { createTicker, PerStore } from '../store/per-store.js'
 import type { InboxPosition } from '../store/inbox.js'
 import type { AcquireOptions, Lease, SessionStore, Appended } from '../store/store.js'
 import { StoreError, leaseLostError } from '../store/store-error.js'
@@ -20,92 +21,72 @@ interface PendingRelease {
 }
 
 /** Retries failed releases, because sessions would otherwise stay locked until their leases expire. */
-class LeaseReleaser {
-  readonly #store: SessionStore
-  readonly #clock: Clock
+const releasers = new PerStore((store, clock) => {
   /** By token, because one session can have several leases. */
-  readonly #pending = new Map<string, PendingRelease>()
+  const pending = new Map<string, PendingRelease>()
   /** By session. Another call may arrive before a release completes. */
-  readonly #releasing = new Map<string, Promise<void>>()
-  #timer: unknown
-  #waitMs = soonest
+  const releasing = new Map<string, Promise<void>>()
+  let waitMs = soonest
 
-  constructor(store: SessionStore, clock: Clock) {
-    this.#store = store
-    this.#clock = clock
+  const retryLater = (lease: Lease, until = readElapsed(clock) + leaseMs): void => {
+    pending.set(lease.token, { lease, until })
+    ticker.start()
   }
 
-  getRelease(sessionId: string): Promise<void> | undefined {
-    return this.#releasing.get(sessionId)
-  }
-
-  retryLater(lease: Lease, until = readElapsed(this.#clock) + leaseMs): void {
-    this.#pending.set(lease.token, { lease, until })
-    this.#scheduleRetry()
-  }
-
-  release(
+  const release = (
     lease: Lease,
     onAnswer: (answer: InboxPosition | void) => void = () => undefined,
     until?: number,
-  ): Promise<void> | undefined {
+  ): Promise<void> | undefined => {
     const { sessionId } = lease
-    try {
-      const released = this.#store.release(lease)
-      if (!(released instanceof Promise)) {
-        onAnswer(released)
-        return undefined
-      }
-      const done: Promise<void> = released
-        .then(onAnswer, () => this.retryLater(lease, until))
-        .finally(() => {
-          if (this.#releasing.get(sessionId) === done) this.#releasing.delete(sessionId)
-        })
-      this.#releasing.set(sessionId, done)
-      return done
-    } catch {
-      this.retryLater(lease, until)
-      return undefined
-    }
+    const released = attempt(
+      () => store.release(lease),
+      onAnswer,
+      () => retryLater(lease, until),
+    )
+    if (!released) return undefined
+    const done = released.finally(() => {
+      if (releasing.get(sessionId) === done) releasing.delete(sessionId)
+    })
+    releasing.set(sessionId, done)
+    return done
   }
 
-  /** Retries the releases of this session. Returns those that do not complete synchronously. */
-  releasePending(sessionId: string): Promise<void>[] {
-    const own = [...this.#pending.values()].filter(({ lease }) => lease.sessionId === sessionId)
-    return own.map((entry) => this.#retry(entry)).filter((released) => released !== undefined)
-  }
-
-  #retry({ lease, until }: PendingRelease): Promise<void> | undefined {
-    this.#pending.delete(lease.token)
-    return this.release(lease, undefined, until)
-  }
-
-  #scheduleRetry(): void {
-    if (this.#timer !== undefined || this.#pending.size === 0) return
-    this.#timer = this.#clock.setTimeout(() => void this.#retryAll(), this.#waitMs)
-    unrefTimer(this.#timer)
+  const retry = ({ lease, until }: PendingRelease): Promise<void> | undefined => {
+    pending.delete(lease.token)
+    return release(lease, undefined, until)
   }
 
   /** Tries a single release first, so that an unavailable store receives one request instead of many. */
-  async #retryAll(): Promise<void> {
-    const now = readElapsed(this.#clock)
-    for (const [token, { until }] of this.#pending) if (until <= now) this.#pending.delete(token)
-    const [first, ...others] = this.#pending.values()
-    if (first) {
-      await this.#retry(first)
-      if (this.#pending.has(first.lease.token)) this.#waitMs = Math.min(latest, this.#waitMs * 2)
-      else {
-        this.#waitMs = soonest
-        // Some leases may have been released in the meantime.
-        for (const entry of others) if (this.#pending.has(entry.lease.token)) void this.#retry(entry)
-      }
-    }
-    this.#timer = undefined
-    this.#scheduleRetry()
+  const retryAll = async (): Promise<void> => {
+    const now = readElapsed(clock)
+    for (const [token, { until }] of pending) if (until <= now) pending.delete(token)
+    const [first, ...others] = pending.values()
+    if (!first) return
+    await retry(first)
+    const hasFailed = pending.has(first.lease.token)
+    waitMs = hasFailed ? Math.min(latest, waitMs * 2) : soonest
+    // Some leases may have been released in the meantime.
+    if (!hasFailed) for (const entry of others) if (pending.has(entry.lease.token)) void retry(entry)
   }
-}
 
-const leaseReleasers = new PerStore((store, clock) => new LeaseReleaser(store, clock))
+  const ticker = createTicker(clock, {
+    getMs: () => waitMs,
+    isNeeded: () => pending.size > 0,
+    work: retryAll,
+  })
+  return {
+    getRelease: (sessionId: string) => releasing.get(sessionId),
+    release,
+    retryLater,
+    /** Retries the releases of this session. Returns those that do not complete synchronously. */
+    releasePending: (sessionId: string): Promise<void>[] =>
+      [...pending.values()]
+        .filter(({ lease }) => lease.sessionId === sessionId)
+        .map(retry)
+        .filter((released) => released !== undefined),
+  }
+})
 
 /** Never fails: a failed release is retried later, or when this process acquires the session. */
 export function releaseLease(
@@ -114,16 +95,16 @@ export function releaseLease(
   clock: Clock,
   onAnswer?: (answer: InboxPosition | void) => void,
 ): Promise<void> | undefined {
-  return leaseReleasers.get(store, clock).release(lease, onAnswer)
+  return releasers.get(store, clock).release(lease, onAnswer)
 }
 
 /** Releases a lease that the store may have granted although its response was lost. */
 export function releaseLater(store: SessionStore, lease: Lease, clock: Clock): void {
-  leaseReleasers.get(store, clock).retryLater(lease)
+  releasers.get(store, clock).retryLater(lease)
 }
 
 function findRelease(store: SessionStore, sessionId: string): Promise<void> | undefined {
-  return leaseReleasers
+  return releasers
     .list(store)
     .map((leases) => leases.getRelease(sessionId))
     .find((under) => under !== undefined)
@@ -137,7 +118,7 @@ export function acquireLease(
 ): Lease | Promise<Lease> {
   const going = findRelease(store, sessionId)
   if (going) return going.then(() => acquireLease(store, sessionId, options))
-  const left = leaseReleasers.list(store).flatMap((leases) => leases.releasePending(sessionId))
+  const left = releasers.list(store).flatMap((leases) => leases.releasePending(sessionId))
   if (left.length === 0) return store.acquire(sessionId, options)
   return Promise.all(left).then(() => store.acquire(sessionId, options))
 }
@@ -152,12 +133,11 @@ export function acquireLeaseAgain(
   { holder, clock, head }: { holder: string; clock: Clock; head: number },
 ): Lease | Promise<Lease> {
   const options = { holder, ttlMs: leaseMs }
-  try {
-    const lease = acquireLease(store, sessionId, options)
-    return lease instanceof Promise ? lease.catch(retryWhileBusy) : lease
-  } catch (error) {
-    return retryWhileBusy(error)
-  }
+  return attempt(
+    () => acquireLease(store, sessionId, options),
+    (lease) => lease,
+    retryWhileBusy,
+  )
 
   async function retryWhileBusy(refusal: unknown): Promise<Lease> {
     let last = refusal
@@ -190,166 +170,143 @@ interface LeaseOwner {
   onInboxAnswer(answer: Appended | void): void
 }
 
+export type HeldLease = ReturnType<typeof holdLease>
+
 /** The lease of one session: renewed while held, released when the session becomes idle, reacquired to continue. */
-export class HeldLease {
-  readonly #store: SessionStore
-  readonly #clock: Clock
-  readonly #owner: LeaseOwner
-  readonly #heartbeat: Heartbeat
+export function holdLease(store: SessionStore, clock: Clock, first: Lease, owner: LeaseOwner) {
+  const heartbeat = heartbeats.get(store, clock)
   /** The latest lease. */
-  lease: Lease
-  isHeld = true
+  let lease = first
+  let isHeld = true
   /** The time when the lease was last renewed for the full `leaseMs`. */
-  #renewedAt: number
+  let renewedAt = readElapsed(clock)
   /** A renewal before a write or a call. */
-  #renewing: Promise<void> | undefined
+  let renewing: Promise<void> | undefined
 
-  constructor(store: SessionStore, clock: Clock, lease: Lease, owner: LeaseOwner) {
-    this.#store = store
-    this.#clock = clock
-    this.#owner = owner
-    this.lease = lease
-    this.#renewedAt = readElapsed(clock)
-    this.#heartbeat = heartbeats.get(store, clock)
-    this.#heartbeat.add(this)
+  const setLease = (acquired: Lease): void => {
+    lease = acquired
+    renewedAt = readElapsed(clock)
+    const isNew = !isHeld
+    isHeld = true
+    owner.onHeld(isNew)
+    heartbeat.add(member)
   }
 
-  setLease(lease: Lease): void {
-    this.lease = lease
-    this.#renewedAt = readElapsed(this.#clock)
-    const isNew = !this.isHeld
-    this.isHeld = true
-    this.#owner.onHeld(isNew)
-    this.#heartbeat.add(this)
+  const member: HeartbeatMember = {
+    getLease: () => lease,
+    /** Ignores the renewal of an earlier lease, because a new one may have been acquired after a rest. */
+    onRenewed(renewed) {
+      if (isHeld && lease.token === renewed.token) setLease(renewed)
+    },
+    /** In the meantime, a different lease may have been acquired. */
+    onRenewalFailed({ token }, error) {
+      if (!isHeld || owner.isReleasing() || lease.token !== token) return
+      const isOver = readElapsed(clock) - renewedAt >= leaseMs
+      const isLost = error instanceof StoreError && error.code === 'lease_lost'
+      // A short outage of the store is harmless as long as the lease is valid.
+      if (isLost || isOver) owner.onLost(error)
+    },
   }
+  heartbeat.add(member)
 
-  /** Confirms the lease, with the store if it may be stale. Returns undefined while it is fresh. */
-  ensureHeld(): Promise<void> | undefined {
-    if (this.#renewing) return this.#renewing
-    // After a long suspension, this process may still be the only one that wants the session.
-    const mayBeStale = readElapsed(this.#clock) - this.#renewedAt > leaseMs / 2
-    return this.isHeld && mayBeStale ? this.#renew() : undefined
+  const renew = (): Promise<void> | undefined => {
+    const asked = lease
+    const renewed = attempt(
+      () => store.renew(asked, leaseMs),
+      member.onRenewed,
+      (error) => member.onRenewalFailed(asked, error),
+    )
+    const failIfLost = (): Promise<void> | undefined => {
+      const failure = owner.getFailure()
+      return failure && Promise.reject(failure)
+    }
+    if (!renewed) return failIfLost()
+    renewing = renewed.finally(() => (renewing = undefined)).then(failIfLost)
+    return renewing
   }
 
   /** Confirms the lease with the store, regardless of its age. */
-  confirmHeld(): Promise<void> | undefined {
-    if (this.#renewing) return this.#renewing.then(() => this.confirmHeld())
-    return this.isHeld ? this.#renew() : Promise.reject(leaseLostError(this.lease))
+  const confirmHeld = (): Promise<void> | undefined => {
+    if (renewing) return renewing.then(confirmHeld)
+    return isHeld ? renew() : Promise.reject(leaseLostError(lease))
   }
 
-  #renew(): Promise<void> | undefined {
-    const { lease } = this
-    try {
-      const renewed = this.#store.renew(lease, leaseMs)
-      if (renewed instanceof Promise) return (this.#renewing = this.#finishRenewal(lease, renewed))
-      this.onRenewed(renewed)
-    } catch (error) {
-      this.onRenewalFailed(lease, error)
-    }
-    const failure = this.#owner.getFailure()
-    return failure && Promise.reject(failure)
+  const markReleased = (): void => {
+    isHeld = false
+    heartbeat.remove(member)
+    owner.onReleased()
   }
 
-  release(): Promise<void> | undefined {
-    if (!this.isHeld) return findRelease(this.#store, this.lease.sessionId)
-    this.markReleased()
-    return releaseLease(this.#store, this.lease, this.#clock, (answer) => this.#owner.onInboxAnswer(answer))
+  return {
+    get lease() {
+      return lease
+    },
+    get isHeld() {
+      return isHeld
+    },
+    setLease,
+    confirmHeld,
+    markReleased,
+    /** Confirms the lease, with the store if it may be stale. Returns undefined while it is fresh. */
+    ensureHeld(): Promise<void> | undefined {
+      if (renewing) return renewing
+      // After a long suspension, this process may still be the only one that wants the session.
+      const mayBeStale = readElapsed(clock) - renewedAt > leaseMs / 2
+      return isHeld && mayBeStale ? renew() : undefined
+    },
+    release(): Promise<void> | undefined {
+      if (!isHeld) return findRelease(store, lease.sessionId)
+      markReleased()
+      return releaseLease(store, lease, clock, (answer) => owner.onInboxAnswer(answer))
+    },
   }
+}
 
-  markReleased(): void {
-    this.isHeld = false
-    this.#heartbeat.remove(this)
-    this.#owner.onReleased()
-  }
-
-  async #finishRenewal(lease: Lease, renewed: Promise<Lease>): Promise<void> {
-    try {
-      this.onRenewed(await renewed)
-    } catch (error) {
-      this.onRenewalFailed(lease, error)
-    } finally {
-      this.#renewing = undefined
-    }
-    const failure = this.#owner.getFailure()
-    if (failure) throw failure
-  }
-
-  /** Ignores the renewal of an earlier lease, because a new one may have been acquired after a rest. */
-  onRenewed(lease: Lease): void {
-    if (this.isHeld && this.lease.token === lease.token) this.setLease(lease)
-  }
-
-  /** In the meantime, a different lease may have been acquired. */
-  onRenewalFailed({ token }: Lease, error: unknown): void {
-    if (!this.isHeld || this.#owner.isReleasing() || this.lease.token !== token) return
-    const isOver = readElapsed(this.#clock) - this.#renewedAt >= leaseMs
-    const isLost = error instanceof StoreError && error.code === 'lease_lost'
-    // A short outage of the store is harmless as long as the lease is valid.
-    if (isLost || isOver) this.#owner.onLost(error)
-  }
+interface HeartbeatMember {
+  getLease(): Lease
+  onRenewed(lease: Lease): void
+  onRenewalFailed(lease: Lease, error: unknown): void
 }
 
 /** Renews all leases of this process, because a tool may run for hours without a write to the log. */
-class Heartbeat {
-  readonly #store: SessionStore
-  readonly #clock: Clock
-  readonly #holders = new Set<HeldLease>()
-  #timer: unknown
-
-  constructor(store: SessionStore, clock: Clock) {
-    this.#store = store
-    this.#clock = clock
-  }
-
-  add(holder: HeldLease): void {
-    this.#holders.add(holder)
-    this.#scheduleBeat()
-  }
-
-  remove(holder: HeldLease): void {
-    this.#holders.delete(holder)
-    if (this.#holders.size > 0) return
-    this.#clock.clearTimeout(this.#timer)
-    this.#timer = undefined
-  }
-
-  #scheduleBeat(): void {
-    if (this.#timer !== undefined || this.#holders.size === 0) return
-    this.#timer = this.#clock.setTimeout(() => {
-      this.#timer = undefined
-      this.#scheduleBeat()
-      void this.#renewAll()
-    }, leaseMs / 3)
-    // The timer must not keep the process alive.
-    unrefTimer(this.#timer)
-  }
-
-  async #renewAll(): Promise<void> {
-    const held = Array.from(this.#holders, (holder) => ({ holder, lease: holder.lease }))
-    if (!this.#store.renewAll) {
-      const renew = async ({ holder, lease }: (typeof held)[number]): Promise<void> => {
-        try {
-          holder.onRenewed(await this.#store.renew(lease, leaseMs))
-        } catch (error) {
-          holder.onRenewalFailed(lease, error)
-        }
-      }
-      await Promise.all(held.map(renew))
-      return
+const heartbeats = new PerStore((store, clock) => {
+  const members = new Set<HeartbeatMember>()
+  const renewAll = async (): Promise<void> => {
+    const held = Array.from(members, (member) => ({ member, lease: member.getLease() }))
+    const renewTogether = async (): Promise<Map<string, Lease> | undefined> => {
+      const renewed = await store.renewAll?.(
+        held.map(({ lease }) => lease),
+        leaseMs,
+      )
+      return renewed && new Map(renewed.map((lease) => [lease.token, lease]))
     }
-    try {
-      const leases = held.map(({ lease }) => lease)
-      const renewed = await this.#store.renewAll(leases, leaseMs)
-      const byToken = new Map(renewed.map((lease) => [lease.token, lease]))
-      for (const { holder, lease } of held) {
-        const kept = byToken.get(lease.token)
-        if (kept) holder.onRenewed(kept)
-        else holder.onRenewalFailed(lease, leaseLostError(lease))
-      }
-    } catch (error) {
-      for (const { holder, lease } of held) holder.onRenewalFailed(lease, error)
+    const together = renewTogether()
+    const renew = async (lease: Lease): Promise<Lease> => {
+      const all = await together
+      if (!all) return store.renew(lease, leaseMs)
+      const kept = all.get(lease.token)
+      if (kept) return kept
+      throw leaseLostError(lease)
     }
+    await Promise.all(
+      held.map(({ member, lease }) =>
+        renew(lease).then(member.onRenewed, (error: unknown) => member.onRenewalFailed(lease, error)),
+      ),
+    )
   }
-}
-
-const heartbeats = new PerStore((store, clock) => new Heartbeat(store, clock))
+  const ticker = createTicker(clock, {
+    getMs: () => leaseMs / 3,
+    isNeeded: () => members.size > 0,
+    work: () => void renewAll(),
+  })
+  return {
+    add(member: HeartbeatMember): void {
+      members.add(member)
+      ticker.start()
+    },
+    remove(member: HeartbeatMember): void {
+      members.delete(member)
+      ticker.stop()
+    },
+  }
+})

@@ -5,7 +5,7 @@ import type { InboxReader } from '../inbox/inbox-reader.js'
 import type { Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
 import { type StoreError, takenOverError, toStoreError } from '../store/store-error.js'
 import { type RecordDraft, sealDraft } from './log-record.js'
-import { acquireLeaseAgain, HeldLease } from './lease.js'
+import { acquireLeaseAgain, type HeldLease, holdLease } from './lease.js'
 
 /** Receives changes to a session's log while this process holds the session. */
 export interface LogListener {
@@ -81,7 +81,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     this.lastTime = at
     this.lastWritten = head
     this.#last = { seq: head, check }
-    this.#lease = new HeldLease(store, clock, lease, {
+    this.#lease = holdLease(store, clock, lease, {
       getFailure: () => this.failure,
       isReleasing: () => this.#isReleasing,
       onLost: (error) => this.#fail(error),

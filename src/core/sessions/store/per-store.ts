@@ -1,5 +1,5 @@
 import { getOrCreate } from '../../base/values.js'
-import type { Clock } from '../../base/clock.js'
+import { type Clock, unrefTimer } from '../../base/clock.js'
 import { getInnerStore } from './checked-store.js'
 import type { SessionStore } from './store.js'
 
@@ -22,4 +22,33 @@ export class PerStore<Value> {
   list(store: SessionStore): Value[] {
     return [...(this.#known.get(getInnerStore(store))?.values() ?? [])]
   }
+}
+
+/**
+ * Calls `work` again and again while there is something to do. The next wait starts when the work is done. `start` and
+ * `stop` are called when that may have changed. Does not keep the process alive.
+ */
+export function createTicker(
+  clock: Clock,
+  parts: { getMs: () => number; isNeeded: () => boolean; work: () => Promise<void> | void },
+): { start: () => void; stop: () => void } {
+  let timer: unknown
+  const start = (): void => {
+    if (timer !== undefined || !parts.isNeeded()) return
+    timer = clock.setTimeout(() => void tick(timer), parts.getMs())
+    unrefTimer(timer)
+  }
+  const tick = async (own: unknown): Promise<void> => {
+    await parts.work()
+    // It may have been stopped and started again in the meantime.
+    if (timer !== own) return
+    timer = undefined
+    start()
+  }
+  const stop = (): void => {
+    if (parts.isNeeded()) return
+    clock.clearTimeout(timer)
+    timer = undefined
+  }
+  return { start, stop }
 }
