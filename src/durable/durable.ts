@@ -22,7 +22,7 @@ import {
 import { type ArgumentRule, expectArgument, objectRule } from '../core/base/values.js'
 import { callbackRule, checkOptions, countRule, keyRule, methodRule } from '../core/config/check-options.js'
 import { listSessions } from '../core/run/delete-sessions.js'
-import { AlarmWaker, getTimers } from '../core/sessions/alarm-waker.js'
+import { createAlarmWaker, getTimers } from '../core/sessions/alarm-waker.js'
 import { deleteSession } from '../core/sessions/delete-session.js'
 import { notifyOwner } from '../core/sessions/inbox/inbox-owners.js'
 import {
@@ -254,7 +254,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     })
     this.#refuseDraining()
     const { pollMs = 1000, concurrency = 50 } = options
-    const waker = new AlarmWaker({
+    const waker = createAlarmWaker({
       timers: getTimers(this.#store, this.#clock),
       clock: this.#clock,
       pollMs,

@@ -12,7 +12,7 @@ import {
   type HostOptionsFor,
 } from '../core/drive/host-functions.js'
 import { mayWake } from '../core/drive/wake-sleepers.js'
-import { AlarmWaker, getTimers, type Waker } from '../core/sessions/alarm-waker.js'
+import { createAlarmWaker, getTimers, type Waker } from '../core/sessions/alarm-waker.js'
 
 /** Options for `createWaker`. */
 export interface WakerOptions<Context = unknown> {
@@ -73,7 +73,7 @@ export function createWaker(agents: Agents, options: WakerOptions = {}): Waker {
   const runner = createSessionRunner(agents, drainMs === undefined ? {} : { drainMs })
   const runHere: NonNullable<WakerOptions['run']> = async (request) =>
     runner.runSession(await addHostValues(options, request, false))
-  return new AlarmWaker({
+  return createAlarmWaker({
     timers: getTimers(getCommonStore(agents), clock),
     clock,
     pollMs,

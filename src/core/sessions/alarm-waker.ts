@@ -39,84 +39,56 @@ export interface AlarmWakerParts {
 }
 
 /** Polls the timers of a store and wakes a session for each due alarm. */
-export class AlarmWaker implements Waker {
-  readonly #parts: AlarmWakerParts
-  readonly #running = new Map<string, Promise<void>>()
-  readonly #damaged = new Set<string>()
-  #nextPoll: unknown
-  #state: 'idle' | 'started' | 'stopped' = 'idle'
-  #polling: Promise<void> | null = null
+export function createAlarmWaker(parts: AlarmWakerParts): Waker {
+  const { timers, clock } = parts
+  const running = new Map<string, Promise<void>>()
+  const damaged = new Set<string>()
+  let nextPoll: unknown
+  let state: 'idle' | 'started' | 'stopped' = 'idle'
+  let polling: Promise<void> | null = null
 
-  constructor(parts: AlarmWakerParts) {
-    this.#parts = parts
-  }
+  const mayRunMore = (): boolean => state === 'started' && running.size < parts.concurrency
 
-  get active(): number {
-    return this.#running.size
-  }
-
-  start(): void {
-    if (this.#state === 'stopped')
-      throw new UsageError('draining', 'This waker was stopped. Create a new one.', 'start')
-    if (this.#state === 'started') return
-    this.#state = 'started'
-    this.#polling = this.#poll()
-  }
-
-  async stop(): Promise<void> {
-    this.#state = 'stopped'
-    this.#parts.clock.clearTimeout(this.#nextPoll)
-    await this.#polling
-    await this.#parts.drain()
-    await Promise.allSettled(this.#running.values())
-  }
-
-  async #poll(): Promise<void> {
+  const report = (error: unknown, at: { session?: string }): void => {
     try {
-      await this.#wakeDue()
-      for (const session of (await this.#parts.listWaiting?.()) ?? []) this.#runWaiting(session)
+      ;(parts.onError ?? warn)(error, at)
+    } catch {
+      // A failing listener must not prevent other sessions from waking.
+    }
+  }
+
+  const poll = async (): Promise<void> => {
+    try {
+      for await (const { timer, now } of listAllDue(timers)) {
+        if (!mayRunMore()) break
+        await claim(timer, now)
+      }
+      for (const session of (await parts.listWaiting?.()) ?? [])
+        if (!running.has(session) && mayRunMore()) track(session, runWaiting(session))
     } catch (error) {
-      this.#report(error, {})
+      report(error, {})
     }
-    const { clock, pollMs } = this.#parts
-    const pollAgain = (): void => {
-      this.#polling = this.#poll()
-    }
-    if (this.#state === 'started') this.#nextPoll = clock.setTimeout(pollAgain, pollMs)
+    if (state === 'started') nextPoll = clock.setTimeout(() => (polling = poll()), parts.pollMs)
   }
 
-  get #mayRunMore(): boolean {
-    return this.#state === 'started' && this.#running.size < this.#parts.concurrency
-  }
-
-  async #wakeDue(): Promise<void> {
-    for await (const { timer, now } of listAllDue(this.#parts.timers)) {
-      if (!this.#mayRunMore) return
-      await this.#claim(timer, now)
-    }
-  }
-
-  #track(session: string, work: Promise<void>): void {
-    this.#running.set(
-      session,
-      work.finally(() => this.#running.delete(session)),
-    )
+  const track = (session: string, work: Promise<void>): void => {
+    const done = work.finally(() => running.delete(session))
+    running.set(session, done)
   }
 
   /** Claims an alarm by moving it ahead, so that other processes ignore it while this one renews the claim. */
-  async #claim(timer: StoredTimer, now: number): Promise<void> {
+  const claim = async (timer: StoredTimer, now: number): Promise<void> => {
+    const { id, at } = timer
     const alarm = parseAlarm(timer)
-    if (alarm === null) return this.#reportDamaged(timer.id)
+    if (alarm === null) return reportDamaged(id)
     const { session } = alarm
-    if (this.#running.has(session) || !this.#parts.mayWake(alarm)) return
+    if (running.has(session) || !parts.mayWake(alarm)) return
     const until = now + claimMs
-    const isMine = await this.#parts.timers.move({ id: timer.id, from: timer.at, to: until })
-    if (isMine) this.#track(session, this.#wake(timer.id, session, until))
+    if (await timers.move({ id, from: at, to: until })) track(session, wake(id, session, until))
   }
 
   /** Runs a session until it settles, then removes its alarm. Never rejects. */
-  async #wake(id: string, session: string, claimedUntil: number): Promise<void> {
-    const { timers, clock } = this.#parts
+  const wake = async (id: string, session: string, claimedUntil: number): Promise<void> => {
     let at = claimedUntil
     let renewal: unknown
     const renewLater = (): void => {
@@ -136,9 +108,9 @@ export class AlarmWaker implements Waker {
     /** The remaining sleep in milliseconds. Null means that the alarm is kept. */
     let leftMs: number | undefined | null = null
     try {
-      leftMs = await this.#parts.run(session)
+      leftMs = await parts.run(session)
     } catch (error) {
-      if (!isExpected(error)) this.#report(error, { session })
+      if (!isExpected(error)) report(error, { session })
       // The alarms of deleted sessions and of unreadable logs are removed. Other errors may be temporary, or limited to
       // this process.
       if (isDeleted(error) || (error instanceof StoreError && !error.retryable)) leftMs = undefined
@@ -151,36 +123,44 @@ export class AlarmWaker implements Waker {
     try {
       await timers.move({ id, from: at, to })
     } catch (error) {
-      this.#report(error, { session })
+      report(error, { session })
     }
   }
 
-  #runWaiting(session: string): void {
-    if (this.#running.has(session) || !this.#mayRunMore) return
-    const run = async (): Promise<void> => {
-      try {
-        await this.#parts.run(session)
-      } catch (error) {
-        if (!isExpected(error)) this.#report(error, { session })
-      }
+  const runWaiting = async (session: string): Promise<void> => {
+    try {
+      await parts.run(session)
+    } catch (error) {
+      if (!isExpected(error)) report(error, { session })
     }
-    this.#track(session, run())
   }
 
   /** Reports a damaged alarm once. It is kept in the store for a process that can read it. */
-  #reportDamaged(id: string): void {
-    if (!id.startsWith(alarmPrefix) || this.#damaged.has(id)) return
-    this.#damaged.add(id)
+  const reportDamaged = (id: string): void => {
+    if (!id.startsWith(alarmPrefix) || damaged.has(id)) return
+    damaged.add(id)
     const message = `The timer '${id}' cannot be read. It is damaged or was written by a newer Statewright, so it is skipped.`
-    this.#report(new StoreError('corrupt_log', message, id), { session: id.slice(alarmPrefix.length) })
+    report(new StoreError('corrupt_log', message, id), { session: id.slice(alarmPrefix.length) })
   }
 
-  #report(error: unknown, at: { session?: string }): void {
-    try {
-      ;(this.#parts.onError ?? warn)(error, at)
-    } catch {
-      // A failing listener must not prevent other sessions from waking.
-    }
+  return {
+    get active() {
+      return running.size
+    },
+    start() {
+      if (state === 'stopped')
+        throw new UsageError('draining', 'This waker was stopped. Create a new one.', 'start')
+      if (state === 'started') return
+      state = 'started'
+      polling = poll()
+    },
+    async stop() {
+      state = 'stopped'
+      clock.clearTimeout(nextPoll)
+      await polling
+      await parts.drain()
+      await Promise.allSettled(running.values())
+    },
   }
 }
 
