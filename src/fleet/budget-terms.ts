@@ -166,26 +166,26 @@ function isWholeFrom(value: unknown, from: number, to: number): boolean {
 /** The length of a budget window, as a calendar unit or in milliseconds. */
 export type BudgetPeriod = 'hour' | 'day' | 'month' | number
 
-/** A time window in milliseconds since the epoch. The next window starts at `endsAt`. */
+/** A time window in milliseconds since the epoch. The next window starts at `windowEndsAt`. */
 export interface BudgetWindow {
   windowAt: number
-  endsAt: number | null
+  windowEndsAt: number | null
 }
 
 const hourMs = 3_600_000
 
 /** The window that contains a moment. Without a period, one window starts at the epoch and never ends. */
 export function findWindow(now: number, per: BudgetPeriod | null, timezone: string): BudgetWindow {
-  if (per === null) return { windowAt: 0, endsAt: null }
+  if (per === null) return { windowAt: 0, windowEndsAt: null }
   if (typeof per === 'number') {
     const windowAt = Math.floor(now / per) * per
-    return { windowAt, endsAt: windowAt + per }
+    return { windowAt, windowEndsAt: windowAt + per }
   }
   if (per === 'hour') {
     // Offsets are multiples of a quarter hour. A repeated hour has two windows.
     const offset = getOffset(now, timezone)
     const windowAt = Math.floor((now + offset) / hourMs) * hourMs - offset
-    return { windowAt, endsAt: windowAt + hourMs }
+    return { windowAt, windowEndsAt: windowAt + hourMs }
   }
   const local = new Date(now + getOffset(now, timezone))
   const [year, month] = [local.getUTCFullYear(), local.getUTCMonth()]
@@ -193,7 +193,7 @@ export function findWindow(now: number, per: BudgetPeriod | null, timezone: stri
   const next = per === 'day' ? Date.UTC(year, month, day + 1) : Date.UTC(year, month + 1, 1)
   return {
     windowAt: fromLocalTime(Date.UTC(year, month, day), timezone),
-    endsAt: fromLocalTime(next, timezone),
+    windowEndsAt: fromLocalTime(next, timezone),
   }
 }
 

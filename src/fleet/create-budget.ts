@@ -76,38 +76,38 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
     return stored
   }
 
-  const reserveIn = async (
-    { windowAt, endsAt: windowEndsAt }: BudgetWindow,
-    reservation: string,
-    amount: BudgetAmount,
-  ): Promise<ReserveAnswer> => {
-    const own = { budget: id, terms: text, allowance, ttlMs: leaseMs }
-    const countsLost = lostReservations === 'spent'
-    const reserveOptions = { ...own, windowAt, windowEndsAt, reservation, countsLost, ...amount }
-    return readStored(await ask('reserve', (store) => store.reserve(reserveOptions)))
-  }
-
   const tryOnce = async ({ amount, onUnsettled }: Asked): Promise<BudgetReservation | null> => {
     const reservation = createId()
-    let window = findWindowAt(clock.now() + offsetMs)
-    let answer = await reserveIn(window, reservation, amount)
-    if (!answer.granted && !isInWindow(answer.now, { ...window, windowEndsAt: window.endsAt })) {
-      window = findWindowAt(answer.now)
-      answer = await reserveIn(window, reservation, amount)
+    const own = {
+      budget: id,
+      terms: text,
+      allowance,
+      ttlMs: leaseMs,
+      countsLost: lostReservations === 'spent',
     }
-    const { endsAt } = window
+    const reserveIn = async (window: BudgetWindow) =>
+      readStored(
+        await ask('reserve', (store) => store.reserve({ ...own, ...window, ...amount, reservation })),
+      )
+    let window = findWindowAt(clock.now() + offsetMs)
+    let answer = await reserveIn(window)
+    if (!answer.granted && !isInWindow(answer.now, window)) {
+      window = findWindowAt(answer.now)
+      answer = await reserveIn(window)
+    }
     if (answer.granted) {
       leases.add(reservation)
       return { settle: (paid) => settle(reservation, amount, paid, onUnsettled) }
     }
     // The window ended in the meantime, so the line retries.
-    if (!isInWindow(answer.now, { ...window, windowEndsAt: endsAt })) return null
+    if (!isInWindow(answer.now, window)) return null
     if (answer.terms !== text) throw conflictError(id, terms, answer.terms)
     if (!fitsBeside(answer.spent, amount, terms)) {
       // An amount larger than a whole window is refused at once.
-      const isWaiting = onEmpty === 'wait' && endsAt !== null && fitsBeside(nothing, amount, terms)
-      const waitMs = isWaiting ? Math.max(1, endsAt - answer.now) : null
-      throw exceededError(id, terms, answer, amount, { resetsAt: endsAt, waitMs })
+      const { windowEndsAt: resetsAt } = window
+      const isWaiting = onEmpty === 'wait' && resetsAt !== null && fitsBeside(nothing, amount, terms)
+      const waitMs = isWaiting ? Math.max(1, resetsAt - answer.now) : null
+      throw exceededError(id, terms, answer, amount, { resetsAt, waitMs })
     }
     return null
   }
@@ -217,7 +217,7 @@ export function toStatus(
   id: string,
   { usd, tokens }: BudgetTerms,
   stored: StoredBudget | null,
-  { windowAt, endsAt }: BudgetWindow,
+  { windowAt, windowEndsAt }: BudgetWindow,
 ): BudgetStatus {
   const isOver = stored === null || stored.windowAt < windowAt
   const { spent, reserved, live } = isOver ? { spent: nothing, reserved: nothing, live: 0 } : stored
@@ -229,8 +229,8 @@ export function toStatus(
   return {
     id,
     limits: { ...(usd !== null && { usd }), ...(tokens !== null && { tokens }) },
-    windowAt: endsAt === null ? null : windowAt,
-    resetsAt: endsAt,
+    windowAt: windowEndsAt === null ? null : windowAt,
+    resetsAt: windowEndsAt,
     spent: { usd: fromNanoUsd(spent.nanoUsd), tokens: spent.tokens },
     reserved: { usd: fromNanoUsd(reserved.nanoUsd), tokens: reserved.tokens },
     left: {

@@ -1,36 +1,17 @@
 import { type CallAbort, onAbort } from '../core/base/abort.js'
 import { type Clock, readElapsed } from '../core/base/clock.js'
 
-export interface SlotLimits {
-  concurrency: number | null
-  requests: RateWindow | null
-  tokens: RateWindow | null
-}
-
-export interface Slot {
+interface Slot {
   /** Ends the request. `tokens` is its usage, or null to keep the estimate. */
   release(tokens: number | null): void
 }
 
-export interface SlotRequest {
+interface SlotRequest {
   runId: string | undefined
   tokens: number
   abort: AbortSignal | CallAbort
   /** Called once if the request must wait. `ahead` is the number of requests before it. */
   onWait: (ahead: number) => void
-}
-
-export interface SlotQueue {
-  /** Resolves when the request may start. Rejects with its abort reason. */
-  acquire(request: SlotRequest): Promise<Slot>
-  /** Holds all requests for a time, without a burst afterwards. */
-  pause(ms: number): void
-  status(): {
-    waiting: number
-    active: number
-    /** The remaining pause in milliseconds, or 0 if the queue is not paused. */
-    pausedMs: number
-  }
 }
 
 interface Waiter extends Pick<SlotRequest, 'tokens'> {
@@ -43,7 +24,18 @@ interface Waiter extends Pick<SlotRequest, 'tokens'> {
 const maxRuns = 10_000
 
 /** Grants requests as fast as the limits allow, ordered by run, then by arrival. */
-export function createSlotQueue({ concurrency, requests, tokens }: SlotLimits, clock: Clock): SlotQueue {
+export function createSlotQueue(
+  {
+    concurrency,
+    requests,
+    tokens,
+  }: {
+    concurrency: number | null
+    requests: RateWindow | null
+    tokens: RateWindow | null
+  },
+  clock: Clock,
+) {
   const waiters: Waiter[] = []
   const orders = new Map<string, number>()
   let nextOrder = 0
@@ -115,7 +107,8 @@ export function createSlotQueue({ concurrency, requests, tokens }: SlotLimits, c
   }
 
   return {
-    acquire: ({ runId, tokens: amount, abort, onWait }) =>
+    /** Resolves when the request may start. Rejects with its abort reason. */
+    acquire: ({ runId, tokens: amount, abort, onWait }: SlotRequest): Promise<Slot> =>
       new Promise((resolve, reject) => {
         if (abort.aborted) return reject(abort.reason as Error)
         let isGranted = false
@@ -140,7 +133,8 @@ export function createSlotQueue({ concurrency, requests, tokens }: SlotLimits, c
         onWait(place)
       }),
 
-    pause(ms) {
+    /** Holds all requests for a time, without a burst afterwards. */
+    pause(ms: number): void {
       const until = readElapsed(clock) + ms
       if (until <= pausedUntil) return
       pausedUntil = until

@@ -6,13 +6,6 @@ import { forgottenMs } from '../core/budgets/ledger.js'
 /** Poll interval for amounts released by other processes, in milliseconds. Local releases are noticed at once. */
 const pollMs = 250
 
-export interface WaitingLine<Asked, Granted> {
-  /** Resolves with the share. Rejects with the signal's reason when it aborts. */
-  join(request: Asked, signal?: AbortSignal): Promise<Granted>
-  /** Wakes the first waiter, because a share was returned. */
-  wake(): void
-}
-
 /**
  * A first-come, first-served queue for shares of an amount. Only the first waiter tries, so a large request is not
  * starved. `tryOnce` resolves with the share, or with null if none is available. Rejects if no share can become
@@ -22,7 +15,7 @@ export function createWaitingLine<Asked, Granted>(
   clock: Clock,
   tryOnce: (request: Asked) => Promise<Granted | null>,
   giveBack: (granted: Granted) => void,
-): WaitingLine<Asked, Granted> {
+) {
   let waiting = 0
   /** Settles when the last waiter has left. Each waiter follows the one before. */
   let last: Promise<unknown> = Promise.resolve()
@@ -54,7 +47,8 @@ export function createWaitingLine<Asked, Granted>(
   }
 
   return {
-    join: (request, signal) =>
+    /** Resolves with the share. Rejects with the signal's reason when it aborts. */
+    join: (request: Asked, signal: AbortSignal | undefined): Promise<Granted> =>
       runAbortable(signal ?? new CallAbort(), async (abort) => {
         let granted = waiting === 0 ? await tryOnce(request) : null
         if (granted === null) {
@@ -67,20 +61,12 @@ export function createWaitingLine<Asked, Granted>(
         if (abort.aborted && granted !== null) giveBack(granted)
         return granted as Granted
       }),
-    wake() {
+    /** Wakes the first waiter, because a share was returned. */
+    wake(): void {
       isStale = true
       resume()
     },
   }
-}
-
-type Settlement = Omit<SettleOptions, 'budget'>
-
-export interface LeasesOptions {
-  clock: Clock
-  leaseMs: number
-  renew: (reservations: string[]) => Promise<void>
-  settle: (settlement: Settlement) => Promise<void>
 }
 
 interface OpenSettlement {
@@ -88,17 +74,21 @@ interface OpenSettlement {
   since: number
 }
 
-export interface ReservationLeases {
-  add(reservation: string): void
-  /** Settles a reservation. Never rejects. `report` receives the error if the store rejects the settlement. */
-  settle(reservation: string, paid: BudgetAmount, report: (error: unknown) => void): Promise<void>
-}
-
 /**
  * Renews the reservations of this process while their requests are in flight. Failed settlements are reported, then
  * retried without renewal until the store forgets the reservation, because waiting runs would otherwise wait forever.
  */
-export function keepReservations({ clock, leaseMs, renew, settle }: LeasesOptions): ReservationLeases {
+export function keepReservations({
+  clock,
+  leaseMs,
+  renew,
+  settle,
+}: {
+  clock: Clock
+  leaseMs: number
+  renew: (reservations: string[]) => Promise<void>
+  settle: (settlement: Omit<SettleOptions, 'budget'>) => Promise<void>
+}) {
   /** The settlement of each reservation, or null while the request is in flight. */
   const held = new Map<string, OpenSettlement | null>()
   let timer: unknown
@@ -146,11 +136,12 @@ export function keepReservations({ clock, leaseMs, renew, settle }: LeasesOption
   }
 
   return {
-    add(reservation) {
+    add(reservation: string): void {
       held.set(reservation, null)
       schedule()
     },
-    async settle(reservation, paid, report) {
+    /** Settles a reservation. Never rejects. `report` receives the error if the store rejects the settlement. */
+    async settle(reservation: string, paid: BudgetAmount, report: (error: unknown) => void): Promise<void> {
       if (held.get(reservation) !== null) return
       const open = { paid, since: readElapsed(clock) }
       held.set(reservation, open)

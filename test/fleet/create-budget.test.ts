@@ -253,7 +253,7 @@ test('an amount that is not a number is refused', async () => {
 describe('windows', () => {
   const iso = (at: number | null) => (at === null ? null : new Date(at).toISOString())
   const zurich = (at: string, per: 'hour' | 'day' | 'month') => {
-    const { windowAt, endsAt } = findWindow(Date.parse(at), per, 'Europe/Zurich')
+    const { windowAt, windowEndsAt: endsAt } = findWindow(Date.parse(at), per, 'Europe/Zurich')
     return [iso(windowAt), iso(endsAt)]
   }
 
@@ -298,7 +298,7 @@ describe('windows', () => {
         fc.constantFrom(...zones),
         fc.double({ min: 0, max: 1, noNaN: true }),
         (now, period, zone, share) => {
-          const { windowAt, endsAt } = findWindow(now, period, zone)
+          const { windowAt, windowEndsAt: endsAt } = findWindow(now, period, zone)
           expect(endsAt).toBeGreaterThan(windowAt)
           if (period !== 'day' && period !== 'month') {
             expect(windowAt).toBeLessThanOrEqual(now)
