@@ -1,7 +1,6 @@
 import { isRecord } from '../../guards/lib/stored.js'
 import { readElapsed } from '../core/base/clock.js'
 import { setAlarm } from '../core/sessions/alarm.js'
-import { InboxReader } from '../core/sessions/inbox/inbox-reader.js'
 import {
   createMachineLabel,
   draftMachineRecord,
@@ -50,28 +49,17 @@ export async function readLogEnd(store: SessionStore, id: string, to?: number): 
 }
 
 export class MachineLog extends WriteAheadLog<MachineMessage> {
-  readonly inbox: InboxReader<MachineMessage>
   readonly #machine: string
   readonly #foundHead: number
   /** The store's time minus the elapsed time of this process. */
   #offset: number
 
   constructor(parts: WriteAheadLogParts, end: MachineLogEnd, machine: string) {
-    super(parts, end)
-    const { store, lease, clock } = parts
+    const { inbox = 0, keys = [] } = end.record?.state ?? {}
+    super(parts, { ...end, inbox, queued: 0, keys }, inboxFormat)
     this.#machine = machine
     this.#foundHead = end.head
-    this.#offset = getAcquiredAt(lease) - readElapsed(clock)
-    this.inbox = new InboxReader(store, lease.sessionId, {
-      clock,
-      format: inboxFormat,
-      applied: end.record?.state.inbox ?? 0,
-      queued: 0,
-      keys: end.record?.state.keys ?? [],
-      found: lease.inbox,
-      confirmHeld: () => this.confirmHeld(),
-    })
-    this.inbox.startPolling()
+    this.#offset = getAcquiredAt(parts.lease) - readElapsed(parts.clock)
   }
 
   /** Milliseconds since the epoch, by the store's clock. */

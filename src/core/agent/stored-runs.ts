@@ -127,12 +127,12 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
       refuseSubAgentSession(session.id, folded.parent)
       refuseUnfinishedRun(folded, session.id)
       if (folded.head > 0 && conversation.history.length > 0) throw sessionNotEmptyError(session.id)
-      if (tags !== undefined) log.facts.addTags(tags, session.id)
+      if (tags !== undefined) log.addTags(tags)
       await log.inbox.discard()
       const stateBefore =
         folded.head === 0 ? addHistory(session.state, conversation, session.id) : folded.state
       const state = branch ? cutState(stateBefore, branch) : stateBefore
-      const tagsNow = (): SessionTags => log.facts.current.tags
+      const tagsNow = (): SessionTags => log.facts.tags
       const binding = { context, journal: log, store, budgets, tags: tagsNow }
       const options = { config, ...(queued ? addRequester([], queued.by) : { requesters }) }
       const bound = host.bind(runId, session.id, state, conversation.newMessages, options, binding)
@@ -140,7 +140,7 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
       log.addInitialState(state)
       if (branch) {
         const tree = folded.branches ?? unbranched
-        log.facts.setBranch(branch, (seq) => addBranch(tree, branch, { messages: stateBefore.messages, seq }))
+        log.setBranch(branch, (seq) => addBranch(tree, branch, { messages: stateBefore.messages, seq }))
       }
       if (queued === undefined) return { input: bound, log }
       log.setQueued(queued.message)
@@ -172,7 +172,7 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
         await checkTokenizerInstalled(parts, folded.run.context.config)
       }
       await log.inbox.readFirst()
-      const tags = (): SessionTags => log.facts.current.tags
+      const tags = (): SessionTags => log.facts.tags
       const bound = bindStoredRun(host, log, folded, folded.run, { context, store, budgets, tags })
       const session = new Session(id, folded.name)
       session.update(folded.run.context)

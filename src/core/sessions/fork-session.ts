@@ -65,7 +65,7 @@ export async function writeFork(
   }
   if (context) await copyChildren(parts, { sessionId, folded, beginning }, context)
   const { log } = await openSession(parts.store, id, { clock: parts.clock, holder: 'a fork', name, parent })
-  log.facts.addTags(tags, id)
+  log.addTags(tags)
   log.write(createOpening(identity, state, { sessionId, seq: head, ...(edit && { edit }) }))
   if (run && context) {
     log.write(createSnapshot({ ...run.machine, context }, { ...identity, runs, definition }))

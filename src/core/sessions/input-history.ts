@@ -88,10 +88,7 @@ export interface InputConversation {
 export function readConversation(input: unknown, now: number): InputConversation {
   const from = Array.isArray(input) ? input.findLastIndex(isHistoryMessage) + 1 : 0
   if (!Array.isArray(input) || from === 0) return { history: [], newMessages: toMessages(input) }
-  const ordered = pairResults(input.slice(0, from).map(readMessage))
-  const history = nameCalls(
-    ordered.map(({ draft, createdAt = now }, i): Message => ({ id: `m${i + 1}`, createdAt, ...draft })),
-  )
+  const history = arrangeHistory(input.slice(0, from).map(readMessage), now)
   const newMessages = input.slice(from).map((message, i) => toMessage(message, `input[${from + i}]`))
   if (newMessages.length > 0) return { history, newMessages }
   throw historyError(
@@ -124,7 +121,8 @@ type Fields = Record<string, unknown>
 
 interface ParsedMessage {
   draft: MessageDraft
-  at: number
+  /** The place in the input, for errors. */
+  at: string
   createdAt: number | undefined
 }
 
@@ -145,7 +143,7 @@ function readMessage(value: unknown, index: number): ParsedMessage {
   const time = readTime(createdAt)
   return {
     draft: { ...readRole(message, at), ...notes },
-    at: index,
+    at,
     createdAt: time !== null && time >= 0 ? time : undefined,
   }
 }
@@ -245,64 +243,44 @@ function readCalls(value: unknown, at: string): ToolCall[] {
   })
 }
 
-/** Moves each result directly after its call, in call order, because databases return results in order of arrival. */
-function pairResults(messages: readonly ParsedMessage[]): ParsedMessage[] {
-  const ordered: ParsedMessage[] = []
-  for (let i = 0; i < messages.length; ) {
-    const message = messages[i] as ParsedMessage
-    if (message.draft.role === 'tool') throw orphanResultError(message.draft.tool_call_id, message.at)
-    let end = i + 1
-    while (messages[end]?.draft.role === 'tool') end += 1
-    ordered.push(message, ...sortByCall(message, messages.slice(i + 1, end)))
-    i = end
-  }
-  return ordered
-}
-
-function sortByCall({ draft, at }: ParsedMessage, results: readonly ParsedMessage[]): ParsedMessage[] {
-  const calls = (draft.role === 'assistant' && draft.tool_calls) || []
-  const byCall = new Map<string, ParsedMessage>()
-  for (const result of results) {
-    const id = result.draft.role === 'tool' ? result.draft.tool_call_id : ''
-    if (byCall.has(id) || !calls.some((call) => call.id === id)) throw orphanResultError(id, result.at)
-    byCall.set(id, result)
-  }
-  return calls.map((call, i) => {
-    const result = byCall.get(call.id)
-    if (result) return result
-    throw historyError(
-      `input[${at}].tool_calls[${i}]`,
-      `is the call '${call.id}', which has no result. Add a message with the role tool right after it.`,
-    )
-  })
-}
-
-function orphanResultError(id: string, at: number): UsageError {
-  return historyError(
-    `input[${at}]`,
-    `is a result for call '${id}', but no such call is waiting for one here.`,
-  )
-}
-
-/** Makes call ids unique in the session. A result belongs to the nearest preceding call. */
-function nameCalls(messages: readonly Message[]): Message[] {
+/**
+ * Numbers the messages and makes call ids unique in the session. Moves each result directly after its call, in call
+ * order, because databases return results in order of arrival.
+ */
+function arrangeHistory(parsed: readonly ParsedMessage[], now: number): Message[] {
+  const messages: Message[] = []
   const used = new Set<string>()
-  let names = new Map<string, string>()
-  return messages.map((message, i): Message => {
-    if (message.role === 'tool')
-      return { ...message, tool_call_id: names.get(message.tool_call_id) ?? message.tool_call_id }
-    if (message.role !== 'assistant' || !message.tool_calls) return message
-    names = new Map()
-    for (const { id, hosted } of message.tool_calls) {
-      const name = hosted ? id : nameCall(id, i + 1, used)
-      names.set(id, name)
-      used.add(name)
+  const add = (draft: MessageDraft, createdAt = now): void => {
+    messages.push({ id: `m${messages.length + 1}`, createdAt, ...draft })
+  }
+  for (let i = 0; i < parsed.length; ) {
+    const { draft, at, createdAt } = parsed[i] as ParsedMessage
+    const calls = (draft.role === 'assistant' && draft.tool_calls) || []
+    const results = new Map<string, ParsedMessage>()
+    if (draft.role !== 'tool') i += 1
+    for (let next = parsed[i]; next?.draft.role === 'tool'; next = parsed[++i]) {
+      const { tool_call_id: id } = next.draft
+      if (results.has(id) || !calls.some((call) => call.id === id))
+        throw historyError(next.at, `is a result for call '${id}', but no such call is waiting for one here.`)
+      results.set(id, next)
     }
-    return {
-      ...message,
-      tool_calls: message.tool_calls.map((call) => ({ ...call, id: names.get(call.id) ?? call.id })),
+    const named = calls.map((call): ToolCall => {
+      const id = call.hosted ? call.id : nameCall(call.id, messages.length + 1, used)
+      used.add(id)
+      return { ...call, id }
+    })
+    add(named.length > 0 ? ({ ...draft, tool_calls: named } as MessageDraft) : draft, createdAt)
+    for (const [n, { id }] of calls.entries()) {
+      const result = results.get(id)
+      if (!result)
+        throw historyError(
+          `${at}.tool_calls[${n}]`,
+          `is the call '${id}', which has no result. Add a message with the role tool right after it.`,
+        )
+      add({ ...result.draft, tool_call_id: named[n]?.id } as MessageDraft, result.createdAt)
     }
-  })
+  }
+  return messages
 }
 
 function readText(content: unknown, at: string): string {

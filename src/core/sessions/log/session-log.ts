@@ -4,7 +4,6 @@ import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
 import { isWorkState } from '../../../../machines/agent/run-result.js'
 import { createOpening, createSnapshot, toStartInput, type SessionFacts } from './create-records.js'
 import { type Journal, type JournalEntry, toLinkField } from '../journal.js'
-import { InboxReader } from '../inbox/inbox-reader.js'
 import { agentInbox } from '../inbox/session-message.js'
 import { listClientIds } from '../inbox/queued-message.js'
 import { draftRecord, type RecordContent, listFeatures } from './log-record.js'
@@ -20,17 +19,29 @@ import { hasTags, mergeTags, type SessionTags } from '../store/session-tags.js'
  */
 const minSnapshotChars = 64_000
 
-interface SessionLogParts extends FirstFacts, WriteAheadLogParts {
+interface SessionLogParts extends WriteAheadLogParts {
   folded: FoldedSession
   resumesAt: number
+  /** The name of a session that is new to the store. */
+  name: string | undefined
+  /** For a sub-agent, the session of the run that calls it. */
+  parent?: string | undefined
+  /** The agent that starts runs in this session. */
+  definition?: (() => AgentDefinition) | undefined
 }
 
 /** The write-ahead log of an agent's session, written by one run. */
 export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
-  readonly inbox: InboxReader<ControlEvent>
   /** The time when the run starts or resumes in this process. */
   readonly resumesAt: number
-  readonly facts: CurrentFacts
+  /** The identity of the session at the current end of its log, and the agent of its latest run. */
+  facts: SessionFacts
+  /** Tags that are not in the log yet. */
+  #newTags: SessionTags = {}
+  #branch: { start: BranchStart; add: (seq: number) => BranchTree } | undefined
+  readonly #createDefinition: SessionLogParts['definition']
+  /** The features that the log uses so far. */
+  #features: ReadonlySet<string>
   /** The last record when the session was acquired. */
   readonly #foundHead: number
   /** Number of the start record if the run started in this process, or 0 if the run is older. */
@@ -47,23 +58,17 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
   #link: string | null
 
   constructor(parts: SessionLogParts) {
-    const { store, lease, folded, clock, resumesAt } = parts
-    super(parts, folded)
+    const { folded, resumesAt } = parts
+    super(parts, folded, agentInbox)
     this.resumesAt = resumesAt
-    this.facts = new CurrentFacts(folded, parts)
+    const { tags, runs, definition, branches } = folded
+    const name = folded.name ?? parts.name
+    this.facts = { name, tags, parent: folded.parent ?? parts.parent, runs, definition, branches }
+    this.#createDefinition = parts.definition
+    this.#features = folded.features
     this.#foundHead = folded.head
     this.#snapshotSize = folded.snapshotSize
     this.#tailSize = folded.tailSize
-    this.inbox = new InboxReader(store, lease.sessionId, {
-      clock,
-      format: agentInbox,
-      applied: folded.inbox,
-      queued: folded.queued,
-      keys: folded.keys,
-      found: lease.inbox,
-      confirmHeld: () => this.confirmHeld(),
-    })
-    this.inbox.startPolling()
     this.#link = folded.link
   }
 
@@ -75,6 +80,18 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
   /** The state of a session that is new to the store, written with the first entry. */
   addInitialState(state: SessionState): void {
     if (state.messages.length > 0 || state.usage.totalTokens > 0 || state.terms) this.#initialState = state
+  }
+
+  /** @throws {UsageError} `invalid_option` if the session would have too many tags */
+  addTags(added: SessionTags): void {
+    const tags = mergeTags(this.facts.tags, added, this.sessionId)
+    if (hasTags(added)) this.#newTags = tags
+    this.facts = { ...this.facts, tags }
+  }
+
+  /** The next run starts a branch. `add` returns the branches for the number of its start record. */
+  setBranch(start: BranchStart, add: (seq: number) => BranchTree): void {
+    this.#branch = { start, add }
   }
 
   /** The queued message that starts the next run. The start record contains its number. */
@@ -99,12 +116,20 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
       if (entry.event.inbox !== undefined) this.inbox.markApplied(entry.event.inbox, entry.event.key)
       return
     }
-    if (this.head === 0) this.write(createOpening(this.facts.current, this.#initialState))
+    if (this.head === 0) this.write(createOpening(this.facts, this.#initialState))
     this.#runStartedAt = this.head + 1
+    const definition = this.#createDefinition?.() ?? null
+    const [tags, branch] = [this.#newTags, this.#branch]
+    const branches = branch && { branches: branch.add(this.#runStartedAt) }
+    this.facts = { ...this.facts, runs: this.facts.runs + 1, definition, ...branches }
+    this.#newTags = {}
+    this.#branch = undefined
     this.write({
       type: 'start',
       input: toStartInput(entry.input),
-      ...this.facts.beginRun(this.#runStartedAt),
+      ...(definition && { definition }),
+      ...(hasTags(tags) && { tags }),
+      ...(branch && { branch: branch.start }),
       ...(this.#queued !== undefined && { queued: this.#queued }),
       ...toLinkField(this.#link),
     })
@@ -113,11 +138,26 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
 
   write(content: RecordContent): void {
     if (this.hasFailed) return
-    if (content.type === 'snapshot') this.facts.repeat(content)
-    if (content.type === 'opened') this.facts.markOpened()
-    const entry = this.facts.nameFeatures(content)
+    if (content.type === 'snapshot') {
+      const { definition = null, branches } = content
+      this.facts = { ...this.facts, definition, ...(branches && { branches }) }
+    }
+    // The record that opens the log contains the tags.
+    if (content.type === 'opened') this.#newTags = {}
+    const entry = this.#nameFeatures(content)
     const record = this.addRecord((seq) => draftRecord(seq, this.#getRecordTime(entry), entry))
     if (record) this.#tailSize += record.data.length
+  }
+
+  /** Lists the features that no earlier record lists, or all in a snapshot, because reading may start there. */
+  #nameFeatures(entry: RecordContent): RecordContent {
+    const used = listFeatures(entry)
+    if (used.length === 0 && entry.type !== 'snapshot') return entry
+    const news = used.filter((feature) => !this.#features.has(feature))
+    if (news.length > 0) this.#features = new Set([...this.#features, ...news])
+    if (news.length === 0 && (entry.type !== 'snapshot' || this.#features.size === 0)) return entry
+    const needs = entry.type === 'snapshot' ? this.#features : new Set(news)
+    return { ...entry, needs: [...needs].sort() }
   }
 
   /** On the run's clock if the entry belongs to a run. Never earlier than the previous record. */
@@ -135,7 +175,7 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
     if (this.head === this.#runStartedAt) return
     if (this.#tailSize < Math.max(minSnapshotChars, this.#snapshotSize / 4)) return
     const size = this.#tailSize
-    this.write(createSnapshot(toMachineState(run), this.facts.current, this.inbox, this.#link))
+    this.write(createSnapshot(toMachineState(run), this.facts, this.inbox, this.#link))
     this.#snapshotSize = this.#tailSize - size
     this.#tailSize = 0
   }
@@ -148,12 +188,12 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
 
   /** Sets the session's list entry, from the next write on. `isFork`: the run was never resumed in this fork. */
   setSummary(context: AgentContext, isFork = false): void {
-    const summary = createSummary(context, this.facts.current)
+    const summary = createSummary(context, this.facts)
     this.setListEntry(isFork ? { ...summary, unresumed: true } : summary)
   }
 
   setFirstSummary(state: SessionState): void {
-    this.setListEntry(createFirstSummary(state, this.facts.current))
+    this.setListEntry(createFirstSummary(state, this.facts))
   }
 
   /** Writes all pending records, then releases the session. */
@@ -166,96 +206,5 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
     if (findDueTime(context) === null || isNews) this.setSummary(context)
     this.#isListedAsRunning = false
     return this.writeRest()
-  }
-}
-
-type Snapshot = Extract<RecordContent, { type: 'snapshot' }>
-type StartFields = Pick<Extract<RecordContent, { type: 'start' }>, 'definition' | 'tags' | 'branch'>
-
-/** The facts about a session that is new to the store. */
-interface FirstFacts {
-  name: string | undefined
-  /** For a sub-agent, the session of the run that calls it. */
-  parent?: string | undefined
-  /** The agent that starts runs in this session. */
-  definition?: (() => AgentDefinition) | undefined
-}
-
-/** The identity of a session at the current end of its log, and the agent of its latest run. */
-class CurrentFacts {
-  current: SessionFacts
-  /** Tags that are not in the log yet. */
-  #newTags: SessionTags = {}
-  #branch: { start: BranchStart; add: (seq: number) => BranchTree } | undefined
-  readonly #createDefinition: FirstFacts['definition']
-  /** The features that the log uses so far. */
-  #features: ReadonlySet<string>
-
-  constructor(
-    { name, tags, parent, runs, definition, branches, features }: FoldedSession,
-    first: FirstFacts,
-  ) {
-    this.#features = features
-    this.current = {
-      name: name ?? first.name,
-      tags,
-      parent: parent ?? first.parent,
-      runs,
-      definition,
-      branches,
-    }
-    this.#createDefinition = first.definition
-  }
-
-  /** @throws {UsageError} `invalid_option` if the session would have too many tags */
-  addTags(added: SessionTags, sessionId: string): void {
-    const tags = mergeTags(this.current.tags, added, sessionId)
-    if (hasTags(added)) this.#newTags = tags
-    this.current = { ...this.current, tags }
-  }
-
-  /** The record that opens the log contains the tags. */
-  markOpened(): void {
-    this.#newTags = {}
-  }
-
-  /** The next run starts a branch. `add` returns the branches for the number of its start record. */
-  setBranch(start: BranchStart, add: (seq: number) => BranchTree): void {
-    this.#branch = { start, add }
-  }
-
-  /** Lists the features that no earlier record lists, or all in a snapshot, because reading may start there. */
-  nameFeatures(entry: RecordContent): RecordContent {
-    const used = listFeatures(entry)
-    if (used.length === 0 && entry.type !== 'snapshot') return entry
-    const news = used.filter((feature) => !this.#features.has(feature))
-    if (news.length > 0) this.#features = new Set([...this.#features, ...news])
-    if (news.length === 0 && (entry.type !== 'snapshot' || this.#features.size === 0)) return entry
-    const needs = entry.type === 'snapshot' ? this.#features : new Set(news)
-    return { ...entry, needs: [...needs].sort() }
-  }
-
-  /** The facts in the start record of a run, which has the number `seq`. */
-  beginRun(seq: number): StartFields {
-    const definition = this.#createDefinition?.() ?? null
-    const tags = this.#newTags
-    const branch = this.#branch
-    this.current = {
-      ...this.current,
-      runs: this.current.runs + 1,
-      definition,
-      ...(branch && { branches: branch.add(seq) }),
-    }
-    this.#newTags = {}
-    this.#branch = undefined
-    return {
-      ...(definition && { definition }),
-      ...(hasTags(tags) && { tags }),
-      ...(branch && { branch: branch.start }),
-    }
-  }
-
-  repeat({ definition, branches }: Snapshot): void {
-    this.current = { ...this.current, definition: definition ?? null, ...(branches && { branches }) }
   }
 }

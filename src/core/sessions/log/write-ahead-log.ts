@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.js'
 import { chain, type MaybePromise } from '../../base/maybe-promise.js'
 import { appendWithAlarm } from '../alarm.js'
-import type { InboxReader } from '../inbox/inbox-reader.js'
+import { type InboxFormat, InboxReader } from '../inbox/inbox-reader.js'
 import type { Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
 import { type StoreError, takenOverError, toStoreError } from '../store/store-error.js'
 import { type RecordDraft, sealDraft } from './log-record.js'
@@ -37,6 +37,15 @@ export interface LogEnd {
   at: number
 }
 
+/** The messages that the log contains. */
+interface InboxEnd {
+  /** Number of the last message. */
+  inbox: number
+  /** Number of the last queued message that started a run, or 0. */
+  queued: number
+  keys: readonly string[]
+}
+
 /**
  * The write-ahead log of one session, for any type of record. Records become durable with the next `flush()`, or at
  * the end of the current turn of the event loop. The process holds the session while it is active. When it is idle,
@@ -46,7 +55,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
   readonly sessionId: string
   readonly store: SessionStore
   /** Messages that people and programs have sent to the session from any process. */
-  abstract readonly inbox: InboxReader<Message>
+  readonly inbox: InboxReader<Message>
   protected readonly clock: Clock
   readonly #holder: string
   readonly #lease: HeldLease
@@ -72,7 +81,11 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
   #listener = noLogListener
   #onFailure = (_failure: StoreError): void => undefined
 
-  constructor({ store, lease, clock, holder }: WriteAheadLogParts, { head, check, at }: LogEnd) {
+  constructor(
+    { store, lease, clock, holder }: WriteAheadLogParts,
+    { head, check, at, inbox: applied, queued, keys }: LogEnd & InboxEnd,
+    format: InboxFormat<Message>,
+  ) {
     this.sessionId = lease.sessionId
     this.store = store
     this.clock = clock
@@ -95,6 +108,10 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
       },
       onInboxAnswer: (answer) => this.inbox.noteAnswer(answer),
     })
+    const confirmHeld = (): Promise<void> | undefined => this.#confirmHeld()
+    const position = { applied, queued, keys, found: lease.inbox }
+    this.inbox = new InboxReader(store, lease.sessionId, { clock, format, ...position, confirmHeld })
+    this.inbox.startPolling()
   }
 
   /** When idle, any process may acquire the session. */
@@ -267,7 +284,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
   }
 
   /** Resolves when all records are durable and the lease is still held. */
-  protected confirmHeld(): Promise<void> | undefined {
+  #confirmHeld(): Promise<void> | undefined {
     return this.flush()?.then(() => this.#lease.confirmHeld()) ?? this.#lease.confirmHeld()
   }
 
