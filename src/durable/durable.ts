@@ -45,7 +45,7 @@ import { keepUnchanged, writeFork } from '../core/sessions/fork-session.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import { readSessionAt } from '../core/sessions/replay-session.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'
-import { cancelChild, getChildId, RunningAgent } from './running-agent.js'
+import { cancelChild, getChildId, runAgent } from './running-agent.js'
 import {
   type ActorOutcome,
   type AgentMessage,
@@ -94,12 +94,6 @@ const findAgent = (logic: unknown): AgentInternals | undefined =>
 interface LocalSession {
   hold: MachineHold
   done: Promise<ReleasedSession & { isUnread: boolean }>
-}
-
-interface SettledWatch {
-  isOver: boolean
-  /** The latest known state, for the timeout error. */
-  readState: () => StoredMachineState | undefined
 }
 
 /** Poll interval for a session that another process holds, in milliseconds. */
@@ -222,29 +216,29 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const id = checkSessionId(sessionId)
     checkOptions('settled(id, options)', options, { timeoutMs: createTimeRule(0, Infinity) })
     const { timeoutMs: ms = Infinity } = options
-    const watch: SettledWatch = { isOver: false, readState: () => undefined }
-    const work = this.#settle(id, watch)
-    if (ms === Infinity) return work
-    const late = (): UsageError => notSettledError(id, ms, watch.readState())
-    return limitTime({ ms, clock: this.#clock, late }, work).finally(() => (watch.isOver = true))
-  }
-
-  async #settle(id: string, watch: SettledWatch): Promise<SettledState<Machine>> {
-    /* oxlint-disable no-await-in-loop -- one poll at a time */
-    for (;;) {
-      const { record, head } = await this.#readEnd(id)
-      watch.readState = () => record.state
-      // After the time limit, no caller receives this result.
-      if (record.state.status !== 'active' || watch.isOver) return this.#toSettled(id, record, head)
-      const local = await this.#take(id)
-      if (local) watch.readState = () => local.hold.state
-      const done = (await local?.done.catch(nullIfTakenOver)) ?? null
-      // Another process may have written between the read above and the acquisition.
-      if (done?.hasSettled && !done.isUnread) return this.#toSettled(id, done.record, done.head)
-      if (done) this.#refuseDraining()
-      else await wait(this.#clock, lookMs)
+    let isOver = false
+    /** The latest known state, for the timeout error. */
+    let readState = (): StoredMachineState | undefined => undefined
+    const settle = async (): Promise<SettledState<Machine>> => {
+      /* oxlint-disable no-await-in-loop -- one poll at a time */
+      for (;;) {
+        const { record, head } = await this.#readEnd(id)
+        readState = () => record.state
+        // After the time limit, no caller receives this result.
+        if (record.state.status !== 'active' || isOver) return this.#toSettled(id, record, head)
+        const local = await this.#take(id)
+        if (local) readState = () => local.hold.state
+        const done = (await local?.done.catch(nullIfTakenOver)) ?? null
+        // Another process may have written between the read above and the acquisition.
+        if (done?.hasSettled && !done.isUnread) return this.#toSettled(id, done.record, done.head)
+        if (done) this.#refuseDraining()
+        else await wait(this.#clock, lookMs)
+      }
+      /* oxlint-enable no-await-in-loop */
     }
-    /* oxlint-enable no-await-in-loop */
+    if (ms === Infinity) return settle()
+    const late = (): UsageError => notSettledError(id, ms, readState())
+    return limitTime({ ms, clock: this.#clock, late }, settle()).finally(() => (isOver = true))
   }
 
   worker(options: WorkerOptions = {}): DurableWorker {
@@ -304,7 +298,15 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       .filter(({ src }) => this.#findAgent(src))
       .map(({ source, key }) => ({ source, id: getChildId(id, key) }))
     if (agents.length > 0 && !isLast) throw agentRunsError(from, at)
-    const copies = await Promise.all(agents.map(async (agent) => this.#readCopy(agent, id)))
+    /** The functions that write the copies. An agent without records starts in the fork. */
+    const copies = await Promise.all(
+      agents.map(async ({ source, id: copy }) => {
+        const folded = await this.#readAgent(source)
+        if (!folded?.run) return undefined
+        const origin = { sessionId: source, folded, beginning: keepUnchanged(folded), parent: id }
+        return () => writeFork({ store, clock: this.#clock }, copy, origin)
+      }),
+    )
     // The agents, and the machine with them, may have continued since the record was read.
     if (agents.length > 0 && (await this.#readEnd(from)).head !== at) return this.fork(sessionId, options)
     await acquireSessionLog(store, id, by, async (lease) => {
@@ -337,21 +339,6 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     })
     if (event) await this.#deliver(id, event)
     return id
-  }
-
-  /**
-   * Reads the session of an agent, and returns the function that writes its copy. Returns null for an agent without
-   * records, because such an agent starts in the fork.
-   */
-  async #readCopy(
-    agent: { source: string; id: string },
-    parent: string,
-  ): Promise<(() => Promise<unknown>) | null> {
-    const folded = await this.#readAgent(agent.source)
-    if (!folded?.run) return null
-    const fork = { sessionId: agent.source, folded, beginning: keepUnchanged(folded), parent }
-    const by = { store: this.#store, clock: this.#clock }
-    return () => writeFork(by, agent.id, fork)
   }
 
   #findOutcome({ actors }: StoredMachineState, { actor, output, error }: ActorOutcome): MachineEvent {
@@ -673,7 +660,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const agent = this.#findAgent(src)
     if (agent) {
       const child = { session: getChildId(session, key), parent: session, src }
-      return new RunningAgent({ agent, store: this.#store, clock: this.#clock, child, input, keys, report })
+      return runAgent({ agent, store: this.#store, clock: this.#clock, child, input, keys, report })
     }
     // The copy is what the actor would receive after a restart.
     const logic = this.machine.implementations.actors[src] as AnyActorLogic

@@ -51,127 +51,118 @@ export async function cancelChild(store: SessionStore, clock: Clock, session: st
 }
 
 /** A running agent with its own session, from which another process can continue the agent. */
-export class RunningAgent implements RunningActor {
-  isResting = false
-  wakeAt: number | undefined
-  wake: () => void = () => undefined
-  readonly #parts: AgentParts
-  #state: 'working' | 'stopped' | 'left' | 'ended' = 'working'
-  #run: Run | undefined
-  #log: SessionLog | undefined
+export function runAgent({ agent, store, clock, child, input, keys, report }: AgentParts): RunningActor {
+  let state: 'working' | 'stopped' | 'left' | 'ended' = 'working'
+  let run: Run | undefined
+  let log: SessionLog | undefined
   /** Events that arrived before the session of the agent was open. */
-  readonly #early: AnyEventObject[] = []
-  #stop: () => void = () => undefined
-  readonly #stopped = new Promise<'stopped'>((resolve) => {
-    this.#stop = () => resolve('stopped')
+  const early: AnyEventObject[] = []
+  let markStopped = (): void => undefined
+  const stopped = new Promise<'stopped'>((resolve) => {
+    markStopped = () => resolve('stopped')
   })
-  readonly #done: Promise<void>
 
-  constructor(parts: AgentParts) {
-    this.#parts = parts
-    this.#done = this.#work()
+  const actor = {
+    isResting: false,
+    wakeAt: undefined as number | undefined,
+    wake: (): void => undefined,
+    get keys() {
+      return log?.inbox.keys ?? keys
+    },
+
+    /** Events from the chart for the agent (`sendTo`), in the format of its inbox. */
+    send(event: AnyEventObject): void {
+      if (!run) return void early.push(event)
+      deliver(event).catch((error: unknown) => warn(error, { session: child.session }))
+    },
+
+    async stop(isLeft: boolean): Promise<void> {
+      if (state === 'ended') return
+      state = isLeft ? 'left' : 'stopped'
+      markStopped()
+      actor.wake()
+      if (isLeft) await cancelChild(store, clock, child.session)
+      else if (run) await releaseRun(run)
+      await done
+    },
   }
 
-  get keys(): readonly string[] {
-    return this.#log?.inbox.keys ?? this.#parts.keys
-  }
-
-  /** Events from the chart for the agent (`sendTo`), in the format of its inbox. */
-  send(event: AnyEventObject): void {
-    if (!this.#run) return void this.#early.push(event)
-    const { child } = this.#parts
-    this.#deliver(event).catch((error: unknown) => warn(error, { session: child.session }))
-  }
-
-  async #deliver(event: AnyEventObject): Promise<void> {
-    const { store, child } = this.#parts
+  const deliver = async (event: AnyEventObject): Promise<void> => {
     const delivery = await store.inbox?.put(child.session, JSON.stringify(event))
     if (delivery) notifyOwner(store, child.session, delivery.message)
-    this.wake()
+    actor.wake()
   }
 
-  async stop(isLeft: boolean): Promise<void> {
-    if (this.#state === 'ended') return
-    this.#state = isLeft ? 'left' : 'stopped'
-    this.#stop()
-    this.wake()
-    const { store, clock, child } = this.#parts
-    if (isLeft) await cancelChild(store, clock, child.session)
-    else if (this.#run) await releaseRun(this.#run)
-    await this.#done
-  }
-
-  async #work(): Promise<void> {
-    const { agent, store, clock, child, report } = this.#parts
+  const work = async (): Promise<void> => {
     const session = {
       name: child.src,
       sessionId: child.session,
       parentSessionId: child.parent,
-      isUnwanted: () => this.#state !== 'working',
+      isUnwanted: () => state !== 'working',
     }
     /* oxlint-disable no-await-in-loop -- one poll at a time */
-    while (this.#state === 'working') {
+    while (state === 'working') {
       try {
-        const opened = await runChild(agent.host, store, session, () => this.#openInput())
-        this.#log = opened.log
-        if ('ended' in opened) return this.#end(opened.ended)
-        this.#run = opened.run
-        for (const event of this.#early.splice(0)) this.send(event)
+        const opened = await runChild(agent.host, store, session, openInput)
+        log = opened.log
+        if ('ended' in opened) return end(opened.ended)
+        run = opened.run
+        for (const event of early.splice(0)) actor.send(event)
         // The state may have been exited while the session was being opened.
-        if (this.#is('left')) return await cancelChild(store, clock, child.session)
-        if (this.#is('stopped')) return await releaseRun(opened.run)
-        const context = await this.#follow(opened.run, new RunClock(clock, opened.log.resumesAt))
+        if (is('left')) return await cancelChild(store, clock, child.session)
+        if (is('stopped')) return await releaseRun(run)
+        const context = await follow(run, new RunClock(clock, log.resumesAt))
         if (context === 'stopped') return
-        if (opened.log.hasFailed) await Promise.race([wait(clock, 1000), this.#stopped])
-        else if (isRestState(context.state)) await this.#rest(context)
-        else return this.#end(context)
+        if (log.hasFailed) await Promise.race([wait(clock, 1000), stopped])
+        else if (isRestState(context.state)) await rest(context)
+        else return end(context)
       } catch (error) {
         if (!(error instanceof StatewrightError && error.retryable)) return report.failed(error)
-        await Promise.race([wait(clock, 1000), this.#stopped])
+        await Promise.race([wait(clock, 1000), stopped])
       }
     }
     /* oxlint-enable no-await-in-loop */
   }
 
-  #end(context: AgentContext): void {
-    this.#state = 'ended'
+  const end = (context: AgentContext): void => {
+    state = 'ended'
     // The output as plain JSON.
-    this.#parts.report.done(JSON.parse(JSON.stringify(toRunResult(context))))
+    report.done(JSON.parse(JSON.stringify(toRunResult(context))))
   }
 
-  #is(state: 'left' | 'stopped'): boolean {
-    return this.#state === state
-  }
+  // The state may change during an await.
+  const is = (one: typeof state): boolean => state === one
 
   /** Follows a run until it settles or ends. A run whose sleep is over continues. `time` is the run's clock. */
-  async #follow(run: Run, time: RunClock): Promise<AgentContext | 'stopped'> {
-    const getContext = (): AgentContext => (run.snapshot() as { context: AgentContext }).context
+  const follow = async (run: Run, time: RunClock): Promise<AgentContext | 'stopped'> => {
     for (;;) {
       // oxlint-disable-next-line no-await-in-loop -- one rest at a time
-      const outcome = await Promise.race([run.result, this.#stopped])
+      const outcome = await Promise.race([run.result, stopped])
       if (outcome === 'stopped') return outcome
-      const context = getContext()
+      const { context } = run.snapshot() as { context: AgentContext }
       if (!isDue(context, time.now())) return context
       wakeRun(run)
     }
   }
 
   /** Waits for a message or a stop. The machine's session may be released in the meantime. */
-  async #rest(context: AgentContext): Promise<void> {
-    this.wakeAt = findDueTime(context) ?? undefined
-    this.isResting = true
-    const woken = new Promise<void>((resolve) => (this.wake = resolve))
-    this.#parts.report.changed()
+  const rest = async (context: AgentContext): Promise<void> => {
+    actor.wakeAt = findDueTime(context) ?? undefined
+    actor.isResting = true
+    const woken = new Promise<void>((resolve) => (actor.wake = resolve))
+    report.changed()
     await woken
-    this.isResting = false
-    this.wakeAt = undefined
+    actor.isResting = false
+    actor.wakeAt = undefined
   }
 
-  #openInput(): { input: AgentInput; binding: Binding } {
-    const { agent, input, clock } = this.#parts
+  const openInput = (): { input: AgentInput; binding: Binding } => {
     const isStored = isRecord(input) && typeof input['runId'] === 'string' && isRecord(input['config'])
     if (!isStored) return agent.openInput(input)
     const bound = agent.host.findBinding(input)
     return { input: { ...(input as unknown as AgentInput), now: clock.now() }, binding: bound ?? {} }
   }
+
+  const done = work()
+  return actor
 }
