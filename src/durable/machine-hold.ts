@@ -42,7 +42,6 @@ export interface HoldParts {
 
 export interface ReleasedSession {
   record: MachineRecord
-  /** The number of the last record. */
   head: number
   /** Whether the machine waits for an event or a time, or has ended. A stop may release the session earlier. */
   hasSettled: boolean
@@ -275,7 +274,6 @@ export class MachineHold {
     await Promise.all(stops.map((stop) => stop.catch(this.#parts.onError)))
   }
 
-  /** The running actors that this state does not have. */
   #listLeft({ actors }: StoredMachineState) {
     return [...this.#running].filter(([id, { key }]) => actors[id]?.key !== key)
   }

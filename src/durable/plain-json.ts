@@ -52,7 +52,6 @@ function notJsonError(fullPath: string, what: string): UsageError {
   return new UsageError('not_json', message, path)
 }
 
-/** An error as plain data, for events and records. */
 interface PlainError {
   name: string
   message: string

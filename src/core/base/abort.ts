@@ -197,25 +197,18 @@ export interface Deadline<Result> {
   clock?: Pick<Clock, 'setTimeout' | 'clearTimeout'>
   late?: () => Error
   onLate?: ((result: Result) => void) | undefined
-  toError?: (error: unknown) => Error
 }
 
 /** Settles with the work, or rejects when the time is up. Does not stop the work. */
 export function limitTime<Result>(
-  {
-    ms,
-    clock = systemClock,
-    late = () => timeoutError('It', ms),
-    onLate,
-    toError = (error) => error as Error,
-  }: Deadline<Result>,
+  { ms, clock = systemClock, late = () => timeoutError('It', ms), onLate }: Deadline<Result>,
   work: Promise<Result>,
 ): Promise<Result> {
   return new Promise((resolve, reject) => {
     let isLate = false
     const timer = clock.setTimeout(() => {
       isLate = true
-      reject(toError(late()))
+      reject(late())
     }, ms)
     work.then(
       (result) => {
@@ -224,7 +217,7 @@ export function limitTime<Result>(
       },
       (error: unknown) => {
         clock.clearTimeout(timer)
-        reject(toError(error))
+        reject(error as Error)
       },
     )
   })

@@ -33,7 +33,6 @@ import { checkDriveOptions, type RunSessionOptions } from './drive-options.js'
 import { type RestParts, type SessionResult, createDriveRest } from './drive-rest.js'
 import { isAsleep, isDue, wakeRun } from './wake-sleepers.js'
 
-/** The interval between calls to `heartbeat`, in milliseconds. */
 const heartbeatMs = 10_000
 
 /**

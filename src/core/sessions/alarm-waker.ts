@@ -24,7 +24,6 @@ export interface Waker {
 export interface AlarmWakerParts {
   timers: SessionTimers
   clock: Clock
-  /** In milliseconds. */
   pollMs: number
   concurrency: number
   /** The session's agent or machine may exist only in another deployment. */
@@ -176,7 +175,6 @@ function warn(error: unknown, { session }: { session?: string }): void {
   warnProcess(`${subject}: ${text}`)
 }
 
-/** Timeout for a store call. */
 const storeTimeoutMs = 30_000
 
 /** @throws {ConfigError} `no_timers` */

@@ -335,7 +335,6 @@ function getUserContent(message: Message | undefined): Content | undefined {
   return message?.role === 'user' ? message.content : undefined
 }
 
-/** Extracts the reason for a rejection from the result of its call. */
 const parseRejectReason = (content: string): string =>
   content.startsWith(rejectionPrefix) ? content.slice(rejectionPrefix.length) : content
 

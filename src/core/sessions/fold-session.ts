@@ -45,9 +45,7 @@ export interface FoldedSession extends LogEnd, SessionIdentity {
   /** Idempotency keys of the latest messages in the log. */
   keys: readonly string[]
   branches: BranchTree | null
-  /** The log features used so far. */
   features: ReadonlySet<string>
-  /** The telemetry link of the run. */
   link: string | null
   /** Number of characters in the last snapshot, and in the records after it. */
   snapshotSize: number
@@ -140,7 +138,6 @@ function findLastSoundRecord(records: readonly LogRecord[], sessionId: string): 
   return folded.head
 }
 
-/** Why a session cannot continue from this state. */
 export function findSessionFault({
   name,
   tags,

@@ -114,58 +114,50 @@ const maxGroupSize = 100
 
 /**
  * Groups concurrent appends into one statement, so that many sessions of a process share a round trip. Each session has
- * at most one append in flight, and further appends wait.
+ * at most one append in flight, and further appends wait. `write` settles each append of a group and never rejects.
  */
-export class AppendGroups {
-  #waiting: PendingAppend[] = []
-  #underWay = 0
+export function groupAppends(
+  write: (group: readonly PendingAppend[]) => Promise<void>,
+): (append: Omit<PendingAppend, 'settle' | 'fail'>) => Promise<Appended | null> {
+  let waiting: PendingAppend[] = []
+  let underWay = 0
   /** Sessions of the groups in flight. */
-  readonly #written = new Set<string>()
-  #isDue = false
-  readonly #write: (group: readonly PendingAppend[]) => Promise<void>
+  const written = new Set<string>()
+  let isDue = false
 
-  /** `write` settles each append of the group and never rejects. */
-  constructor(write: (group: readonly PendingAppend[]) => Promise<void>) {
-    this.#write = write
-  }
-
-  add(append: Omit<PendingAppend, 'settle' | 'fail'>): Promise<Appended | null> {
-    return new Promise((settle, fail) => {
-      this.#waiting.push({ ...append, settle, fail })
-      if (this.#isDue) return
-      this.#isDue = true
-      queueMicrotask(() => {
-        this.#isDue = false
-        this.#writeNext()
-      })
-    })
-  }
-
-  #writeNext(): void {
-    while (this.#underWay < maxGroupsUnderWay && this.#waiting.length > 0) {
-      const group = this.#takeGroup()
-      if (group.length === 0) return
-      this.#underWay += 1
-      void this.#write(group).finally(() => {
-        this.#underWay -= 1
-        for (const { lease } of group) this.#written.delete(lease.sessionId)
-        this.#writeNext()
-      })
-    }
-  }
-
-  #takeGroup(): PendingAppend[] {
+  const takeGroup = (): PendingAppend[] => {
     const group: PendingAppend[] = []
-    const rest: PendingAppend[] = []
-    for (const append of this.#waiting) {
+    waiting = waiting.filter((append) => {
       const { sessionId } = append.lease
-      if (group.length >= maxGroupSize || this.#written.has(sessionId)) rest.push(append)
-      else {
-        this.#written.add(sessionId)
-        group.push(append)
-      }
-    }
-    this.#waiting = rest
+      if (group.length >= maxGroupSize || written.has(sessionId)) return true
+      written.add(sessionId)
+      group.push(append)
+      return false
+    })
     return group
   }
+
+  const writeNext = (): void => {
+    while (underWay < maxGroupsUnderWay && waiting.length > 0) {
+      const group = takeGroup()
+      if (group.length === 0) return
+      underWay += 1
+      void write(group).finally(() => {
+        underWay -= 1
+        for (const { lease } of group) written.delete(lease.sessionId)
+        writeNext()
+      })
+    }
+  }
+
+  return (append) =>
+    new Promise((settle, fail) => {
+      waiting.push({ ...append, settle, fail })
+      if (isDue) return
+      isDue = true
+      queueMicrotask(() => {
+        isDue = false
+        writeNext()
+      })
+    })
 }

@@ -24,9 +24,9 @@ import type { InboxMessage, UnreadInbox } from '../../core/sessions/store/inbox.
 import type { Appended, Lease, LogRecord, SessionStore } from '../../core/sessions/store/store.js'
 import { offerDigests } from '../../core/sessions/store/log-digests.js'
 import {
-  AppendGroups,
   type EntryRow,
   findHolder,
+  groupAppends,
   type PendingAppend,
   type Query,
   readRows,
@@ -131,7 +131,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
   const alone = (append: PendingAppend): Promise<void> =>
     write([append]).catch((error: unknown) => append.fail(error))
 
-  const groups = new AppendGroups(async (group) => {
+  const append = groupAppends(async (group) => {
     try {
       await write(group)
     } catch (error) {
@@ -194,7 +194,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
     async append(lease, records, summary, { release: isLast = false } = {}) {
       const { sessionId, token } = lease
       checkRecords(sessionId, records)
-      const appended = await groups.add({ lease, records, summary, isLast })
+      const appended = await append({ lease, records, summary, isLast })
       if (appended) return appended
       const row = await sessionOf(sessionId)
       if (row?.held === true && row.token === token) checkFollows(sessionId, records, row.head)

@@ -1,3 +1,5 @@
+import { attempt, chain } from '../../base/maybe-promise.js'
+import type { UnreadInbox } from '../store/inbox.js'
 import { createTicker, PerStore } from '../store/per-store.js'
 import type { SessionStore } from '../store/store.js'
 
@@ -14,18 +16,16 @@ export interface InboxOwner {
 export const inboxOwners = new PerStore((store, clock) => {
   const held = new Map<string, InboxOwner>()
   const notify = (sessionId: string, inbox: number): void => held.get(sessionId)?.notify(inbox)
-  const poll = async (): Promise<void> => {
-    try {
-      const found = (await store.inbox?.findUnread?.([...held.keys()])) ?? []
-      for (const { sessionId, inbox } of found) notify(sessionId, inbox)
-    } catch {
-      // The next poll or write will report the messages.
-    }
+  const notifyAll = (found: readonly UnreadInbox[]): void => {
+    for (const { sessionId, inbox } of found) notify(sessionId, inbox)
   }
+  /** If a poll fails, the next poll or write reports the messages. */
+  const ignore = (): void => undefined
   const ticker = createTicker(clock, {
     getMs: () => pollMs,
     isNeeded: () => held.size > 0 && store.inbox?.findUnread !== undefined,
-    work: poll,
+    work: () =>
+      attempt(() => chain(store.inbox?.findUnread?.([...held.keys()]) ?? [], notifyAll), ignore, ignore),
   })
   return {
     notify,

@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.js'
+import { attempt, chain } from '../../base/maybe-promise.js'
 import type { InboxMessage, InboxPosition } from '../store/inbox.js'
 import type { SessionStore } from '../store/store.js'
 import { type InboxOwner, inboxOwners } from './inbox-owners.js'
@@ -208,15 +209,9 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     if (this.#reading) return this.#reading.then(() => this.read())
     // Queued messages stay in the inbox, and later reads skip them.
     const found = inbox.read(this.sessionId, this.#hasQueued ? this.lastDelivered : 0)
-    if (!(found instanceof Promise)) {
-      this.#receive(found)
-      return undefined
-    }
-    this.#reading = found
-      .then((messages) => this.#receive(messages))
-      .finally(() => {
-        this.#reading = undefined
-      })
+    this.#reading = chain(found, (messages) => this.#receive(messages))?.finally(() => {
+      this.#reading = undefined
+    })
     return this.#reading
   }
 
@@ -310,11 +305,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
   /** Never fails: a message that cannot be removed now is skipped when it is read again. */
   remove(messages: readonly number[]): void {
     if (messages.length === 0) return
-    try {
-      const removed = this.#store.inbox?.remove(this.sessionId, messages)
-      if (removed instanceof Promise) removed.catch(() => undefined)
-    } catch {
-      // The message is skipped when it is read again.
-    }
+    const ignore = (): void => undefined
+    attempt(() => this.#store.inbox?.remove(this.sessionId, messages), ignore, ignore)
   }
 }

@@ -12,13 +12,11 @@ import { toClientData, toMessage } from '../user-input.js'
 
 /** A user message that waits in a session's inbox for its turn, as one for the current run does if no run reads it. */
 export interface QueuedMessage {
-  /** Number of the message in the inbox. */
   message: number
   /** The sender's id. A message that is queued twice with the same id is processed once. */
   messageId: string
   /** The time when the message was queued, in milliseconds since the epoch. */
   at: number
-  /** The user messages. */
   messages: NewMessage[]
   by?: Principal
 }
@@ -112,7 +110,6 @@ export function isQueueStopped({ state, error }: Pick<AgentContext, 'state' | 'e
 export interface QueuePosition {
   /** Number of the last queued message in the log. */
   queued: number
-  /** The transcript. */
   messages: readonly Pick<Message, 'role' | 'data'>[]
   /** Idempotency keys in the log, for messages that a run has read. */
   keys: readonly string[]
@@ -157,7 +154,6 @@ export function checkQueueRoom(found: readonly InboxMessage[], text: string, ses
 /** Only the keys of the latest messages are stored. */
 export const maxKeys = 100
 
-/** Adds the idempotency key of a message. */
 export function addKey(keys: readonly string[], key: string | undefined): readonly string[] {
   return typeof key === 'string' ? [...keys, key].slice(-maxKeys) : keys
 }

@@ -10,7 +10,6 @@ import { toStoredState } from './stored-state.js'
 type Opening = Extract<RecordContent, { type: 'opened' }>
 type Snapshot = Extract<RecordContent, { type: 'snapshot' }>
 
-/** The identity of a session. */
 export interface SessionIdentity {
   name: string | undefined
   tags: SessionTags

@@ -175,7 +175,6 @@ export type HeldLease = ReturnType<typeof holdLease>
 /** The lease of one session: renewed while held, released when the session becomes idle, reacquired to continue. */
 export function holdLease(store: SessionStore, clock: Clock, first: Lease, owner: LeaseOwner) {
   const heartbeat = heartbeats.get(store, clock)
-  /** The latest lease. */
   let lease = first
   let isHeld = true
   /** The time when the lease was last renewed for the full `leaseMs`. */

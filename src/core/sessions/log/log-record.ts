@@ -8,7 +8,6 @@ import type { BranchStart, BranchTree } from '../branch-tree.js'
 import type { ContentPart } from '../../../../machines/agent/messages.js'
 import type { SessionTags } from '../store/session-tags.js'
 
-/** A record without its checksum. */
 export type RecordDraft = Omit<LogRecord, 'check'>
 
 /** Serializes an entry at once, because it may change later and an unserializable entry must throw here. */
@@ -83,7 +82,6 @@ function computeChecksum(seq: number, at: number, type: string, data: string): s
   return sha256(`${seq} ${at} ${type} ${data}`).slice(0, 16)
 }
 
-/** Names the unreadable record and the last intact one. */
 export function damagedLogError(
   sessionId: string,
   lastGood: number,

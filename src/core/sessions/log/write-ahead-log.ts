@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.js'
-import { chain, type MaybePromise } from '../../base/maybe-promise.js'
+import { attempt, chain, type MaybePromise } from '../../base/maybe-promise.js'
 import { appendWithAlarm } from '../alarm.js'
 import { type InboxFormat, InboxReader } from '../inbox/inbox-reader.js'
 import type { Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
@@ -178,25 +178,21 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     if (this.failure) return Promise.reject(this.failure)
     if (this.#writing) return this.#writing.then(() => this.flush())
     if (this.#pending.length === 0 && this.#summary === undefined) return undefined
-    try {
-      const written = this.#writeAsHolder()
-      if (!written) return undefined
-      this.#writing = this.#failOnError(written, () => (this.#writing = undefined))
-      return this.#writing
-    } catch (error) {
-      return Promise.reject(this.#fail(error))
-    }
+    this.#writing = this.#failOnError(
+      () => this.#writeAsHolder(),
+      () => (this.#writing = undefined),
+    )
+    return this.#writing
   }
 
-  /** Ends the log if the work rejects. Calls `over` in any case. */
-  async #failOnError(work: Promise<void>, over: () => void): Promise<void> {
-    try {
-      await work
-    } catch (error) {
-      throw this.#fail(error)
-    } finally {
-      over()
-    }
+  /** Ends the log if the work fails. `over` is called when a promise has settled. */
+  #failOnError(work: () => MaybePromise<void>, over: () => void): Promise<void> | undefined {
+    const done = attempt(
+      work,
+      () => undefined,
+      (error) => Promise.reject(this.#fail(error)),
+    )
+    return done?.finally(over)
   }
 
   /** Writes all pending records, then releases the session for the process that resumes it. */
@@ -220,15 +216,12 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     if (this.failure) return Promise.reject(this.failure)
     if (this.#acquiring) return this.#acquiring
     if (this.#lease.isHeld) return undefined
-    try {
-      const by = { holder: this.#holder, clock: this.clock, head: this.#last.seq }
-      const lease = acquireLeaseAgain(this.store, this.sessionId, by)
-      const accepted = chain(lease, (acquired) => this.#acceptLease(acquired))
-      if (accepted) this.#acquiring = this.#failOnError(accepted, () => (this.#acquiring = undefined))
-      return this.#acquiring
-    } catch (error) {
-      return Promise.reject(this.#fail(error))
-    }
+    const by = { holder: this.#holder, clock: this.clock, head: this.#last.seq }
+    this.#acquiring = this.#failOnError(
+      () => chain(acquireLeaseAgain(this.store, this.sessionId, by), (lease) => this.#acceptLease(lease)),
+      () => (this.#acquiring = undefined),
+    )
+    return this.#acquiring
   }
 
   #acceptLease(lease: Lease): MaybePromise<void> {

@@ -1,5 +1,6 @@
 import type { Clock } from '../../base/clock.js'
 import { limitTime } from '../../base/abort.js'
+import { attempt } from '../../base/maybe-promise.js'
 import { describeError, StatewrightError, configError } from '../../base/errors.js'
 import { StoreError } from './store-error.js'
 import type { Lease, SessionStore } from './store.js'
@@ -57,23 +58,16 @@ export function limitStoreTime(
           (...args: unknown[]) => {
             const what = prefix + name
             const toError = (error: unknown): Error => toStoreFailure(what, args[0], error)
-            try {
-              const answer = (part as Record<string, (...args: unknown[]) => unknown>)[name]?.(...args)
-              if (!(answer instanceof Promise)) return answer
-              if (timeoutMs === 0) return answer.catch((error: unknown) => Promise.reject(toError(error)))
-              return limitTime(
-                {
-                  ms: timeoutMs,
-                  clock,
-                  late: () => new Error(`no answer within ${timeoutMs} ms${remedy}`),
-                  onLate: onLate[name] as ((value: unknown) => void) | undefined,
-                  toError,
-                },
-                answer,
-              )
-            } catch (error) {
-              throw toError(error)
-            }
+            const answer = attempt(
+              () => (part as Record<string, (...args: unknown[]) => unknown>)[name]?.(...args),
+              (value) => value,
+              (error) => {
+                throw toError(error)
+              },
+            )
+            if (timeoutMs === 0 || !(answer instanceof Promise)) return answer
+            const late = (): Error => toError(new Error(`no answer within ${timeoutMs} ms${remedy}`))
+            return limitTime({ ms: timeoutMs, clock, late, onLate: onLate[name] as never }, answer)
           },
         ]),
     ) as Part

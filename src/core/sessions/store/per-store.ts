@@ -1,5 +1,6 @@
 import { getOrCreate } from '../../base/values.js'
 import { type Clock, unrefTimer } from '../../base/clock.js'
+import { chain, type MaybePromise } from '../../base/maybe-promise.js'
 import { getInnerStore } from './checked-store.js'
 import type { SessionStore } from './store.js'
 
@@ -30,17 +31,17 @@ export class PerStore<Value> {
  */
 export function createTicker(
   clock: Clock,
-  parts: { getMs: () => number; isNeeded: () => boolean; work: () => Promise<void> | void },
+  parts: { getMs: () => number; isNeeded: () => boolean; work: () => MaybePromise<void> },
 ): { start: () => void; stop: () => void } {
   let timer: unknown
   const start = (): void => {
     if (timer !== undefined || !parts.isNeeded()) return
-    timer = clock.setTimeout(() => void tick(timer), parts.getMs())
+    const own = clock.setTimeout(() => void chain(parts.work(), () => restart(own)), parts.getMs())
+    timer = own
     unrefTimer(timer)
   }
-  const tick = async (own: unknown): Promise<void> => {
-    await parts.work()
-    // It may have been stopped and started again in the meantime.
+  /** It may have been stopped and started again in the meantime. */
+  const restart = (own: unknown): void => {
     if (timer !== own) return
     timer = undefined
     start()

@@ -51,7 +51,6 @@ export interface SessionTable {
 export interface TableStoreOptions {
   table: SessionTable
   now: () => number
-  /** The instance that acquires leases. */
   instance?: string
   /** Whether the leases of an instance are valid. By default, only the leases of this instance are. */
   isLive?: (instance: string) => boolean

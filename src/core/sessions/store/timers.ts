@@ -73,7 +73,6 @@ export async function* listAllDue(
   } while (after)
 }
 
-/** Removes a timer. Returns false if it does not exist. */
 export async function removeTimer(timers: SessionTimers, id: string): Promise<boolean> {
   for (;;) {
     // oxlint-disable-next-line no-await-in-loop -- another process may move the timer between attempts
