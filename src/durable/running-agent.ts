@@ -101,7 +101,7 @@ export function runAgent({ agent, store, clock, child, input, keys, report }: Ag
       isUnwanted: () => state !== 'working',
     }
     /* oxlint-disable no-await-in-loop -- one poll at a time */
-    while (state === 'working') {
+    while (is('working')) {
       try {
         const opened = await runChild(agent.host, store, session, openInput)
         log = opened.log

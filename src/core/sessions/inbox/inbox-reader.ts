@@ -306,6 +306,6 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
   remove(messages: readonly number[]): void {
     if (messages.length === 0) return
     const ignore = (): void => undefined
-    attempt(() => this.#store.inbox?.remove(this.sessionId, messages), ignore, ignore)
+    void attempt(() => this.#store.inbox?.remove(this.sessionId, messages), ignore, ignore)
   }
 }

@@ -262,9 +262,9 @@ export function holdLease(store: SessionStore, clock: Clock, first: Lease, owner
 }
 
 interface HeartbeatMember {
-  getLease(): Lease
-  onRenewed(lease: Lease): void
-  onRenewalFailed(lease: Lease, error: unknown): void
+  getLease: () => Lease
+  onRenewed: (lease: Lease) => void
+  onRenewalFailed: (lease: Lease, error: unknown) => void
 }
 
 /** Renews all leases of this process, because a tool may run for hours without a write to the log. */

@@ -190,7 +190,9 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     const done = attempt(
       work,
       () => undefined,
-      (error) => Promise.reject(this.#fail(error)),
+      async (error) => {
+        throw this.#fail(error)
+      },
     )
     return done?.finally(over)
   }
