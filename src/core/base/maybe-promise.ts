@@ -19,7 +19,7 @@ export function chain<Value, Next>(
 /** Handles the result or the error of some work, at once unless the work returns a promise. */
 export function attempt<Value, Next>(
   work: () => MaybePromise<Value>,
-  done: (value: Value) => MaybePromise<Next>,
+  settled: (value: Value) => MaybePromise<Next>,
   failed: (error: unknown) => MaybePromise<Next>,
 ): MaybePromise<Next> {
   let value: MaybePromise<Value>
@@ -28,5 +28,5 @@ export function attempt<Value, Next>(
   } catch (error) {
     return failed(error)
   }
-  return value instanceof Promise ? value.then(done, failed) : done(value)
+  return value instanceof Promise ? value.then(settled, failed) : settled(value)
 }
