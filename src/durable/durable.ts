@@ -45,7 +45,7 @@ import { keepUnchanged, writeFork } from '../core/sessions/fork-session.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import { readSessionAt } from '../core/sessions/replay-session.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'
-import { cancelChild, getChildId, runAgent } from './running-agent.js'
+import { cancelChild, getChildId, startAgentActor } from './running-agent.js'
 import {
   type ActorOutcome,
   type AgentMessage,
@@ -660,7 +660,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const agent = this.#findAgent(src)
     if (agent) {
       const child = { session: getChildId(session, key), parent: session, src }
-      return runAgent({ agent, store: this.#store, clock: this.#clock, child, input, keys, report })
+      return startAgentActor({ agent, store: this.#store, clock: this.#clock, child, input, keys, report })
     }
     // The copy is what the actor would receive after a restart.
     const logic = this.machine.implementations.actors[src] as AnyActorLogic

@@ -65,7 +65,7 @@ const itemCodes: ReadonlySet<string> = new Set([
 ])
 
 /** One call of `runAll`: starts items while there is room, and yields their results in order. */
-export async function* runBatch<Item extends BatchItem, Output, Tools>(
+export async function* runItems<Item extends BatchItem, Output, Tools>(
   parts: BatchParts<Item, Output, Tools>,
 ): AsyncGenerator<BatchResult<Item, Output, Tools>, undefined> {
   type Result = BatchResult<Item, Output, Tools>

@@ -10,7 +10,7 @@ import {
   type OptionRules,
   signalRule,
 } from '../core/config/check-options.js'
-import { type BatchResult, runBatch } from './batch-run.js'
+import { type BatchResult, runItems } from './batch-run.js'
 import { type BatchItem, findBatchIdFault, type RunAllOptions } from './batch.js'
 
 /** Maximum number of items started ahead of the next result. */
@@ -68,7 +68,7 @@ export function runAll<Item extends BatchItem, Output, Tools>(
   checkBudgets(budgets)
   const fault = findBatchIdFault(id)
   if (fault !== null) throw optionError(`runAll: id ${fault}.`, 'id')
-  return runBatch<Item, Output, Tools>({
+  return runItems<Item, Output, Tools>({
     ...checked,
     agent,
     store: internals.store,

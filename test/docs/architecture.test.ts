@@ -25,7 +25,7 @@ function doorsIn(answer: string): { name: string; file: string; isLinked: boolea
 /** The names that a file declares at its top level, exported or not. */
 function declaredIn(source: string): ReadonlySet<string> {
   const declarations = source.matchAll(
-    /^(?:export )?(?:async )?(?:function|const|class|interface|type) (\w+)/gm,
+    /^(?:export )?(?:async )?(?:function\*?|const|class|interface|type) (\w+)/gm,
   )
   return new Set(Array.from(declarations, ([, name = '']) => name))
 }

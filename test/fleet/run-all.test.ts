@@ -1,6 +1,6 @@
 import { SimulatedClock } from 'xstate'
 import * as fc from 'fast-check'
-import { runBatch } from '../../src/fleet/batch-run.js'
+import { runItems } from '../../src/fleet/batch-run.js'
 import { type BatchItem, type BatchProgress, createBudget, runAll } from '../../src/fleet/index.js'
 import {
   type Agent,
@@ -424,7 +424,7 @@ test('items are read on demand, at most look-ahead items ahead of the results', 
   }
   const reports: BatchProgress[] = []
   const store = memoryStore()
-  const batch = runBatch({
+  const batch = runItems({
     agent: createAgent({ model, store }),
     store,
     retryFailed: false,
