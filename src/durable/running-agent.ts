@@ -51,7 +51,15 @@ export async function cancelChild(store: SessionStore, clock: Clock, session: st
 }
 
 /** A running agent with its own session, from which another process can continue the agent. */
-export function startAgentActor({ agent, store, clock, child, input, keys, report }: AgentParts): RunningActor {
+export function startAgentActor({
+  agent,
+  store,
+  clock,
+  child,
+  input,
+  keys,
+  report,
+}: AgentParts): RunningActor {
   let state: 'working' | 'stopped' | 'left' | 'ended' = 'working'
   let run: Run | undefined
   let log: SessionLog | undefined
