@@ -59,7 +59,7 @@ console.log(
     `${excused.length} change nothing, ${survivors.length} survived.`,
 )
 // Judged by the independent rules of the loop, without paths or invariants derived from the machine.
-const isUnlawful = ({ unlawful }) => typeof unlawful === 'number'
+const isUnlawful = ({ unlawful }) => typeof unlawful === 'string'
 console.log(
   `By the rules of spec/ alone: ${caught.filter(isUnlawful).length} of ${caught.length + survivors.length}.`,
 )

@@ -1,23 +1,31 @@
+import { createHash } from 'node:crypto'
 import type { AnyStateMachine } from 'xstate'
-import { agentMachine } from '../../machines/agent.machine.js'
 import {
   agentInvariants,
   agentSpace,
   checkInvariants,
-  generatePaths,
   type Invariant,
   createMachineHarness,
   PathError,
   type MachinePath,
   replay,
 } from '../../src/testing/index.js'
+import { agentPaths } from '../support/agent-paths.js'
 import { nearestFirst } from './nearness.js'
 
 export const space = agentSpace()
-export const { paths } = generatePaths(agentMachine, { ...space, coverage: 'transition-pairs' })
+export const paths = agentPaths()
 
-/** The catcher of a mutant. It is a generated path by its index, or the runs from one input (null: all runs). */
-export type Killer = { path: number } | { input: string | null }
+/** By a hash of the input and the events, because the number of a path changes with each new path before it. */
+export const pathsByKey = new Map(paths.map((path) => [getKey(path), path]))
+
+export function getKey({ input, steps }: MachinePath): string {
+  const labels = JSON.stringify([input, ...steps.map(({ label }) => label)])
+  return createHash('sha256').update(labels).digest('hex').slice(0, 8)
+}
+
+/** The catcher of a mutant. It is a generated path by its key, or the runs from one input (null: all runs). */
+export type Killer = { path: string } | { input: string | null }
 
 export interface Catch {
   caughtBy: string
@@ -43,7 +51,7 @@ export async function findCatch(
   if (again) return again
   for (const path of nearestFirst(machine, paths)) {
     // oxlint-disable-next-line no-await-in-loop -- the first that fails is the answer
-    const found = await tryKiller(machine, { path: paths.indexOf(path) })
+    const found = await tryKiller(machine, { path: getKey(path) })
     if (found) return found
   }
   const inputs = listInputs(machine)
@@ -57,11 +65,14 @@ export async function findCatch(
 
 async function tryKiller(machine: AnyStateMachine, killer: Killer): Promise<Catch | null> {
   if ('input' in killer) return tryInvariants(machine, killer.input)
-  const path = paths[killer.path]
+  const path = pathsByKey.get(killer.path)
   if (!path) return null
   const result = await replay(path, createMachineHarness(machine))
   if (result.ok) return null
-  return { caughtBy: `path ${killer.path + 1}, step ${result.step} (${nameOf(path, result.step)})`, killer }
+  return {
+    caughtBy: `path ${paths.indexOf(path) + 1}, step ${result.step} (${nameOf(path, result.step)})`,
+    killer,
+  }
 }
 
 /** One invariant that checks all others, so that the search stops at the first violation. */

@@ -1,7 +1,7 @@
 import type { AnyStateMachine } from 'xstate'
 import { judgeLog } from '../../src/testing/reference-model/judge-log.js'
 import { writePathLog } from '../spec/path-log.js'
-import { paths, space } from './catch.js'
+import { getKey, paths, pathsByKey, space } from './catch.js'
 import { nearestFirst } from './nearness.js'
 
 /**
@@ -10,15 +10,15 @@ import { nearestFirst } from './nearness.js'
  * (src/testing/reference-model/details.ts) are excluded.
  * @param last the path that was rejected in the last full run, or null. When omitted, all paths are tried
  */
-export function findUnlawfulPath(machine: AnyStateMachine, last?: number | null): number | null {
+export function findUnlawfulPath(machine: AnyStateMachine, last?: string | null): string | null {
   if (last === null) return null
   if (last !== undefined && isUnlawful(machine, last)) return last
-  const order = nearestFirst(machine, paths).map((path) => paths.indexOf(path))
+  const order = nearestFirst(machine, paths).map(getKey)
   return order.find((path) => isUnlawful(machine, path)) ?? null
 }
 
-function isUnlawful(machine: AnyStateMachine, number: number): boolean {
-  const path = paths[number]
+function isUnlawful(machine: AnyStateMachine, key: string): boolean {
+  const path = pathsByKey.get(key)
   const input = path && space.inputs[path.input as string]
   if (!path || !input) return false
   try {

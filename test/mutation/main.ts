@@ -13,7 +13,7 @@ const [shard, shards, killers = '', extent, pattern = ''] = process.argv.slice(2
 const isWhole = extent === 'whole'
 const known = JSON.parse(readFileSync(killers, 'utf8')) as Record<
   string,
-  Killer & { unlawful?: number | null }
+  Killer & { unlawful?: string | null }
 >
 const all = [...configMutants(), ...behaviourMutants()]
 const names = new Set(all.map(({ name }) => name))
