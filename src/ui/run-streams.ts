@@ -3,7 +3,7 @@ import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
 import { type AnyRun, subscribeToRun } from '../web/subscription.js'
 import { createReplayBuffer, type ReplayBuffer, type ReplayReader } from '../web/replay-buffer.js'
 import { createAnswerResponse, createSseResponse, encodeAnswer, formatSseFrame } from '../web/sse.js'
-import { AnswerFold, createUIProtocol } from './answer-fold.js'
+import { createAnswerFold, createUIProtocol } from './answer-fold.js'
 import type { Protocol, UIMessageChunk } from './ui-message-types.js'
 
 export interface UIStreamOptions {
@@ -26,7 +26,7 @@ export function toUIMessageStream(
 ): ReadableStream<UIMessageChunk> {
   const { protocol } = expectRun('toUIMessageStream', run, options)
   const answer = subscribeToRun(run)
-  const batches = encodeAnswer(answer, new AnswerFold({ protocol, ...answer }))
+  const batches = encodeAnswer(answer, createAnswerFold({ protocol, ...answer }))
   return new ReadableStream<UIMessageChunk>(
     {
       pull: async (controller) => {

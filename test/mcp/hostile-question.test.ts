@@ -1,7 +1,7 @@
 import { createEventFormatter, memoryStore } from '../../src/index.js'
 import { createAGUIFold } from '../../src/agui/agui-fold.js'
 import { createSessionData } from '../../src/studio/export-session.js'
-import { AnswerFold } from '../../src/ui/answer-fold.js'
+import { createAnswerFold } from '../../src/ui/answer-fold.js'
 import { toUIMessages, type UIMessageChunk } from '../../src/ui/index.js'
 import { placesOf } from '../support/places.js'
 import { stage } from '../support/play.js'
@@ -29,7 +29,7 @@ async function playQuestion() {
   const waiting = await theatre.agent.replay('s')
   const studio = await createSessionData(store, 's')
   const chunks: UIMessageChunk[] = []
-  const fold = new AnswerFold({ protocol: 'v7', turn: null, showsTurn: true })
+  const fold = createAnswerFold({ protocol: 'v7', turn: null, showsTurn: true })
   const agui = createAGUIFold({ threadId: 's', runId: 'r', history: [] })
   const events: unknown[] = [agui.begin()]
   for (const event of play.events) {

@@ -38,7 +38,7 @@ import type { SessionStore } from '../../src/core/sessions/store/store.js'
 import { createSessionData, renderShared } from '../../src/studio/export-session.js'
 import { createAGUIFold } from '../../src/agui/agui-fold.js'
 import { toAGUIMessages } from '../../src/agui/index.js'
-import { AnswerFold } from '../../src/ui/answer-fold.js'
+import { createAnswerFold } from '../../src/ui/answer-fold.js'
 import { toUIMessages, type UIMessageChunk } from '../../src/ui/index.js'
 import { cli } from '../cli/support.js'
 import { askingServer, httpServer, json } from '../mcp/http-server.js'
@@ -217,7 +217,7 @@ class World {
   #chat({ messages, run }: SessionSnapshot): unknown {
     const chunks: UIMessageChunk[] = []
     for (const protocol of ['v6', 'v7'] as const) {
-      const fold = new AnswerFold({ protocol, turn: null, showsTurn: true })
+      const fold = createAnswerFold({ protocol, turn: null, showsTurn: true })
       chunks.push(...this.#events.flatMap((event) => fold.handleEvent(event)), ...fold.end())
     }
     const agui = createAGUIFold({ threadId: 's', runId: 'r', history: [] })

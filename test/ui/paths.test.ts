@@ -5,7 +5,7 @@ import { withheldResult } from '../../machines/agent/screening.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import type { PendingCall } from '../../src/index.js'
 import type { ReplayPath } from '../../src/testing/index.js'
-import { AnswerFold } from '../../src/ui/answer-fold.js'
+import { createAnswerFold } from '../../src/ui/answer-fold.js'
 import { toUIMessages } from '../../src/ui/index.js'
 import { toApprovalId } from '../../src/web/approval-id.js'
 import { type Turn, toTurn } from '../../src/web/chat-turn.js'
@@ -34,7 +34,7 @@ async function follow(path: ReplayPath): Promise<void> {
     // A message at a rest starts a separate answer.
     const isAnew = events.some((event) => event.type === 'user_message' && isTurnOpening(event.message))
     if (isAnew) message = undefined
-    const fold = new AnswerFold({ protocol, turn: isAnew ? null : turn, showsTurn: false })
+    const fold = createAnswerFold({ protocol, turn: isAnew ? null : turn, showsTurn: false })
     const chunks = [...fold.begin(), ...events.flatMap((event) => fold.handleEvent(event)), ...fold.end()]
     message = answered(await messageOf(chunks as never, message), listAnswerableCalls(context))
     turn = toTurn(context)

@@ -2,7 +2,7 @@ import { SimulatedClock } from 'xstate'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import { createAgent, createEventFormatter, sleepUntil } from '../../src/index.js'
 import { createAGUIFold } from '../../src/agui/agui-fold.js'
-import { AnswerFold } from '../../src/ui/answer-fold.js'
+import { createAnswerFold } from '../../src/ui/answer-fold.js'
 import { foldTranscript, type Transcript } from '../../src/ui/index.js'
 import { call as callOf, ManualModel } from '../support/manual-model.js'
 import { until } from '../support/play.js'
@@ -29,7 +29,7 @@ test('pages see the wake time of a sleeping run', async () => {
   for (const event of events) shown = foldTranscript(shown, event)
   expect(shown).toMatchObject({ state: 'PAUSED', reason: 'sleeping', wakeAt })
 
-  const answer = new AnswerFold({ protocol: 'v6', turn: null } as never)
+  const answer = createAnswerFold({ protocol: 'v6', turn: null } as never)
   const chunks = [...events.flatMap((event) => answer.handleEvent(event)), ...answer.end()]
   expect(chunks).toContainEqual({
     type: 'data-statewright',

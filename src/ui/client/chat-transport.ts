@@ -2,7 +2,7 @@ import type { Clock } from '../../core/base/clock.js'
 import { ConfigError } from '../../core/base/errors.js'
 import type { ChunkOf, Protocol, ToolMessage } from '../ui-message-types.js'
 import type { ChatError, ConnectionState } from './connection.js'
-import { HttpChat, type ReconnectOptions, type SendOptions } from './http-chat.js'
+import { createHttpChat, type ReconnectOptions, type SendOptions } from './http-chat.js'
 
 type Value<Type> = Type | (() => Type | Promise<Type>)
 
@@ -90,7 +90,7 @@ export function chatTransport(
   checkOptions(options)
   const { api = '/api/chat', protocol = 'v7', stopRuns = true, maxOutageMs = 300_000 } = options
   const { headers = {}, credentials, clock = pageClock, onConnection = ignore } = options
-  return new HttpChat({
+  return createHttpChat({
     api: api.replace(/\/+$/, ''),
     version: protocol === 'v6' ? '6' : '7',
     readHeaders: async () => toHeaders(typeof headers === 'function' ? await headers() : headers),

@@ -98,56 +98,23 @@ interface RequestSettings {
 const firstDelayMs = 500
 const maxDelayMs = 5000
 
-export class Connection {
-  readonly #options: ConnectionOptions
-  #state: ConnectionState = 'open'
-
-  constructor(options: ConnectionOptions) {
-    this.#options = options
+export function createConnection({ fetch, clock, maxOutageMs, onConnection }: ConnectionOptions) {
+  let state: ConnectionState = 'open'
+  const report = (next: ConnectionState): void => {
+    if (state === next) return
+    state = next
+    onConnection(state)
   }
-
-  /**
-   * Returns a response with a 2xx status.
-   *
-   * @throws {ChatError} for a refusal, or `server_away`
-   */
-  async request(
-    source: RequestSource,
-    { signal, repeatable = true, onRepeat }: RequestSettings = {},
-  ): Promise<Response> {
-    const { clock, maxOutageMs } = this.#options
-    const startedAt = clock.now()
-    for (let attempt = 0; ; attempt += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- attempts run one at a time
-      const sent = await this.#send(source, signal)
-      if (sent instanceof Response) {
-        this.report('open')
-        if (sent.ok) return sent
-        // oxlint-disable-next-line no-await-in-loop -- as above
-        throw await readErrorResponse(sent)
-      }
-      if (!repeatable) throw sent
-      this.report('lost')
-      onRepeat?.()
-      if (clock.now() - startedAt >= maxOutageMs) throw createAwayError(sent)
-      // oxlint-disable-next-line no-await-in-loop -- as above
-      await waitFor(clock, getDelayMs(attempt), signal)
-    }
-  }
-
-  report(state: ConnectionState): void {
-    if (this.#state === state) return
-    this.#state = state
-    this.#options.onConnection(state)
-  }
-
   /** Returns an error if the server is unreachable, and throws if the page has aborted. */
-  async #send(source: RequestSource, signal: AbortSignal | undefined): Promise<Response | ChatError> {
+  const send = async (
+    source: RequestSource,
+    signal: AbortSignal | undefined,
+  ): Promise<Response | ChatError> => {
     signal?.throwIfAborted()
     const [url, init] = await source()
     let response: Response
     try {
-      response = await this.#options.fetch(url, { ...init, ...(signal && { signal }) })
+      response = await fetch(url, { ...init, ...(signal && { signal }) })
     } catch (cause) {
       signal?.throwIfAborted()
       return new ChatError('connection_lost', 'The server cannot be reached.', { cause })
@@ -156,6 +123,34 @@ export class Connection {
     const error = await readErrorResponse(response.clone())
     return error.code === 'http_error' || error.retryable ? error : response
   }
+  /**
+   * Returns a response with a 2xx status.
+   *
+   * @throws {ChatError} for a refusal, or `server_away`
+   */
+  const request = async (
+    source: RequestSource,
+    { signal, repeatable = true, onRepeat }: RequestSettings = {},
+  ): Promise<Response> => {
+    const startedAt = clock.now()
+    for (let attempt = 0; ; attempt += 1) {
+      // oxlint-disable-next-line no-await-in-loop -- attempts run one at a time
+      const sent = await send(source, signal)
+      if (sent instanceof Response) {
+        report('open')
+        if (sent.ok) return sent
+        // oxlint-disable-next-line no-await-in-loop -- as above
+        throw await readErrorResponse(sent)
+      }
+      if (!repeatable) throw sent
+      report('lost')
+      onRepeat?.()
+      if (clock.now() - startedAt >= maxOutageMs) throw createAwayError(sent)
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      await waitFor(clock, getDelayMs(attempt), signal)
+    }
+  }
+  return { request, report }
 }
 
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504])

@@ -2,8 +2,8 @@ import type { Clock } from '../../core/base/clock.js'
 import type { PageChunk, UIMessage, UIMessageChunk, UIMessagePart } from '../ui-message-types.js'
 import {
   ChatError,
-  Connection,
   type ConnectionOptions,
+  createConnection,
   createLostError,
   isLostError,
   type RequestSource,
@@ -48,211 +48,195 @@ interface OpenAnswer {
   requested: Set<string>
 }
 
-export class HttpChat {
-  readonly resumeStreamIsReplay = true
-  readonly #options: HttpChatOptions
-  readonly #connection: Connection
-  readonly #answers = new Map<string, OpenAnswer>()
+export function createHttpChat(options: HttpChatOptions) {
+  const { api, version, readHeaders, credentials, clock } = options
+  const connection = createConnection(options)
+  const answers = new Map<string, OpenAnswer>()
   /** The last user message of each chat that the page has read without an answer. */
-  readonly #unanswered = new Map<string, string>()
-
-  constructor(options: HttpChatOptions) {
-    this.#options = options
-    this.#connection = new Connection(options)
-  }
-
-  async sendMessages(options: SendOptions): Promise<ReadableStream<PageChunk>> {
-    const { chatId, trigger, messageId, abortSignal: signal } = options
-    const message = findSentMessage(options)
-    this.#unanswered.delete(chatId)
-    const source = this.#createRequest('', options, {
-      ...options.body,
-      id: chatId,
-      messages: message ? [message] : [],
-      trigger,
-      messageId,
-    })
-    // The server recognizes repeated messages by id, but not repeated regenerations and edits.
-    const isKnownById = message?.role === 'user' && trigger === 'submit-message' && messageId === undefined
-    const repeatable = isKnownById || message?.role === 'assistant'
-    const answer: OpenAnswer = { isCut: false, requested: new Set(), ...(isKnownById && { source }) }
-    this.#open(chatId, answer, signal)
-    let isRepeated = false
-    const onRepeat = (): void => {
-      isRepeated = true
-    }
-    try {
-      const response = await this.#connection.request(source, { signal, repeatable, onRepeat })
-      return toStream(this.#readAnswer(chatId, answer, { response, signal, isReplay: false }))
-    } catch (error) {
-      // The first of two attempts may have arrived. The chat then has the answer.
-      const hasArrived = isRepeated && error instanceof ChatError && error.status === 409
-      if (!hasArrived && !isLostError(error)) this.#close(chatId, answer)
-      else answer.isCut = true
-      throw hasArrived ? createLostError(error) : error
-    }
-  }
-
-  async reconnectToStream(options: ReconnectOptions): Promise<ReadableStream<PageChunk> | null> {
-    const { chatId, abortSignal: signal } = options
-    const earlier = this.#answers.get(chatId)
-    const answer: OpenAnswer = earlier?.isCut ? { ...earlier } : { isCut: false, requested: new Set() }
-    this.#open(chatId, answer, signal)
-    try {
-      const response = await this.#reopen(options, answer)
-      const messages = response ? [] : await this.readMessages(chatId, { signal })
-      if (this.#answers.get(chatId) !== answer) {
-        void response?.body?.cancel()
-        await this.#waitForEnd(chatId, signal)
-        return null
-      }
-      if (response) return toStream(this.#readAnswer(chatId, answer, { response, signal, isReplay: true }))
-      this.#close(chatId, answer)
-      const last = messages.findLast(({ metadata }) => !metadata?.queued)
-      const isNew = last?.role === 'assistant' && (answer.isCut || hasWaitingCall(last))
-      return isNew ? toStream(replayCalls(toChunks(last), answer.requested)) : null
-    } catch (error) {
-      if (!answer.isCut) this.#close(chatId, answer)
-      throw error
-    }
-  }
-
-  async readMessages(
-    chatId: string,
-    { branch, signal }: { branch?: number; signal?: AbortSignal | undefined } = {},
-  ): Promise<UIMessage[]> {
-    const path = branch === undefined ? toPath(chatId) : `${toPath(chatId)}?branch=${branch}`
-    const response = await this.#connection.request(this.#createRequest(path), { signal })
-    const messages = (await response.json()) as UIMessage[]
-    const last = messages.findLast(({ metadata }) => !metadata?.queued)
-    if (last?.role === 'user') this.#unanswered.set(chatId, last.id)
-    else this.#unanswered.delete(chatId)
-    return messages
-  }
-
-  async waitForTurn(
-    chatId: string,
-    messageId: string,
-    { signal }: { signal?: AbortSignal | undefined } = {},
-  ): Promise<boolean> {
-    for (;;) {
-      const response = await this.#connection.request(this.#createRequest(toStreamPath(chatId, messageId)), {
-        signal,
-      })
-      if (response.status === 204) return false
-      const chunks = readChunks(response.body, this.#options.clock)
-      try {
-        return (await chunks.next()).done !== true
-      } catch (error) {
-        if (!isLostError(error)) throw error
-        this.#connection.report('lost')
-      } finally {
-        void chunks.return(undefined)
-      }
-    }
-  }
-
-  async stop(chatId: string): Promise<void> {
-    await this.#connection.request(this.#createRequest(`${toPath(chatId)}/stop`, {}, {}))
-  }
-
-  /** Replays the answer from its start. Returns null if none is in progress. */
-  async #reopen(options: ReconnectOptions, { source }: OpenAnswer): Promise<Response | null> {
-    const { chatId, abortSignal: signal } = options
-    try {
-      // Resending the message also continues a run whose process has died.
-      if (source) return await this.#connection.request(source, { signal })
-    } catch (error) {
-      // The chat has continued without this page.
-      if (!(error instanceof ChatError) || error.status !== 409) throw error
-    }
-    const stream = this.#createRequest(toStreamPath(chatId, this.#unanswered.get(chatId)), options)
-    const response = await this.#connection.request(stream, { signal })
-    return response.status === 204 ? null : response
-  }
-
-  async *#readAnswer(
-    chatId: string,
-    answer: OpenAnswer,
-    {
-      response,
-      signal,
-      isReplay,
-    }: { response: Response; signal: AbortSignal | undefined; isReplay: boolean },
-  ): AsyncGenerator<PageChunk, void> {
-    let hasStarted = false
-    let pass = isReplay ? replayCalls : noteCalls
-    for (let opened = response; ; ) {
-      const chunks = readChunks(opened.body, this.#options.clock)
-      try {
-        for await (const chunk of pass(chunks, answer.requested)) {
-          hasStarted = true
-          yield chunk
-        }
-        this.#close(chatId, answer)
-        return
-      } catch (error) {
-        if (!isLostError(error)) {
-          this.#close(chatId, answer)
-          throw error
-        }
-        this.#connection.report('lost')
-        answer.isCut = true
-        // A queued message is sent again, because the page has no part of its answer yet.
-        if (hasStarted || !answer.source) throw error
-        opened = await this.#connection.request(answer.source, { signal })
-        answer.isCut = false
-        pass = replayCalls
-      }
-    }
-  }
-
-  #open(chatId: string, answer: OpenAnswer, signal: AbortSignal | undefined): void {
-    this.#answers.set(chatId, answer)
-    signal?.addEventListener('abort', () => {
-      // `ai` also aborts a reconnect that it immediately replaces.
-      queueMicrotask(() => {
-        if (this.#answers.get(chatId) !== answer) return
-        this.#close(chatId, answer)
-        if (this.#options.stopRuns) this.stop(chatId).catch(this.#options.onStopError)
-      })
-    })
-  }
-
-  /** `useChat` considers a chat ready if a reconnect finds nothing. */
-  #waitForEnd(chatId: string, signal: AbortSignal | undefined): Promise<void> {
-    const newer = this.#answers.get(chatId)
-    return new Promise((resolve) => {
-      if (!newer || signal?.aborted) return resolve()
-      newer.onClose = resolve
-      signal?.addEventListener('abort', () => resolve())
-    })
-  }
-
-  #close(chatId: string, answer: OpenAnswer): void {
-    answer.onClose?.()
-    if (this.#answers.get(chatId) === answer) this.#answers.delete(chatId)
-  }
+  const unanswered = new Map<string, string>()
 
   /** A POST of `body`, or a GET without it. */
-  #createRequest(
+  const createRequest = (
     path: string,
-    options: Pick<ReconnectOptions, 'headers'> = {},
+    { headers: own }: Pick<ReconnectOptions, 'headers'> = {},
     body?: object,
-  ): RequestSource {
-    const { api, version, readHeaders, credentials } = this.#options
+  ): RequestSource => {
     const init = body ? { method: 'POST', body: JSON.stringify(body) } : { method: 'GET' }
     return async () => {
       const headers = {
         ...(await readHeaders()),
-        ...Object.fromEntries(new Headers(options.headers).entries()),
+        ...Object.fromEntries(new Headers(own).entries()),
         ...(body && { 'content-type': 'application/json' }),
         'x-ai-sdk': version,
       }
       return [`${api}${path}`, { ...init, ...(credentials && { credentials }), headers }]
     }
   }
+  const close = (chatId: string, answer: OpenAnswer): void => {
+    answer.onClose?.()
+    if (answers.get(chatId) === answer) answers.delete(chatId)
+  }
+  const open = (chatId: string, answer: OpenAnswer, signal: AbortSignal | undefined): void => {
+    answers.set(chatId, answer)
+    signal?.addEventListener('abort', () => {
+      // `ai` also aborts a reconnect that it immediately replaces.
+      queueMicrotask(() => {
+        if (answers.get(chatId) !== answer) return
+        close(chatId, answer)
+        if (options.stopRuns) stop(chatId).catch(options.onStopError)
+      })
+    })
+  }
+  /** `useChat` considers a chat ready if a reconnect finds nothing. */
+  const waitForEnd = (chatId: string, signal: AbortSignal | undefined): Promise<void> => {
+    const newer = answers.get(chatId)
+    return new Promise((resolve) => {
+      if (!newer || signal?.aborted) return resolve()
+      newer.onClose = resolve
+      signal?.addEventListener('abort', () => resolve())
+    })
+  }
+  /** Replays the answer from its start. Returns null if none is in progress. */
+  const reopen = async (options: ReconnectOptions, { source }: OpenAnswer): Promise<Response | null> => {
+    const { chatId, abortSignal: signal } = options
+    try {
+      // Resending the message also continues a run whose process has died.
+      if (source) return await connection.request(source, { signal })
+    } catch (error) {
+      // The chat has continued without this page.
+      if (!(error instanceof ChatError) || error.status !== 409) throw error
+    }
+    const stream = createRequest(toStreamPath(chatId, unanswered.get(chatId)), options)
+    const response = await connection.request(stream, { signal })
+    return response.status === 204 ? null : response
+  }
+  async function* readAnswer(
+    chatId: string,
+    answer: OpenAnswer,
+    response: Response,
+    signal: AbortSignal | undefined,
+    firstPass: typeof noteCalls,
+  ): AsyncGenerator<PageChunk, void> {
+    let hasStarted = false
+    let pass = firstPass
+    for (let opened = response; ; ) {
+      try {
+        for await (const chunk of pass(readChunks(opened.body, clock), answer.requested)) {
+          hasStarted = true
+          yield chunk
+        }
+        close(chatId, answer)
+        return
+      } catch (error) {
+        if (!isLostError(error)) {
+          close(chatId, answer)
+          throw error
+        }
+        connection.report('lost')
+        answer.isCut = true
+        // A queued message is sent again, because the page has no part of its answer yet.
+        if (hasStarted || !answer.source) throw error
+        opened = await connection.request(answer.source, { signal })
+        answer.isCut = false
+        pass = replayCalls
+      }
+    }
+  }
+
+  const sendMessages = async (options: SendOptions): Promise<ReadableStream<PageChunk>> => {
+    const { chatId, trigger, messageId, abortSignal: signal } = options
+    const message = findSentMessage(options)
+    unanswered.delete(chatId)
+    const messages = message ? [message] : []
+    const source = createRequest('', options, { ...options.body, id: chatId, messages, trigger, messageId })
+    // The server recognizes repeated messages by id, but not repeated regenerations and edits.
+    const isKnownById = message?.role === 'user' && trigger === 'submit-message' && messageId === undefined
+    const repeatable = isKnownById || message?.role === 'assistant'
+    const answer: OpenAnswer = { isCut: false, requested: new Set(), ...(isKnownById && { source }) }
+    open(chatId, answer, signal)
+    let isRepeated = false
+    const onRepeat = (): void => {
+      isRepeated = true
+    }
+    try {
+      const response = await connection.request(source, { signal, repeatable, onRepeat })
+      return toStream(readAnswer(chatId, answer, response, signal, noteCalls))
+    } catch (error) {
+      // The first of two attempts may have arrived. The chat then has the answer.
+      const hasArrived = isRepeated && error instanceof ChatError && error.status === 409
+      if (!hasArrived && !isLostError(error)) close(chatId, answer)
+      else answer.isCut = true
+      throw hasArrived ? createLostError(error) : error
+    }
+  }
+
+  const reconnectToStream = async (options: ReconnectOptions): Promise<ReadableStream<PageChunk> | null> => {
+    const { chatId, abortSignal: signal } = options
+    const earlier = answers.get(chatId)
+    const answer: OpenAnswer = earlier?.isCut ? { ...earlier } : { isCut: false, requested: new Set() }
+    open(chatId, answer, signal)
+    try {
+      const response = await reopen(options, answer)
+      const messages = response ? [] : await readMessages(chatId, { signal })
+      if (answers.get(chatId) !== answer) {
+        void response?.body?.cancel()
+        await waitForEnd(chatId, signal)
+        return null
+      }
+      if (response) return toStream(readAnswer(chatId, answer, response, signal, replayCalls))
+      close(chatId, answer)
+      const last = findLastSent(messages)
+      const isNew = last?.role === 'assistant' && (answer.isCut || hasWaitingCall(last))
+      return isNew ? toStream(replayCalls(toChunks(last), answer.requested)) : null
+    } catch (error) {
+      if (!answer.isCut) close(chatId, answer)
+      throw error
+    }
+  }
+
+  const readMessages = async (
+    chatId: string,
+    { branch, signal }: { branch?: number; signal?: AbortSignal | undefined } = {},
+  ): Promise<UIMessage[]> => {
+    const path = branch === undefined ? toPath(chatId) : `${toPath(chatId)}?branch=${branch}`
+    const response = await connection.request(createRequest(path), { signal })
+    const messages = (await response.json()) as UIMessage[]
+    const last = findLastSent(messages)
+    if (last?.role === 'user') unanswered.set(chatId, last.id)
+    else unanswered.delete(chatId)
+    return messages
+  }
+
+  const waitForTurn = async (
+    chatId: string,
+    messageId: string,
+    { signal }: { signal?: AbortSignal | undefined } = {},
+  ): Promise<boolean> => {
+    for (;;) {
+      const response = await connection.request(createRequest(toStreamPath(chatId, messageId)), { signal })
+      if (response.status === 204) return false
+      const chunks = readChunks(response.body, clock)
+      try {
+        return (await chunks.next()).done !== true
+      } catch (error) {
+        if (!isLostError(error)) throw error
+        connection.report('lost')
+      } finally {
+        void chunks.return(undefined)
+      }
+    }
+  }
+
+  const stop = async (chatId: string): Promise<void> => {
+    await connection.request(createRequest(`${toPath(chatId)}/stop`, {}, {}))
+  }
+
+  const resumeStreamIsReplay = true as const
+  return { resumeStreamIsReplay, sendMessages, reconnectToStream, readMessages, waitForTurn, stop }
 }
+
+const findLastSent = (messages: readonly UIMessage[]): UIMessage | undefined =>
+  messages.findLast(({ metadata }) => !metadata?.queued)
 
 const toPath = (chatId: string): string => `/${encodeURIComponent(chatId)}`
 
