@@ -1,4 +1,4 @@
-import { MomentCache } from '../../src/studio/client/moment-cache.js'
+import { createMomentCache } from '../../src/studio/client/moment-cache.js'
 import type { Source } from '../../src/studio/client/data-source.js'
 import type { MomentView, PackedMoments } from '../../src/studio/protocol.js'
 
@@ -20,7 +20,7 @@ test('shows a new record, although a request from before it is still open', asyn
   const moments = (_id: string, first: number, last: number): Promise<PackedMoments> =>
     new Promise((resolve) => open.push(() => resolve(pack(first, last))))
   const known = { seq: 5, earlier: 0 } as MomentView
-  const cache = new MomentCache({ moments } as unknown as Source, 's', { known, isWhole: false })
+  const cache = createMomentCache({ moments } as unknown as Source, 's', { known, isWhole: false })
   // Records 6 and 7 arrive before the page is drawn again, and the page prefetches for the records that it shows.
   cache.forgetFrom(6)
   await cache.loadMoment(5, 5)

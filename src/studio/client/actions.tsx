@@ -5,8 +5,8 @@ import { parseJsonOr } from '../../core/base/json.js'
 import { formatCount } from '../../core/format/format-words.js'
 import { listChoices } from '../../core/sessions/elicitation-answer.js'
 import type { Answer, CallTarget, GrantView, MomentView, PendingView } from '../protocol.js'
-import { formatJson, formatError } from './format.js'
-import { Check } from './loading.js'
+import { formatJson } from './format.js'
+import { Check, useAttempt } from './loading.js'
 
 interface ActionsProps {
   moment: MomentView
@@ -21,19 +21,8 @@ interface ActionsProps {
 
 export function Actions({ moment, isAsleep, now, readOnly, hasResume, otherAgent, onAnswer }: ActionsProps) {
   const { pending, grants, actions } = moment
-  const [trouble, setTrouble] = useState('')
-  const [isBusy, setBusy] = useState(false)
-  const send = async (answer: Answer): Promise<void> => {
-    setBusy(true)
-    setTrouble('')
-    try {
-      await onAnswer(answer)
-    } catch (error) {
-      setTrouble(formatError(error))
-    } finally {
-      setBusy(false)
-    }
-  }
+  const { trouble, isBusy, attempt } = useAttempt()
+  const send = (answer: Answer): Promise<void> => attempt(() => onAnswer(answer))
   const may = new Set(actions)
   const buttons = (['pause', 'resume', 'cancel'] as const).filter(
     (type) => may.has(type) && !(type === 'resume' && hasResume),

@@ -60,11 +60,7 @@ export function ChartPane(props: ChartProps) {
         : drawVisitedChart(chart, null),
     [chart, visited, sheet],
   )
-  useKeys(({ key }) => {
-    if (key !== 'c' || !isRun) return false
-    setSheet(sheet === 'visited' ? 'whole' : 'visited')
-    return true
-  })
+  useKeys(isRun ? { c: () => setSheet(sheet === 'visited' ? 'whole' : 'visited') } : {})
   const followed = listAncestors(active[0] ?? '')
   const shown = chart.sheets.findLast(({ id }) =>
     sheet === 'follow' ? followed.includes(id) : id === sheet,

@@ -6,7 +6,7 @@ import type { ChartView, CompareChange, CompareStep, CompareView, SessionView } 
 import { Sheet } from './chart-pane.js'
 import type { Source } from './data-source.js'
 import { formatJson, formatShort, sessionAddress } from './format.js'
-import { CodeText, LongText } from './json-tree.js'
+import { CodeText, LongText, Table } from './long-text.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import { Said } from './message.js'
 import type { Mark } from './picture.js'
@@ -14,7 +14,7 @@ import { StatePill } from './run-head.js'
 import { drawVisitedChart } from '../visited-chart.js'
 import { listStates } from './timeline-layout.js'
 import { lastTried } from './run-screen.js'
-import { measureUnion } from './run-steps.js'
+import { listModels, measureUnion } from './run-steps.js'
 
 const atWork = new Set(['RUNNING', 'WAITING_FOR_TOOL'])
 const followMs = 700
@@ -110,19 +110,11 @@ function SessionHead({ side, name, view, other }: HeadProps) {
   )
 }
 
-const changeTitles: Record<CompareChange['kind'], string> = {
-  message: 'Changed message',
-  arguments: 'Changed arguments',
-  result: 'Changed result',
-  instructions: 'Changed instructions',
-  decision: 'Changed decision',
-}
-
 function Change({ change: { kind, name, a, b }, names }: { change: CompareChange; names: Names }) {
   return (
     <section class="change" aria-label="Change">
       <h2>
-        {changeTitles[kind]}
+        Changed {kind}
         {name !== null && <code>{name}</code>}
       </h2>
       <WordDiff a={formatJson(a)} b={formatJson(b)} names={names} />
@@ -151,37 +143,25 @@ function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; i
         {names[0] === 'A' ? 'Outcome' : 'After the fork'}
         {isOpen && <small role="status">{isAtWork ? 'running …' : 'not finished'}</small>}
       </h2>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">
-              <span class="sr">Measure</span>
-            </th>
-            <th scope="col">{names[0]}</th>
-            <th scope="col">{names[1]}</th>
-            <th scope="col">Difference</th>
-          </tr>
-        </thead>
-        <tbody>
-          <tr>
-            <th scope="row">State</th>
-            {[view.a, view.b].map(({ verdict, session }) => (
-              <td key={session.id}>
-                <StatePill state={verdict.state} isAsleep={session.status === 'sleeping'} />
-              </td>
-            ))}
-            <td>{view.a.verdict.state === view.b.verdict.state ? 'same' : 'differs'}</td>
-          </tr>
-          {rows.map(([name, ...cells]) => (
-            <tr key={name}>
-              <th scope="row">{name}</th>
-              {cells.map((cell, index) => (
-                <td key={index}>{isOpen && index === 2 ? '–' : cell}</td>
-              ))}
-            </tr>
+      <Table head={[<span class="sr">Measure</span>, ...names, 'Difference']}>
+        <tr>
+          <th scope="row">State</th>
+          {[view.a, view.b].map(({ verdict, session }) => (
+            <td key={session.id}>
+              <StatePill state={verdict.state} isAsleep={session.status === 'sleeping'} />
+            </td>
           ))}
-        </tbody>
-      </table>
+          <td>{view.a.verdict.state === view.b.verdict.state ? 'same' : 'differs'}</td>
+        </tr>
+        {rows.map(([name, ...cells]) => (
+          <tr key={name}>
+            <th scope="row">{name}</th>
+            {cells.map((cell, index) => (
+              <td key={index}>{isOpen && index === 2 ? '–' : cell}</td>
+            ))}
+          </tr>
+        ))}
+      </Table>
       <Next view={view} isAtWork={isAtWork} />
       <div class="answers">
         <h3>Final answer</h3>
@@ -234,9 +214,7 @@ function sumOutcome({ commonRecords, steps, answers, a, b }: CompareView, view: 
   // The time that people took to answer says nothing about the run.
   const waited = measureUnion(bars, ['waits'], last?.at ?? 0)
   return {
-    models: [...new Set(own.flatMap(({ spent }) => (spent?.by === 'model' ? spent.name : [])))]
-      .filter(Boolean)
-      .join(', '),
+    models: listModels(own),
     steps: steps.filter(
       ({ [side]: step }) => step && !step.isInherited && step.failure === null && step.seq > before,
     ).length,
@@ -247,15 +225,13 @@ function sumOutcome({ commonRecords, steps, answers, a, b }: CompareView, view: 
   }
 }
 
-function Pair({
-  step,
-  view,
-  isFirst,
-}: {
+interface PairProps {
   step: CompareView['steps'][number]
   view: CompareView
   isFirst: boolean
-}) {
+}
+
+function Pair({ step, view, isFirst }: PairProps) {
   return (
     <section class={`pair${isFirst ? ' first-difference' : ''}`} aria-label={`Step ${step.step}`}>
       <h2>
@@ -326,10 +302,8 @@ function Ways({ chart, view }: { chart: ChartView; view: CompareView }) {
   const [svg, markOf] = useMemo(() => {
     const transitions = new Map(chart.transitions.map((one) => [one.id, one]))
     // Both sessions took the transitions before the fork.
-    const withOrigin = ({ rows, session }: SessionView, other: SessionView) =>
-      session.forkedFrom?.sessionId === other.session.id
-        ? [...other.rows.slice(0, view.commonRecords), ...rows]
-        : rows
+    const withOrigin = (own: SessionView, other: SessionView) =>
+      isForkOf(own, other) ? [...other.rows.slice(0, view.commonRecords), ...own.rows] : own.rows
     const [inA, inB] = [withOrigin(view.a, view.b), withOrigin(view.b, view.a)].map(
       (rows) => new Set(rows.flatMap((row) => [...row.transitionIds, ...listStates(row, transitions)])),
     )

@@ -39,20 +39,20 @@ export function createServerSource() {
   return {
     /** Whether the source is an exported file, which has one session and is read-only. */
     isFile: false,
-    chart: loadOnce(() => getJson<ChartView>(paths.chart)),
-    sessions: (list: Partial<ListRequest>) => getJson<SessionsView>(paths.found(list)),
-    visits: () => getJson<VisitsView>(paths.visits),
-    end: (id: string) => getJson<EndView>(paths.end(id)),
-    session: (id: string) => getJson<SessionView>(paths.session(id)),
-    machine: (id: string) => getJson<MachineView>(paths.machine(id)),
-    request: (...of: Parameters<typeof paths.request>) => getJson<RequestView>(paths.request(...of)),
-    moments: (...of: Parameters<typeof paths.moments>) => getJson<PackedMoments>(paths.moments(...of)),
-    compare: (a: string, b: string) => getJson<CompareView>(paths.compare(a, b)),
-    share: (...of: Parameters<typeof paths.share>) => getJson<SharedView>(paths.share(...of)),
-    saveViews: (views: readonly SavedView[]) => postJson<unknown>(paths.views, { views }),
-    answer: (id: string, answer: Answer) => postJson<Done>(paths.answers(id), answer),
-    fork: (id: string, request: ForkRequest) => postJson<Done>(paths.fork(id), request),
-    mark: (id: string, request: MarkRequest) => postJson<Done>(paths.marks(id), request),
+    chart: loadOnce(() => send<ChartView>(paths.chart)),
+    sessions: (list: Partial<ListRequest>) => send<SessionsView>(paths.found(list)),
+    visits: () => send<VisitsView>(paths.visits),
+    end: (id: string) => send<EndView>(paths.end(id)),
+    session: (id: string) => send<SessionView>(paths.session(id)),
+    machine: (id: string) => send<MachineView>(paths.machine(id)),
+    request: (...of: Parameters<typeof paths.request>) => send<RequestView>(paths.request(...of)),
+    moments: (...of: Parameters<typeof paths.moments>) => send<PackedMoments>(paths.moments(...of)),
+    compare: (a: string, b: string) => send<CompareView>(paths.compare(a, b)),
+    share: (...of: Parameters<typeof paths.share>) => send<SharedView>(paths.share(...of)),
+    saveViews: (views: readonly SavedView[]) => send<unknown>(paths.views, { views }),
+    answer: (id: string, answer: Answer) => send<Done>(paths.answers(id), answer),
+    fork: (id: string, request: ForkRequest) => send<Done>(paths.fork(id), request),
+    mark: (id: string, request: MarkRequest) => send<Done>(paths.marks(id), request),
     /** Returns an unsubscribe function. */
     live: (
       session: { id: string; after: number } | null,
@@ -128,19 +128,10 @@ export function createFileSource(island: { textContent: string | null } | null):
   }
 }
 
-function getJson<T>(address: string): Promise<T> {
-  return sendRequest<T>(address, {})
-}
-
-function postJson<T>(address: string, body: unknown): Promise<T> {
-  return sendRequest<T>(address, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  })
-}
-
-async function sendRequest<T>(address: string, init: RequestInit): Promise<T> {
+/** A POST of `body`, or a GET without it. */
+async function send<T>(address: string, body?: unknown): Promise<T> {
+  const headers = { 'content-type': 'application/json' }
+  const init = body === undefined ? {} : { method: 'POST', headers, body: JSON.stringify(body) }
   let response: Response
   try {
     // Relative to the page's secret path.

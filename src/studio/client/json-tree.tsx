@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import { LongText } from './long-text.js'
 
 interface JsonProps {
   value: unknown
@@ -11,7 +12,6 @@ interface JsonProps {
 }
 
 const shownItems = 40
-const shownText = 2000
 
 export function JsonTree({ value, changed = [], path = '', name, depth = 0 }: JsonProps) {
   const isChanged = path !== '' && changed.some((one) => one === path || path.startsWith(`${one}.`))
@@ -77,42 +77,19 @@ export function JsonTree({ value, changed = [], path = '', name, depth = 0 }: Js
   )
 }
 
-export function CodeText({ text, class: kind, first = 800 }: Parameters<typeof LongText>[0]) {
+/** Facts without a value are left out. */
+export function Facts({ of }: { of: Readonly<Record<string, ComponentChildren>> }) {
   return (
-    <pre tabIndex={0} class={kind}>
-      <LongText text={text} first={first} />
-    </pre>
-  )
-}
-
-export function LongText({
-  text,
-  class: kind = '',
-  first = shownText,
-}: {
-  text: string
-  class?: string
-  first?: number
-}) {
-  const [more, setMore] = useState(0)
-  const limit = Math.max(more, first)
-  return (
-    <span class={kind} dir="auto">
-      {text.slice(0, limit)}
-      {text.length > limit && (
-        <button class="quiet-button" onClick={() => setMore(limit + 20_000)}>
-          … {(text.length - limit).toLocaleString('en')} more characters
-        </button>
+    <dl class="facts">
+      {Object.entries(of).map(
+        ([name, value]) =>
+          !['', false, null, undefined].includes(value as '') && (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ),
       )}
-    </span>
-  )
-}
-
-export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
+    </dl>
   )
 }

@@ -10,8 +10,11 @@ export interface LoadedState<T> {
   set: (change: (value: T) => T) => void
 }
 
-/** Loads a value, and loads it again when `key` changes or `reload` is called. Keeps the old value during a reload. */
-export function useLoaded<T>(key: string, load: () => Promise<T>): LoadedState<T> {
+/**
+ * Loads a value, and loads it again when `key` or `version` changes or `reload` is called. Only a new key drops the
+ * old value.
+ */
+export function useLoaded<T>(key: string, load: () => Promise<T>, version = ''): LoadedState<T> {
   const [state, setState] = useState<{ key: string; value: T | null; error: unknown }>({
     key,
     value: null,
@@ -29,7 +32,7 @@ export function useLoaded<T>(key: string, load: () => Promise<T>): LoadedState<T
       isOver = true
     }
     // `load` is a new function on each render. `key` identifies it.
-  }, [key, round])
+  }, [key, version, round])
   const set = useCallback(
     (change: (value: T) => T) =>
       setState((before) => (before.value === null ? before : { ...before, value: change(before.value) })),
@@ -44,17 +47,14 @@ export function useLoaded<T>(key: string, load: () => Promise<T>): LoadedState<T
   }
 }
 
-export function Trouble({
-  error,
-  onRetry,
-  isPart = false,
-  hasLink = false,
-}: {
+interface TroubleProps {
   error: unknown
   onRetry?: () => void
   isPart?: boolean
   hasLink?: boolean
-}) {
+}
+
+export function Trouble({ error, onRetry, isPart = false, hasLink = false }: TroubleProps) {
   const code = error instanceof SourceError ? error.code : ''
   const title = titles[code] ?? 'Cannot be shown'
   const alert = (
@@ -114,6 +114,24 @@ export function createLazyScreen<Props extends object>(
   }
 }
 
+/** Runs actions, and keeps the message of the last one if it failed. */
+export function useAttempt() {
+  const [trouble, setTrouble] = useState('')
+  const [isBusy, setBusy] = useState(false)
+  const attempt = async (act: () => Promise<unknown>): Promise<void> => {
+    setBusy(true)
+    setTrouble('')
+    try {
+      await act()
+    } catch (error) {
+      setTrouble(formatError(error))
+    } finally {
+      setBusy(false)
+    }
+  }
+  return { trouble, isBusy, attempt, forgive: () => setTrouble('') }
+}
+
 export function Refusal({ text }: { text: string }) {
   return text === '' ? null : (
     <p class="refusal" role="alert">
@@ -122,15 +140,13 @@ export function Refusal({ text }: { text: string }) {
   )
 }
 
-export function Check({
-  isOn,
-  onChange,
-  children,
-}: {
+interface CheckProps {
   isOn: boolean
   onChange: (isOn: boolean) => void
   children: ComponentChildren
-}) {
+}
+
+export function Check({ isOn, onChange, children }: CheckProps) {
   return (
     <label class="check">
       <input type="checkbox" checked={isOn} onChange={(event) => onChange(event.currentTarget.checked)} />

@@ -3,6 +3,7 @@ import { formatWakeTime } from '../../core/base/clock.js'
 import { formatCount } from '../../core/format/format-words.js'
 import type { Source } from './data-source.js'
 import { JsonTree } from './json-tree.js'
+import { Table } from './long-text.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import type { RowPill } from './run-head.js'
 import { sessionAddress } from './format.js'
@@ -74,32 +75,22 @@ export function MachineScreen({ source, id, Pill }: MachineProps) {
       )}
       <section>
         <h2>Events</h2>
-        <table class="machine-events">
-          <thead>
-            <tr>
-              <th scope="col">No.</th>
-              <th scope="col">Event</th>
-              <th scope="col">State</th>
-              <th scope="col">Time</th>
+        <Table class="machine-events" head={['No.', 'Event', 'State', 'Time']}>
+          {records.toReversed().map(({ seq, at, event, data, value, refused }) => (
+            <tr key={seq}>
+              <td>{seq}</td>
+              <td>
+                <code>{event}</code>
+                {data !== null && <JsonTree value={data} />}
+                {refused !== null && <p class="refused">{refused}</p>}
+              </td>
+              <td>{refused === null ? value : <span class="refused">refused</span>}</td>
+              <td>
+                <time dateTime={new Date(at).toISOString()}>{formatWakeTime(at)}</time>
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {records.toReversed().map(({ seq, at, event, data, value, refused }) => (
-              <tr key={seq}>
-                <td>{seq}</td>
-                <td>
-                  <code>{event}</code>
-                  {data !== null && <JsonTree value={data} />}
-                  {refused !== null && <p class="refused">{refused}</p>}
-                </td>
-                <td>{refused === null ? value : <span class="refused">refused</span>}</td>
-                <td>
-                  <time dateTime={new Date(at).toISOString()}>{formatWakeTime(at)}</time>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       </section>
     </main>
   )

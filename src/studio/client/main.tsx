@@ -99,10 +99,7 @@ const keys: readonly [key: string, effect: string][] = [
 function Keys() {
   const dialog = useRef<HTMLDialogElement>(null)
   const show = (): void => dialog.current?.showModal()
-  useKeys(({ key }) => {
-    if (key === '?') show()
-    return key === '?'
-  })
+  useKeys({ '?': show })
   return (
     <>
       <button class="icon keys" aria-label="Keys" title="Keys (?)" onClick={show}>

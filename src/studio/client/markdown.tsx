@@ -2,6 +2,7 @@ import type { MarkedToken, Tokens } from 'marked'
 import type { ComponentChildren } from 'preact'
 import { useMemo } from 'preact/hooks'
 import { isPicture } from '../protocol.js'
+import { Table } from './long-text.js'
 import { listInner, type MarkdownToken, parseMarkdown } from './parse-markdown.js'
 
 /** HTML in the text is shown as text, and nothing is loaded from the network. */
@@ -57,7 +58,7 @@ function renderToken(token: MarkdownToken, key: number): ComponentChildren {
     case 'list_item':
       return <li key={key}>{inside()}</li>
     case 'table':
-      return <Table key={key} table={token} />
+      return <MarkdownTable key={key} table={token} />
     case 'link':
       return (
         <Link key={key} address={token.href} title={token.title}>
@@ -89,43 +90,30 @@ const renderAsWritten = (text: string, key: number) => (
   </p>
 )
 
-function Table({ table: { header, rows } }: { table: Tokens.Table }) {
+function MarkdownTable({ table: { header, rows } }: { table: Tokens.Table }) {
   const renderCell = ({ tokens }: Tokens.TableCell) => (tokens as MarkedToken[]).map(renderToken)
   return (
     <div class="wide" tabIndex={0} role="group" aria-label="Table">
-      <table>
-        <thead>
-          <tr>
-            {header.map((cell, column) => (
-              <th key={column} scope="col">
-                {renderCell(cell)}
-              </th>
+      <Table head={header.map(renderCell)}>
+        {rows.map((cells, row) => (
+          <tr key={row}>
+            {cells.map((cell, column) => (
+              <td key={column}>{renderCell(cell)}</td>
             ))}
           </tr>
-        </thead>
-        <tbody>
-          {rows.map((cells, row) => (
-            <tr key={row}>
-              {cells.map((cell, column) => (
-                <td key={column}>{renderCell(cell)}</td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
     </div>
   )
 }
 
-function Link({
-  address,
-  title,
-  children,
-}: {
+interface LinkProps {
   address: string
   title?: string | null | undefined
   children: ComponentChildren
-}) {
+}
+
+function Link({ address, title, children }: LinkProps) {
   const url = readWebAddress(address)
   if (url === null) {
     return (

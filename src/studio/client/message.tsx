@@ -2,22 +2,19 @@ import { formatDuration, formatCount } from '../../core/format/format-words.js'
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { InstructionsView, ShownMedia, ShownMessage } from '../protocol.js'
+import { askWhatIf, listCallWhatIfs, toInstructionsWhatIf, toWhatIf, type WhatIf } from './changes.js'
 import { formatJson, formatWord } from './format.js'
 import { Icon } from './icons.js'
-import { LongText } from './json-tree.js'
+import { LongText } from './long-text.js'
 import { Markdown } from './markdown.js'
-import type { WhatIf } from './what-if.js'
+import { memoize } from './run-hooks.js'
 
-export interface ShownAs {
+interface MessageProps {
+  message: ShownMessage
   isLast: boolean
   isRaw: boolean
   isFound: boolean
   isCurrent: boolean
-}
-
-interface MessageProps {
-  message: ShownMessage
-  as: ShownAs
   /** Opens the What if dialog for a change. Null when forks are not possible. */
   onEdit: ((wanted: WhatIf) => void) | null
 }
@@ -36,12 +33,14 @@ const loopReasons: Readonly<Record<string, string>> = {
   resumed: 'reports that the run was resumed',
 }
 
-export function Message({ message, as, onEdit }: MessageProps) {
+/** Memoized, because moving the slider changes few messages. */
+export const Message = memoize((props: MessageProps) => {
+  const { message, isRaw, isFound, onEdit } = props
   const { role, speaker, text, media, reasoning, calls, marks, id, forkAt } = message
   const isLoop = role === 'system' || marks.includes('internal')
   const why = marks.find((mark) => Object.hasOwn(loopReasons, mark))
   const shownMarks = isLoop ? marks.filter((mark) => mark !== 'internal' && mark !== why) : marks
-  const state = `${as.isLast ? ' newest' : ''}${as.isFound ? ' found' : ''}${as.isCurrent ? ' current' : ''}`
+  const state = `${props.isLast ? ' newest' : ''}${isFound ? ' found' : ''}${props.isCurrent ? ' current' : ''}`
   return (
     <article class={`message ${isLoop ? 'loop' : role}${state}`}>
       <header>
@@ -52,31 +51,28 @@ export function Message({ message, as, onEdit }: MessageProps) {
             {mark}
           </span>
         ))}
-        {role === 'user' && !isLoop && onEdit && forkAt !== null && (
-          <Pencil
-            label="What if the user message were different"
-            onClick={() => onEdit({ edit: { message: id, content: text }, at: forkAt })}
-          />
+        {role === 'user' && !isLoop && (
+          <Pencil wanted={toWhatIf({ kind: 'message', id, text, at: forkAt })} onEdit={onEdit} />
         )}
       </header>
       {reasoning !== '' && (
-        <details class="reasoning" open={as.isFound || undefined}>
+        <details class="reasoning" open={isFound || undefined}>
           <summary>Reasoning</summary>
           <LongText text={reasoning} />
         </details>
       )}
       {text !== '' && (
         <div class="said">
-          <Said text={text} as={as} />
+          <Said text={text} isRaw={isRaw} isFound={isFound} />
         </div>
       )}
       <Pictures media={media} />
       {calls.map((call) => (
-        <Call key={call.id} call={call} forkAt={forkAt} isOpen={as.isFound} onEdit={onEdit} />
+        <Call key={call.id} call={call} forkAt={forkAt} isOpen={isFound} onEdit={onEdit} />
       ))}
     </article>
   )
-}
+})
 
 const instructionSources: Record<InstructionsView['from'], string> = {
   agent: 'current instructions of the agent',
@@ -84,24 +80,17 @@ const instructionSources: Record<InstructionsView['from'], string> = {
   fork: 'for this fork only',
 }
 
-export function Instructions({
-  instructions,
-  onEdit,
-}: {
+interface InstructionsProps {
   instructions: InstructionsView
   onEdit: MessageProps['onEdit']
-}) {
-  const { forkAt: at } = instructions
+}
+
+export function Instructions({ instructions, onEdit }: InstructionsProps) {
   return (
     <article class="message instructions">
       <header>
         Instructions <span class="why">{instructionSources[instructions.from]}</span>
-        {onEdit && at !== null && (
-          <Pencil
-            label="What if the instructions were different"
-            onClick={() => onEdit({ edit: { instructions: instructions.text }, at })}
-          />
-        )}
+        <Pencil wanted={toInstructionsWhatIf(instructions)} onEdit={onEdit} />
       </header>
       <div class="said as-written">
         <LongText text={instructions.text} first={500} />
@@ -112,12 +101,14 @@ export function Instructions({
 
 const firstChars = 6000
 
-const asMarkdown: Pick<ShownAs, 'isRaw' | 'isFound'> = { isRaw: false, isFound: false }
+interface SaidProps extends Partial<Pick<MessageProps, 'isRaw' | 'isFound'>> {
+  text: string
+}
 
-export function Said({ text, as = asMarkdown }: { text: string; as?: typeof asMarkdown }) {
+export function Said({ text, isRaw = false, isFound = false }: SaidProps) {
   const [isOpen, open] = useState(false)
-  if (as.isRaw) return <LongText text={text} first={as.isFound ? Infinity : firstChars} class="as-written" />
-  const isCut = !isOpen && !as.isFound && text.length > firstChars
+  if (isRaw) return <LongText text={text} first={isFound ? Infinity : firstChars} class="as-written" />
+  const isCut = !isOpen && !isFound && text.length > firstChars
   return (
     <>
       <Markdown text={isCut ? text.slice(0, firstChars) : text} />
@@ -141,10 +132,13 @@ function Pictures({ media }: { media: readonly ShownMedia[] }) {
   )
 }
 
-function Pencil({ label, words, onClick }: { label: string; words?: string; onClick: () => void }) {
+/** Nothing if the part cannot be changed. */
+function Pencil({ wanted, onEdit }: { wanted: WhatIf | null } & Pick<MessageProps, 'onEdit'>) {
+  if (!wanted || !onEdit) return null
+  const label = askWhatIf(wanted)
   return (
-    <button class="edit" aria-label={label} title={label} onClick={onClick}>
-      {words}
+    <button class="edit" aria-label={label} title={label} onClick={() => onEdit(wanted)}>
+      {wanted.kind === 'result' && 'What if'}
       <Icon name="edit" size={18} />
     </button>
   )
@@ -159,6 +153,7 @@ interface CallProps {
 
 function Call({ call, forkAt, isOpen, onEdit }: CallProps) {
   const { name, result, media, status, durationMs, decision } = call
+  const changes = listCallWhatIfs(call, forkAt)
   return (
     <div class={`call ${status ?? 'open'}`} data-call={call.id}>
       <div class="call-head">
@@ -176,31 +171,15 @@ function Call({ call, forkAt, isOpen, onEdit }: CallProps) {
             {decision.words !== '' &&
               (decision.kind === 'approved' ? ', with other arguments' : `: ${decision.words}`)}
           </span>
-          {onEdit && (
-            <Pencil
-              label={`What if ${name} were decided differently`}
-              onClick={() => onEdit({ decided: decision, call, at: decision.seq - 1 })}
-            />
-          )}
+          <Pencil wanted={changes.decision} onEdit={onEdit} />
         </p>
       )}
       <Block text={formatJson(call.arguments)} isOpen={isOpen}>
-        {onEdit && forkAt !== null && (
-          <Pencil
-            label={`What if ${name} had different arguments`}
-            onClick={() => onEdit({ edit: { call: call.id, arguments: call.arguments }, call, at: forkAt })}
-          />
-        )}
+        <Pencil wanted={changes.arguments} onEdit={onEdit} />
       </Block>
       {result !== null && (
         <Block text={formatJson(result)} kind="result" isOpen={isOpen}>
-          {onEdit && call.forkAt !== null && (
-            <Pencil
-              label={`What if ${name} had a different result`}
-              words="What if"
-              onClick={() => onEdit({ edit: { call: call.id, result }, call, at: call.forkAt ?? 0 })}
-            />
-          )}
+          <Pencil wanted={changes.result} onEdit={onEdit} />
         </Block>
       )}
       {/* The result text already has a line for every other attachment. */}
@@ -212,17 +191,14 @@ function Call({ call, forkAt, isOpen, onEdit }: CallProps) {
 const firstLines = 10
 const mostChars = 700
 
-function Block({
-  text,
-  kind = '',
-  isOpen,
-  children,
-}: {
+interface BlockProps {
   text: string
   kind?: string
   isOpen: boolean
   children?: ComponentChildren
-}) {
+}
+
+function Block({ text, kind = '', isOpen, children }: BlockProps) {
   const [wants, want] = useState(false)
   const beginning = text.split('\n', firstLines).join('\n').slice(0, mostChars)
   // A button for a few characters would be longer than the text.

@@ -5,80 +5,61 @@ import type { Source } from './data-source.js'
 
 const blockSize = 128
 
-export class MomentCache {
-  readonly #source: Source
-  readonly #id: string
-  readonly #latest: number | undefined
-  readonly #blocks = new Map<number, { end: number; request: Promise<PackedMoments> }>()
-  readonly #loaded = new Map<number, PackedMoments>()
-  readonly #read = new Map<number, MomentView>()
+export type MomentCache = ReturnType<typeof createMomentCache>
 
-  constructor(
-    source: Source,
-    id: string,
-    { known, isWhole }: { known: MomentView | null; isWhole: boolean },
-  ) {
-    this.#source = source
-    this.#id = id
-    this.#latest = isWhole ? undefined : latestMessages
-    if (known && !(isWhole && known.earlier > 0)) this.#read.set(known.seq, known)
-  }
+export function createMomentCache(
+  source: Pick<Source, 'moments'>,
+  id: string,
+  { known, isWhole }: { known: MomentView | null; isWhole: boolean },
+) {
+  const latest = isWhole ? undefined : latestMessages
+  const blocks = new Map<number, { end: number; request: Promise<PackedMoments>; packed?: PackedMoments }>()
+  const read = new Map<number, MomentView>()
+  if (known && !(isWhole && known.earlier > 0)) read.set(known.seq, known)
 
-  findMoment(seq: number): MomentView | null {
-    const known = this.#read.get(seq)
-    if (known) return known
-    const packed = this.#loaded.get(toBlock(seq))
+  const unpack = (packed: PackedMoments | undefined, seq: number): MomentView | null => {
     const moment = packed ? unpackMoment(packed, seq) : null
-    if (moment) this.#read.set(seq, moment)
+    if (moment) read.set(seq, moment)
     return moment
   }
-
-  /** Prefetches the neighboring blocks too. The first call loads only this record, which is faster. */
-  async loadMoment(seq: number, last: number): Promise<MomentView | null> {
-    const known = this.findMoment(seq)
-    if (!known && this.#blocks.size === 0) {
-      const moment = unpackMoment(await this.#load(seq, seq), seq)
-      if (moment) this.#read.set(seq, moment)
-    } else if (!known) await this.#fetchBlock(toBlock(seq), last)
-    this.#prefetchNear(seq, last)
-    return known ?? this.findMoment(seq)
-  }
-
-  #prefetchNear(seq: number, last: number): void {
-    for (const near of [toBlock(seq), toBlock(seq) + 1, toBlock(seq) - 1]) {
-      if (near >= 0 && near * blockSize < last) this.#fetchBlock(near, last).catch(() => undefined)
-    }
-  }
-
-  /** The moments may have changed, or their block may have grown. */
-  forgetFrom(seq: number): void {
-    for (const at of this.#blocks.keys()) {
-      if (at < toBlock(seq)) continue
-      this.#blocks.delete(at)
-      this.#loaded.delete(at)
-    }
-    for (const known of this.#read.keys()) if (known >= seq) this.#read.delete(known)
-  }
-
-  #load(first: number, last: number): Promise<PackedMoments> {
-    return this.#source.moments(this.#id, first, last, this.#latest)
-  }
-
-  async #fetchBlock(at: number, last: number): Promise<void> {
+  const load = (first: number, last: number): Promise<PackedMoments> =>
+    source.moments(id, first, last, latest)
+  const fetchBlock = async (at: number, last: number): Promise<void> => {
     const end = Math.min(last, (at + 1) * blockSize)
-    let block = this.#blocks.get(at)
+    const before = blocks.get(at)
     // A request from before the last records may still be open.
-    if (!block || block.end < end) {
-      block = { end, request: this.#load(at * blockSize + 1, end) }
-      this.#blocks.set(at, block)
-    }
+    const isCurrent = before !== undefined && before.end >= end
+    const block = isCurrent ? before : { ...before, end, request: load(at * blockSize + 1, end) }
+    blocks.set(at, block)
     try {
-      const packed = await block.request
-      if (this.#blocks.get(at) === block) this.#loaded.set(at, packed)
+      block.packed = await block.request
     } catch (error) {
-      if (this.#blocks.get(at) === block) this.#blocks.delete(at)
+      const isLatest = blocks.get(at) === block
+      if (isLatest && !isCurrent && before?.packed) blocks.set(at, before)
+      else if (isLatest) blocks.delete(at)
       throw error
     }
+  }
+  const findMoment = (seq: number): MomentView | null =>
+    read.get(seq) ?? unpack(blocks.get(toBlock(seq))?.packed, seq)
+
+  return {
+    findMoment,
+    /** Prefetches the neighboring blocks too. The first call loads only this record, which is faster. */
+    loadMoment: async (seq: number, last: number): Promise<MomentView | null> => {
+      const at = toBlock(seq)
+      const moment = findMoment(seq)
+      if (!moment && blocks.size === 0) unpack(await load(seq, seq), seq)
+      else if (!moment) await fetchBlock(at, last)
+      for (const near of [at, at + 1, at - 1])
+        if (near >= 0 && near * blockSize < last) fetchBlock(near, last).catch(() => undefined)
+      return moment ?? findMoment(seq)
+    },
+    /** The moments may have changed, or their block may have grown. */
+    forgetFrom: (seq: number): void => {
+      for (const at of blocks.keys()) if (at >= toBlock(seq)) blocks.delete(at)
+      for (const at of read.keys()) if (at >= seq) read.delete(at)
+    },
   }
 }
 

@@ -3,7 +3,8 @@ import { useState } from 'preact/hooks'
 import { formatCount, formatMoney } from '../../core/format/format-words.js'
 import type { RequestView } from '../protocol.js'
 import { formatJson } from './format.js'
-import { CodeText, Fact, JsonTree, LongText } from './json-tree.js'
+import { Facts, JsonTree } from './json-tree.js'
+import { CodeText, LongText } from './long-text.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 
 interface RequestProps {
@@ -22,22 +23,18 @@ export function RequestTab({ seq, load }: RequestProps) {
   const { model, answer, instructions, messages, total, nudges, tools, settings, response } = value
   return (
     <div class="stack request">
-      <dl class="facts">
-        <Fact name="Model">{answer?.model ?? model?.name ?? 'unknown'}</Fact>
-        {model && <Fact name="Provider">{[model.provider, model.host].filter(Boolean).join(', ')}</Fact>}
-        <Fact name="Step">
-          {value.step}, record {value.seq}
-        </Fact>
-        {answer && (
-          <>
-            <Fact name="Stopped">{answer.finishReason ?? 'unknown'}</Fact>
-            <Fact name="Tokens">
-              {`${formatCount(answer.inputTokens)} in (${formatCount(answer.cachedTokens)} cached), ${formatCount(answer.outputTokens)} out${answer.reasoningTokens > 0 ? ` (${formatCount(answer.reasoningTokens)} reasoning)` : ''}${answer.isEstimated ? ', estimated' : ''}`}
-            </Fact>
-            <Fact name="Cost">{answer.cost === null ? 'unknown price' : formatMoney(answer.cost)}</Fact>
-          </>
-        )}
-      </dl>
+      <Facts
+        of={{
+          Model: answer?.model ?? model?.name ?? 'unknown',
+          Provider: model && [model.provider, model.host].filter(Boolean).join(', '),
+          Step: `${value.step}, record ${value.seq}`,
+          ...(answer && {
+            Stopped: answer.finishReason ?? 'unknown',
+            Tokens: `${formatCount(answer.inputTokens)} in (${formatCount(answer.cachedTokens)} cached), ${formatCount(answer.outputTokens)} out${answer.reasoningTokens > 0 ? ` (${formatCount(answer.reasoningTokens)} reasoning)` : ''}${answer.isEstimated ? ', estimated' : ''}`,
+            Cost: answer.cost === null ? 'unknown price' : formatMoney(answer.cost),
+          }),
+        }}
+      />
       {settings === null && (
         <p class="next">
           The log does not contain instructions, schemas or settings. Start the studio with this session's

@@ -1,52 +1,28 @@
 import type { ComponentChildren } from 'preact'
-import { useMemo, useRef, useState } from 'preact/hooks'
+import { useMemo, useRef } from 'preact/hooks'
 import { formatCount, formatDuration, formatMoney, getCachedPercent } from '../../core/format/format-words.js'
 import { formatCost } from '../costs.js'
-import type { RecordRow, SessionRow, SessionView, VerdictView } from '../protocol.js'
+import type { RecordRow, SessionRow, SessionView } from '../protocol.js'
 import { isFailed } from '../session-query.js'
-import {
-  formatShort,
-  formatStatePath,
-  formatWord,
-  getTone,
-  type Tone,
-  compareAddress,
-  formatError,
-} from './format.js'
+import { formatShort, formatStatePath, formatWord, getTone, type Tone, compareAddress } from './format.js'
 import { Icon, type IconName } from './icons.js'
-import { Refusal } from './loading.js'
-import { showTabs } from './run-hooks.js'
-import { type RunStep, shareTime, type TimeShares, toPercents } from './run-steps.js'
+import { Refusal, useAttempt } from './loading.js'
+import { type RunView, showTabs } from './run-hooks.js'
+import { listModels, type RunStep, shareTime, type TimeShares, toPercents } from './run-steps.js'
 
-export function RunHead({
-  view,
-  row,
-  step,
-  onFork,
-  readOnly,
-  children,
-}: {
+interface RunHeadProps {
   view: SessionView
   row: RecordRow
   step: RunStep | undefined
   onFork: (() => void) | null
   readOnly: string | null
   children: ComponentChildren
-}) {
+}
+
+export function RunHead({ view, row, step, onFork, readOnly, children }: RunHeadProps) {
   const { session, forks, rows } = view
   const { id } = session
-  const models = useMemo(
-    () =>
-      [
-        ...new Set([
-          ...session.models,
-          ...rows.flatMap(({ spent }) => (spent?.by === 'model' ? spent.name : [])),
-        ]),
-      ]
-        .filter(Boolean)
-        .join(', '),
-    [rows, session.models],
-  )
+  const models = useMemo(() => listModels(rows, session.models), [rows, session.models])
   return (
     <div class="run-head">
       <div class="run-title">
@@ -112,15 +88,11 @@ export function RowPill({ row: { status, value, state } }: { row: SessionRow }) 
   return <span class={`pill tone-${tone}`}>{value}</span>
 }
 
-interface VerdictProps {
-  view: SessionView
-  steps: readonly RunStep[]
-  now: number | undefined
+interface VerdictProps extends RunView {
   onFork: ((seq: number) => void) | null
   onShare: (() => Promise<void>) | null
   otherAgent: string | null
   onResume: (() => Promise<void>) | null
-  onPlace: (place: number) => void
   onTab: (tab: ChipTab) => void
 }
 
@@ -129,15 +101,11 @@ type ChipTab = 'cost' | 'guards' | 'transcript'
 export function VerdictStrip(props: VerdictProps) {
   const { view, steps, now, onFork, onShare, otherAgent, onResume, onPlace, onTab } = props
   const { verdict, rows, session } = view
-  const [trouble, setTrouble] = useState('')
+  const { trouble, attempt } = useAttempt()
   const decided = rows.findIndex(({ seq }) => seq === verdict.seq)
   const tone = session.status === 'damaged' ? 'bad' : getTone(verdict.state)
   const isAsleep = rows.at(-1)?.wakeAt !== undefined
   const hasStopped = tone !== 'busy' && session.status !== 'damaged'
-  const attempt = (act: () => Promise<void>): void => {
-    setTrouble('')
-    act().catch((error: unknown) => setTrouble(formatError(error)))
-  }
   return (
     <section class={`verdict tone-${tone}`} aria-label="Verdict">
       <div class="verdict-line">
@@ -211,18 +179,12 @@ function markKeys(text: string) {
     .map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))
 }
 
-function Chips({
-  view,
-  steps,
-  now,
-  ...actions
-}: Pick<VerdictProps, 'view' | 'steps' | 'now' | 'onPlace' | 'onTab'>) {
+function Chips({ view, steps, now, ...actions }: ChipActions & Pick<RunView, 'view' | 'steps' | 'now'>) {
   const { rows, bars, verdict, session } = view
-  const { inherited } = session
   // The slider moves often and does not change the chips.
   const chips = useMemo(
-    () => listChips({ rows, bars, verdict, inherited }, steps, now),
-    [rows, bars, verdict, inherited?.tokens, steps],
+    () => listChips(view, steps, now),
+    [rows, bars, verdict, session.inherited?.tokens, steps],
   )
   return (
     <div class="chips" role="group" aria-label="Usage and duration">
@@ -234,32 +196,50 @@ function Chips({
 }
 
 function listChips(
-  {
-    rows,
-    bars,
-    verdict,
-    inherited,
-  }: Pick<SessionView, 'rows' | 'bars' | 'verdict'> & Pick<SessionRow, 'inherited'>,
+  { rows, bars, verdict, session: { inherited } }: SessionView,
   steps: readonly RunStep[],
   now: number | undefined,
-): Omit<ChipProps, 'onPlace' | 'onTab'>[] {
+): ShownChip[] {
+  const { inputTokens, cachedTokens: cachedInputTokens, cost } = verdict
   const placesWith = (isMeant: (row: RecordRow) => boolean): number[] =>
     rows.flatMap((row, place) => (isMeant(row) ? [place] : []))
   const flagged = (flag: RecordRow['flags'][number]): number[] =>
     placesWith(({ flags }) => flags.includes(flag))
-  const { inputTokens, cachedTokens } = verdict
   const failures = rows.flatMap(({ calls }) => calls.filter(isFailed))
   const retries = flagged('retry')
-  const guards = (
-    [
-      ['halt', 'halt'],
-      ['block', 'refusal'],
-      ['nudge', 'nudge'],
-    ] as const
-  ).map(([flag, word]) => ({ places: flagged(flag), word }))
-  const acted = guards.flatMap(({ places: { length }, word }) =>
-    length > 0 ? [formatCount(length, word)] : [],
+  const [halts, refusals, nudges] = [flagged('halt'), flagged('block'), flagged('nudge')]
+  const acted = Object.entries({ halt: halts, refusal: refusals, nudge: nudges }).flatMap(([word, places]) =>
+    places.length > 0 ? [formatCount(places.length, word)] : [],
   )
+  const shares = shareTime({ rows, bars }, now)
+  const plus = (value: string): string => (inherited ? `, plus ${value} from the original` : '')
+  const isUnknown = cost.usd === 0 && !cost.isWhole
+  const troubles: ShownChip[] = [
+    {
+      name: 'failed',
+      icon: 'error',
+      title: 'the failed calls',
+      tab: 'transcript',
+      places: placesWith(({ calls }) => calls.some(isFailed)),
+      strong: `${formatCount(failures.length, 'failed call')}${failures.length === 1 ? `: ${failures[0]?.name}` : ''}`,
+    },
+    {
+      name: 'retries',
+      icon: 'retry',
+      title: 'the failed requests',
+      places: retries,
+      strong: formatCount(retries.length, 'retry', 'retries'),
+    },
+    {
+      name: 'guards',
+      icon: 'block',
+      title: 'the guard actions',
+      tab: 'guards',
+      places: [...halts, ...refusals, ...nudges],
+      strong: 'Guards',
+      rest: acted.join(', '),
+    },
+  ]
   return [
     {
       name: 'time',
@@ -269,83 +249,36 @@ function listChips(
         .filter(({ ms }) => ms > 0)
         .toSorted((a, b) => b.ms - a.ms)
         .map(({ place }) => place),
-      children: <Times shares={shareTime({ rows, bars }, now)} />,
+      strong: formatDuration(shares.total),
+      rest: <Shares shares={shares} />,
     },
     {
       name: 'steps',
       icon: 'steps',
       title: 'the steps',
       places: steps.map(({ place }) => place),
-      children: (
-        <strong>
-          {formatCount(verdict.steps, 'step')}
-          {verdict.state === 'ERROR' && ' answered'}
-        </strong>
-      ),
+      strong: `${formatCount(verdict.steps, 'step')}${verdict.state === 'ERROR' ? ' answered' : ''}`,
     },
     {
       name: 'tokens',
-      children: (
-        <>
-          <strong>{formatShort(rows.at(-1)?.tokens ?? 0)}</strong> tokens,{' '}
-          {getCachedPercent({ inputTokens, cachedInputTokens: cachedTokens })}% cached
-          {inherited && `, plus ${formatShort(inherited.tokens)} from the original`}
-        </>
-      ),
+      strong: formatShort(rows.at(-1)?.tokens ?? 0),
+      rest: `tokens, ${getCachedPercent({ inputTokens, cachedInputTokens })}% cached${plus(formatShort(inherited?.tokens ?? 0))}`,
     },
     {
       name: 'cost',
       icon: 'budget',
-      children: (
-        <>
-          <Cost verdict={verdict} />
-          {inherited && `, plus ${formatMoney(inherited.cost)} from the original`}
-        </>
-      ),
+      strong: isUnknown ? '' : formatCost(cost),
+      rest: `${isUnknown ? 'cost unknown (no prices)' : `cost${cost.isWhole ? '' : ', excluding unpriced usage'}`}${plus(formatMoney(inherited?.cost ?? null))}`,
     },
-    ...[
-      {
-        name: 'failed',
-        icon: 'error' as const,
-        title: 'the failed calls',
-        tab: 'transcript' as const,
-        places: placesWith(({ calls }) => calls.some(isFailed)),
-        children: (
-          <strong>
-            {formatCount(failures.length, 'failed call')}
-            {failures.length === 1 && `: ${failures[0]?.name ?? ''}`}
-          </strong>
-        ),
-      },
-      {
-        name: 'retries',
-        icon: 'retry' as const,
-        title: 'the failed requests',
-        places: retries,
-        children: <strong>{formatCount(retries.length, 'retry', 'retries')}</strong>,
-      },
-      {
-        name: 'guards',
-        icon: 'block' as const,
-        title: 'the guard actions',
-        tab: 'guards' as const,
-        places: guards.flatMap(({ places }) => places),
-        children: (
-          <>
-            <strong>Guards</strong> {acted.join(', ')}
-          </>
-        ),
-      },
-    ].filter(({ places }) => places.length > 0),
+    ...troubles.filter(({ places }) => places?.length),
   ]
 }
 
-function Times({ shares }: { shares: TimeShares }) {
+function Shares({ shares }: { shares: TimeShares }) {
   const parts =
     shares.total > 0 ? Object.entries(toPercents(shares)).filter(([, percent]) => percent > 0) : []
   return (
     <>
-      <strong>{formatDuration(shares.total)}</strong>{' '}
       <span class="shares" aria-hidden="true">
         {parts.map(([name, percent]) => (
           <i key={name} class={`share-${name}`} style={{ width: `${percent}%` }} />
@@ -356,16 +289,9 @@ function Times({ shares }: { shares: TimeShares }) {
   )
 }
 
-function Cost({ verdict: { cost } }: { verdict: VerdictView }) {
-  if (cost.usd === 0 && !cost.isWhole) return <>cost unknown (no prices)</>
-  return (
-    <>
-      <strong>{formatCost(cost)}</strong> cost{cost.isWhole ? '' : ', excluding unpriced usage'}
-    </>
-  )
-}
+type ChipActions = Pick<VerdictProps, 'onPlace' | 'onTab'>
 
-interface ChipProps {
+interface ShownChip {
   name: string
   icon?: IconName
   /** The records that the chip links to. Without records, it opens the costs. */
@@ -373,12 +299,11 @@ interface ChipProps {
   title?: string
   /** The tab that shows the chip's records. */
   tab?: ChipTab
-  onPlace: (place: number) => void
-  onTab: (tab: ChipTab) => void
-  children: ComponentChildren
+  strong: string
+  rest?: ComponentChildren
 }
 
-function Chip({ name, icon, places, title, tab, onPlace, onTab, children }: ChipProps) {
+function Chip({ name, icon, places, title, tab, strong, rest, onPlace, onTab }: ShownChip & ChipActions) {
   const at = useRef(-1)
   const go = (): void => {
     if (places) {
@@ -397,7 +322,11 @@ function Chip({ name, icon, places, title, tab, onPlace, onTab, children }: Chip
       onClick={go}
     >
       {icon && <Icon name={icon} size={14} />}
-      <span>{children}</span>
+      <span>
+        {strong !== '' && <strong>{strong}</strong>}
+        {strong !== '' && rest !== undefined && ' '}
+        {rest}
+      </span>
     </button>
   )
 }

@@ -1,8 +1,21 @@
+import type { VNode } from 'preact'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { LiveMessage, MomentView, RecordRow } from '../protocol.js'
+import type { LiveMessage, MomentView, RecordRow, SessionView } from '../protocol.js'
 import type { Source } from './data-source.js'
 import type { MomentCache } from './moment-cache.js'
+import type { RunStep } from './run-steps.js'
 import { findPlayDelay } from './timeline-layout.js'
+
+/** What the parts of the run page show. */
+export interface RunView extends Pick<SessionView, 'rows' | 'bars'> {
+  view: SessionView
+  steps: readonly RunStep[]
+  place: number
+  /** The time of a running run. */
+  now: number | undefined
+  load: Source['session']
+  onPlace: (place: number) => void
+}
 
 /** The breakpoint of the single-column layout, as in client.css. */
 export const small = matchMedia('(max-width: 1020px)')
@@ -47,36 +60,33 @@ const stepMs = 700
 
 export function usePosition(rows: readonly RecordRow[], startSeq: number | null, isFile: boolean) {
   const last = rows.length - 1
-  const [place, setPlace] = useState(() => {
+  /** `ms` is the duration of the token's move to the place. 0 jumps. */
+  const [{ place, ms }, move] = useState(() => {
     const at = startSeq === null ? -1 : rows.findIndex(({ seq }) => seq === startSeq)
-    return at === -1 ? last : at
+    return { place: at === -1 ? last : at, ms: 0 }
   })
   const [isLive, setLive] = useState(startSeq === null && !isFile)
   const [isPlaying, setPlaying] = useState(false)
-  /** Duration of the token's last move. 0 jumps. */
-  const [ms, setMs] = useState(0)
-
   /** The token walks to the next record and jumps to any other. */
+  const walk = (to: number): void => {
+    const next = to === place + 1 ? stepMs : 0
+    if (to !== place || ms !== next) move({ place: to, ms: next })
+  }
   const go = useLatest((to: number) => {
-    const at = Math.max(0, Math.min(last, to))
-    setMs(at === place + 1 ? stepMs : 0)
-    setPlace(at)
+    walk(Math.max(0, Math.min(last, to)))
     setLive(false)
     setPlaying(false)
   })
 
   useEffect(() => {
-    if (!isLive) return
-    setMs(last === place + 1 ? stepMs : 0)
-    setPlace(last)
+    if (isLive) walk(last)
   }, [isLive, last])
 
   useEffect(() => {
     if (!isPlaying) return undefined
     const delay = findPlayDelay(rows, place)
     const timer = setTimeout(() => {
-      setMs(Math.min(stepMs, delay - 20))
-      setPlace(Math.min(last, place + 1))
+      move({ place: Math.min(last, place + 1), ms: Math.min(stepMs, delay - 20) })
       if (place >= last - 1) setPlaying(false)
     }, delay)
     return () => clearTimeout(timer)
@@ -84,7 +94,7 @@ export function usePosition(rows: readonly RecordRow[], startSeq: number | null,
 
   const play = (): void => {
     setLive(false)
-    if (!isPlaying && place >= last) setPlace(0)
+    if (!isPlaying && place >= last) move({ place: 0, ms })
     setPlaying(!isPlaying)
   }
   return { place, ms, isPlaying, isLive, go, play, setLive }
@@ -103,20 +113,22 @@ export function useLive(
 }
 
 /** Handles the keys of a screen, except in input fields. */
-export function useKeys(press: (event: KeyboardEvent) => boolean): void {
-  const latest = useLatest(press)
+export function useKeys(actions: Readonly<Record<string, (event: KeyboardEvent) => unknown>>): void {
+  const press = useLatest((event: KeyboardEvent): void => {
+    const { target, key } = event
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
+    if (!(target instanceof HTMLElement) || document.querySelector('dialog[open]')) return
+    const writes = target.matches('textarea, select, input:not([type=range]), [role=treeitem]')
+    const clicks = key === ' ' && target.matches('button, a, summary')
+    const scrolls = /^Arrow(Left|Right)$/.test(key) && target.scrollWidth > target.clientWidth
+    const act = actions[key]
+    if (writes || clicks || scrolls || !act) return
+    act(event)
+    event.preventDefault()
+  })
   useEffect(() => {
-    const listen = (event: KeyboardEvent): void => {
-      const { target } = event
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
-      if (!(target instanceof HTMLElement) || document.querySelector('dialog[open]')) return
-      const writes = target.matches('textarea, select, input:not([type=range]), [role=treeitem]')
-      const clicks = event.key === ' ' && target.matches('button, a, summary')
-      const scrolls = /^Arrow(Left|Right)$/.test(event.key) && target.scrollWidth > target.clientWidth
-      if (!writes && !clicks && !scrolls && latest(event)) event.preventDefault()
-    }
-    addEventListener('keydown', listen)
-    return () => removeEventListener('keydown', listen)
+    addEventListener('keydown', press)
+    return () => removeEventListener('keydown', press)
   }, [])
 }
 
@@ -154,6 +166,13 @@ export function Announcer({ text }: { text: string }) {
       {announced}
     </div>
   )
+}
+
+/** Renders again only when a prop changes. */
+export function memoize<Props extends object>(render: (props: Props) => VNode): (props: Props) => VNode {
+  return function Memoized(props) {
+    return useMemo(() => render(props), Object.values(props))
+  }
 }
 
 /** A function with a stable identity that calls the latest version. */

@@ -3,11 +3,11 @@ import type { Answer, ChartView, MomentView, RecordRow, SessionView } from '../p
 import { showControls, useWrittenAddress } from './page.js'
 import type { ForkDialog } from './fork-dialog.js'
 import { isRequestEnd } from '../session-query.js'
-import type { WhatIf } from './what-if.js'
+import type { WhatIf } from './changes.js'
 import { ChartPane } from './chart-pane.js'
 import { listStates, findStepStart, mergeBars, mergeRows } from './timeline-layout.js'
 import { AllSessions, createLazyScreen, Loading, loadPart, Trouble, useLoaded } from './loading.js'
-import { MomentCache } from './moment-cache.js'
+import { createMomentCache } from './moment-cache.js'
 import { useOpenedSession } from './session-data.js'
 import type { ShareDialog } from './share-dialog.js'
 import { Slider } from './slider.js'
@@ -132,7 +132,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const [isWhole, wantWhole] = useState(false)
   // Partial moments are dropped when the whole session is loaded.
   const moments = useMemo(
-    () => new MomentCache(source, id, { known: end, isWhole }),
+    () => createMomentCache(source, id, { known: end, isWhole }),
     [source, id, isPart, isWhole],
   )
   const row = rows[Math.min(place, last)]
@@ -177,18 +177,20 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     setTab(chosen)
     side.current?.focus()
   }
-  useKeys((event) => {
-    const { key, shiftKey } = event
-    if (key === 'ArrowRight') go(shiftKey ? findStepStart(rows, place, 1) : place + 1)
-    else if (key === 'ArrowLeft') go(shiftKey ? findStepStart(rows, place, -1) : place - 1)
-    else if (key === 'Home') go(0)
-    else if (key === 'End') go(last)
-    else if (key === ' ') play()
-    else if (key === 'j' || key === 'k') goStep(key === 'j' ? 1 : -1)
-    else if (/^[1-7]$/.test(key)) openTab(tabs[Number(key) - 1] ?? 'transcript')
-    else if (key === 'a') document.querySelector<HTMLElement>('.pending, .say input')?.focus()
-    else return false
-    return true
+  const arrow =
+    (by: 1 | -1) =>
+    ({ shiftKey }: KeyboardEvent): void =>
+      go(shiftKey ? findStepStart(rows, place, by) : place + by)
+  useKeys({
+    ArrowRight: arrow(1),
+    ArrowLeft: arrow(-1),
+    Home: () => go(0),
+    End: () => go(last),
+    ' ': play,
+    j: () => goStep(1),
+    k: () => goStep(-1),
+    a: () => document.querySelector<HTMLElement>('.pending, .say input')?.focus(),
+    ...Object.fromEntries(tabs.map((one, index) => [index + 1, () => openTab(one)])),
   })
   useWrittenAddress(source.isFile ? null : sessionAddress(id, isLive ? undefined : row?.seq))
 
@@ -241,17 +243,15 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     if (chosen === 'cost' && place !== last) go(last)
     setTab(chosen)
   })
+  const shown = { view, rows, bars: view.bars, steps, place, now, load: source.session, onPlace: go }
   const verdict = useMemo(
     () => (
       <VerdictStrip
-        view={view}
-        steps={steps}
-        now={now}
+        {...shown}
         onFork={canAct ? openPlainFork : null}
         onShare={source.isFile ? null : share}
         otherAgent={isOwn ? view.otherAgent : null}
         onResume={canAct && mayResume(view) ? () => answer({ type: 'resume' }) : null}
-        onPlace={go}
         onTab={showTab}
       />
     ),
@@ -297,17 +297,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
         )}
       </RunHead>
       {verdict}
-      <StepsPane
-        steps={steps}
-        rows={rows}
-        marks={session.marks}
-        words={stepWords}
-        place={place}
-        parent={view.parent}
-        load={source.session}
-        onWords={setStepWords}
-        onPlace={go}
-      />
+      <StepsPane {...shown} words={stepWords} onWords={setStepWords} />
       {!isNarrow && chartPane}
       <section class="side" ref={side} tabIndex={-1} aria-label="Details">
         <div class="tabs" role="tablist" aria-label="Details of this record">
@@ -367,10 +357,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
               tab={shownTab}
               moment={moment}
               row={row}
-              rows={rows}
-              steps={steps}
-              place={place}
-              bars={view.bars}
+              {...shown}
               elapsedMs={measureElapsed(rows, place)}
               request={findRequest(rows, step, place)}
               loadRequest={(seq, all) => source.request(id, seq, all)}
@@ -402,21 +389,15 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
           <span>{formatStatePath(row.to)}</span>
         </p>
         <Timeline
-          view={view}
-          place={place}
+          {...shown}
           areLanesShown={areLanesShown}
-          now={now}
-          load={source.session}
           loadMoment={(seq) => moments.loadMoment(seq, rows.at(-1)?.seq ?? 0)}
-          onPlace={go}
         />
         <Slider
-          rows={rows}
-          place={place}
+          {...shown}
           isPlaying={isPlaying}
           isLive={source.isFile ? null : isLive && (isOpen || place === last)}
           isOpen={isOpen}
-          onPlace={go}
           onPlay={play}
           onLive={() => setLive(!isLive)}
           areLanesShown={areLanesShown}
@@ -434,11 +415,10 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
       )}
       {fork && (
         <fork.Dialog
+          {...shown}
           seq={fork.seq}
           wanted={fork.wanted}
           moment={moment instanceof Error ? null : moment}
-          rows={rows}
-          steps={steps}
           otherAgent={view.otherAgent}
           onFork={async (request, wanted) => {
             const { sessionId } = await source.fork(id, request)

@@ -139,6 +139,12 @@ function createStep(
   }
 }
 
+/** The models of the records, and others, as text. */
+export function listModels(rows: readonly RecordRow[], others: readonly string[] = []): string {
+  const names = rows.flatMap(({ spent }) => (spent?.by === 'model' ? spent.name : []))
+  return [...new Set([...others, ...names])].filter(Boolean).join(', ')
+}
+
 /** The time covered by bars of these lanes, counting overlaps once. */
 export function measureUnion(bars: readonly Bar[], lanes: readonly Bar['lane'][], now: number): number {
   const spans = bars

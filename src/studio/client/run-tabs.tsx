@@ -5,8 +5,10 @@ import { formatDuration, formatMoney, formatCount } from '../../core/format/form
 import { addCosts, type CostSum, formatCost, sumCosts } from '../costs.js'
 import { type RunStep, toStepKey } from './run-steps.js'
 import type { Bar, GaugeView, GuardView, MomentView, RecordRow, RequestView } from '../protocol.js'
-import { Fact, JsonTree } from './json-tree.js'
+import { Facts, JsonTree } from './json-tree.js'
+import { Table } from './long-text.js'
 import { RequestTab } from './request-tab.js'
+import type { RunView } from './run-hooks.js'
 import { formatClock, formatStatePath, formatWord, joinNames, sessionAddress } from './format.js'
 import { forkableStates } from '../session-query.js'
 
@@ -40,14 +42,14 @@ function RecordTab({ moment, row, bars }: { moment: MomentView; row: RecordRow; 
   )
   return (
     <div class="stack">
-      <dl class="facts">
-        <Fact name="Record">
-          {row.seq} · {row.type} · {formatClock(row.at)}
-        </Fact>
-        <Fact name="From">{formatStatePath(row.from) || 'nothing'}</Fact>
-        <Fact name="To">{formatStatePath(row.to) || 'nothing'}</Fact>
-        {row.started.length > 0 && <Fact name="Started">{row.started.join(', ')}</Fact>}
-      </dl>
+      <Facts
+        of={{
+          Record: `${row.seq} · ${row.type} · ${formatClock(row.at)}`,
+          From: formatStatePath(row.from) || 'nothing',
+          To: formatStatePath(row.to) || 'nothing',
+          Started: row.started.join(', '),
+        }}
+      />
       {children.length > 0 && (
         <section>
           <h2>Sub-agents</h2>
@@ -87,45 +89,30 @@ function StateTab({ moment, row }: { moment: MomentView; row: RecordRow }) {
   const { calls = [], nudges = [], steering = [], skills = [], loaded = [] } = context
   return (
     <div class="stack">
-      <dl class="facts">
-        <Fact name="State">
-          {formatStatePath(row.to) || 'not started'}
-          {context.reason ? ` (${formatWord(context.reason)})` : ''}
-        </Fact>
-        <Fact name="Answers">
-          {context.steps ?? 0} {maxSteps === null ? 'without a step limit' : `of ${maxSteps} steps`}
-        </Fact>
-        {(context.attempt ?? 1) > 1 && (
-          <Fact name="Attempt">
-            {context.attempt} of {context.config?.retry?.maxAttempts}
-          </Fact>
-        )}
-        {context.speaker && <Fact name="Agent">{context.speaker}</Fact>}
-        <Fact name="Transcript">
-          {context.messages ?? 'empty'}
-          {context.fit ? ', partly omitted from requests' : ''}
-        </Fact>
-        {calls.length > 0 && (
-          <Fact name="Calls">
-            {calls
-              .map(
-                (call) =>
-                  `${call.name} ${formatWord(call.result?.status ?? (call.started ? 'running' : 'open'))}`,
-              )
-              .join(', ')}
-          </Fact>
-        )}
-        {nudges.length > 0 && (
-          <Fact name="Nudges">{formatCount(nudges.length, 'nudge')} for the next request</Fact>
-        )}
-        {steering.length > 0 && <Fact name="Steering">{formatCount(steering.length, 'message')} queued</Fact>}
-        {skills.length > 0 && <Fact name="Skills">{skills.map(({ name }) => name).join(', ')}</Fact>}
-        {loaded.length > 0 && <Fact name="Loaded">{loaded.join(', ')}</Fact>}
-        {context.wakeAt != null && <Fact name="Wakes up">{formatWakeTime(context.wakeAt)}</Fact>}
-        {context.deadline != null && <Fact name="Deadline">{formatWakeTime(context.deadline)}</Fact>}
-        {context.error?.message && <Fact name="Error">{context.error.message}</Fact>}
-        <Fact name="Changed">{changed.length === 0 ? 'nothing' : changed.join(', ')}</Fact>
-      </dl>
+      <Facts
+        of={{
+          State: `${formatStatePath(row.to) || 'not started'}${context.reason ? ` (${formatWord(context.reason)})` : ''}`,
+          Answers: `${context.steps ?? 0} ${maxSteps === null ? 'without a step limit' : `of ${maxSteps} steps`}`,
+          Attempt:
+            (context.attempt ?? 1) > 1 && `${context.attempt} of ${context.config?.retry?.maxAttempts}`,
+          Agent: context.speaker,
+          Transcript: `${context.messages ?? 'empty'}${context.fit ? ', partly omitted from requests' : ''}`,
+          Calls: calls
+            .map(
+              ({ name, result, started }) =>
+                `${name} ${formatWord(result?.status ?? (started ? 'running' : 'open'))}`,
+            )
+            .join(', '),
+          Nudges: nudges.length > 0 && `${formatCount(nudges.length, 'nudge')} for the next request`,
+          Steering: steering.length > 0 && `${formatCount(steering.length, 'message')} queued`,
+          Skills: skills.map(({ name }) => name).join(', '),
+          Loaded: loaded.join(', '),
+          'Wakes up': context.wakeAt != null && formatWakeTime(context.wakeAt),
+          Deadline: context.deadline != null && formatWakeTime(context.deadline),
+          Error: context.error?.message,
+          Changed: changed.join(', ') || 'nothing',
+        }}
+      />
       <details>
         <summary>Raw context</summary>
         <JsonTree value={moment.context} changed={changed} />
@@ -145,18 +132,17 @@ function GuardsTab({ guards, isActive }: { guards: readonly GuardView[]; isActiv
         const { name, watches, streak, threshold, evidence, next, isOn } = guard
         const counts = streak !== null && threshold !== null && threshold > 0
         return (
-          <li key={name} class={isOn ? (measureNearness(guard) >= 1 ? 'speaks' : '') : 'is-off'}>
-            <div class="guard-head">
-              <strong>{name}</strong>
-              <span>{isOn ? (counts ? `${streak} of ${threshold}` : 'on') : 'off'}</span>
-            </div>
-            {counts && isOn && (
-              <Meter part={streak / threshold} label={`${name}: ${streak} of ${threshold}`} />
-            )}
+          <Gauge
+            key={name}
+            name={name}
+            class={isOn ? (measureNearness(guard) >= 1 ? 'speaks' : '') : 'is-off'}
+            said={isOn ? (counts ? `${streak} of ${threshold}` : 'on') : 'off'}
+            part={counts && isOn ? streak / threshold : null}
+          >
             {watches !== '' && <p class="does">{watches}</p>}
             {evidence !== '' && <p class="evidence">{evidence}</p>}
             {isActive && isOn && next !== '' && <p class="next">Next: {next}</p>}
-          </li>
+          </Gauge>
         )
       })}
     </ul>
@@ -167,14 +153,10 @@ function measureNearness({ streak, threshold }: GuardView): number {
   return streak === null || threshold === null || threshold === 0 ? 0 : streak / threshold
 }
 
-interface CostProps {
+interface CostProps extends Pick<RunView, 'rows' | 'bars' | 'steps' | 'place'> {
   budget: readonly GaugeView[]
   /** The elapsed time of a run without a deadline, whose budget does not count time. */
   elapsedMs: number
-  rows: readonly RecordRow[]
-  steps: readonly RunStep[]
-  place: number
-  bars: readonly Bar[]
   onStep: (step: RunStep) => void
 }
 
@@ -193,7 +175,7 @@ function CostTab({ budget, elapsedMs, rows, steps, place, bars, onStep }: CostPr
   )
 }
 
-function Spenders({ rows, bars }: { rows: readonly RecordRow[]; bars: readonly Bar[] }) {
+function Spenders({ rows, bars }: Pick<CostProps, 'rows' | 'bars'>) {
   const sums = new Map<string, { by: string; name: string; count: number; tokens: number; paid: CostSum }>()
   for (const { spent, paid } of rows) {
     if (!spent) continue
@@ -209,7 +191,7 @@ function Spenders({ rows, bars }: { rows: readonly RecordRow[]; bars: readonly B
   if (sums.size === 0) return null
   const sorted = [...sums.values()].toSorted((a, b) => b.paid.usd - a.paid.usd || b.tokens - a.tokens)
   return (
-    <SpendTable caption="Cost by model, tool and sub-agent" head="Source">
+    <Table class="spenders" caption="Cost by model, tool and sub-agent" head={['Source', ...amounts]}>
       {sorted.map(({ by, name, count, tokens, paid }) => {
         const child = by === 'sub-agent' && bars.find(({ sessionId, label }) => sessionId && label === name)
         return (
@@ -226,43 +208,18 @@ function Spenders({ rows, bars }: { rows: readonly RecordRow[]; bars: readonly B
           </tr>
         )
       })}
-    </SpendTable>
+    </Table>
   )
 }
 
-function SpendTable({
-  caption,
-  head,
-  children,
-}: {
-  caption: string
-  head: string
-  children: ComponentChildren
-}) {
-  return (
-    <table class="spenders">
-      <caption class="sr">{caption}</caption>
-      <thead>
-        <tr>
-          {[head, 'Tokens', 'Cost'].map((name) => (
-            <th key={name} scope="col">
-              {name}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>{children}</tbody>
-    </table>
-  )
-}
-
+const amounts = ['Tokens', 'Cost']
 const mostSteps = 20
 
 function StepCosts({ steps, onStep }: Pick<CostProps, 'steps' | 'onStep'>) {
   if (steps.length === 0) return null
   const sorted = steps.toSorted((a, b) => b.cost.usd - a.cost.usd || b.tokens - a.tokens)
   return (
-    <SpendTable caption="Cost by step" head="Most expensive steps">
+    <Table class="spenders" caption="Cost by step" head={['Most expensive steps', ...amounts]}>
       {sorted.slice(0, mostSteps).map((step) => (
         <tr key={toStepKey(step)}>
           <th scope="row">
@@ -277,7 +234,7 @@ function StepCosts({ steps, onStep }: Pick<CostProps, 'steps' | 'onStep'>) {
           <td>{formatCost(step.cost)}</td>
         </tr>
       ))}
-    </SpendTable>
+    </Table>
   )
 }
 
@@ -293,43 +250,54 @@ function Gauges({ budget, elapsedMs }: Pick<CostProps, 'budget' | 'elapsedMs'>) 
       {budget.map(({ name, used: counted, limit, children, inherited }) => {
         const used = name === 'time' ? (counted ?? elapsedMs) : counted
         return (
-          <li key={name}>
-            <div class="guard-head">
-              <strong>{name}</strong>
-              <span>
-                {say(name, used)}
-                {limit === null ? ', no limit' : ` of ${say(name, limit)}`}
-              </span>
-            </div>
-            {limit !== null && limit > 0 && used !== null && (
-              <Meter
-                part={used / limit}
-                inner={(children ?? 0) / limit}
-                label={`${name}: ${say(name, used)} of ${say(name, limit)}`}
-              />
-            )}
+          <Gauge
+            key={name}
+            name={name}
+            said={`${say(name, used)}${limit === null ? ', no limit' : ` of ${say(name, limit)}`}`}
+            part={limit !== null && limit > 0 && used !== null ? used / limit : null}
+            inner={(children ?? 0) / (limit ?? 1)}
+          >
             {children !== 0 && <p class="next">Sub-agents: {say(name, children)}</p>}
             {inherited !== 0 && <p class="next">From the original: {say(name, inherited)}</p>}
-          </li>
+          </Gauge>
         )
       })}
     </ul>
   )
 }
 
-function Meter({ part, inner = 0, label }: { part: number; inner?: number; label: string }) {
+interface GaugeProps {
+  name: string
+  class?: string
+  said: string
+  /** The used share of the limit. Null if there is no limit. */
+  part: number | null
+  inner?: number
+  children: ComponentChildren
+}
+
+function Gauge({ name, class: kind, said, part, inner = 0, children }: GaugeProps) {
   const percent = (value: number): string => `${Math.min(100, Math.max(0, value * 100))}%`
   return (
-    <div
-      class={`meter${part >= 1 ? ' full' : part >= 0.75 ? ' near' : ''}`}
-      role="meter"
-      aria-label={label}
-      aria-valuenow={Math.round(Math.min(1, part) * 100)}
-      aria-valuemin={0}
-      aria-valuemax={100}
-    >
-      <div class="meter-fill" style={{ width: percent(part) }} />
-      {inner > 0 && <div class="meter-inner" style={{ width: percent(inner) }} />}
-    </div>
+    <li class={kind}>
+      <div class="guard-head">
+        <strong>{name}</strong>
+        <span>{said}</span>
+      </div>
+      {part !== null && (
+        <div
+          class={`meter${part >= 1 ? ' full' : part >= 0.75 ? ' near' : ''}`}
+          role="meter"
+          aria-label={`${name}: ${said}`}
+          aria-valuenow={Math.round(Math.min(1, part) * 100)}
+          aria-valuemin={0}
+          aria-valuemax={100}
+        >
+          <div class="meter-fill" style={{ width: percent(part) }} />
+          {inner > 0 && <div class="meter-inner" style={{ width: percent(inner) }} />}
+        </div>
+      )}
+      {children}
+    </li>
   )
 }

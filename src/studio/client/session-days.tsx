@@ -8,13 +8,12 @@ const height = 36
 /** Colors do not depend on counts, because counts change. All further reasons share the last color. */
 const colours = 4
 
-export function SessionDays({
-  days,
-  onReason,
-}: {
+interface SessionDaysProps {
   days: readonly DayView[]
   onReason: (reason: string) => void
-}) {
+}
+
+export function SessionDays({ days, onReason }: SessionDaysProps) {
   const cost = addCosts(days.map((day) => day.cost))
   const totals = new Map<string, number>()
   for (const { failures } of days)

@@ -14,29 +14,35 @@ const names: Partial<Record<QueryKey, string>> = {
   tag: 'Tag',
 }
 
-const ranges: { start: string; name: string; values: readonly (readonly [value: string, text: string])[] }[] =
-  [
-    {
-      start: 'cost>=',
-      name: 'Cost',
-      values: [
-        ['0.01', '$0.01 or more'],
-        ['0.1', '$0.10 or more'],
-        ['1', '$1 or more'],
-        ['10', '$10 or more'],
-      ],
-    },
-    {
-      start: 'duration>=',
-      name: 'Duration',
-      values: [
-        ['10s', '10 s or more'],
-        ['1m', '1 min or more'],
-        ['1h', '1 h or more'],
-        ['1d', '1 day or more'],
-      ],
-    },
-  ]
+interface Menu {
+  /** The beginning of the menu's words in the query. */
+  start: string
+  name: string
+  values: readonly (readonly [value: string, text: string])[]
+}
+
+const ranges: readonly Menu[] = [
+  {
+    start: 'cost>=',
+    name: 'Cost',
+    values: [
+      ['0.01', '$0.01 or more'],
+      ['0.1', '$0.10 or more'],
+      ['1', '$1 or more'],
+      ['10', '$10 or more'],
+    ],
+  },
+  {
+    start: 'duration>=',
+    name: 'Duration',
+    values: [
+      ['10s', '10 s or more'],
+      ['1m', '1 min or more'],
+      ['1h', '1 h or more'],
+      ['1d', '1 day or more'],
+    ],
+  },
+]
 
 const sorts: readonly (readonly [SessionSort, string])[] = [
   ['status', 'Waiting first'],
@@ -61,30 +67,20 @@ interface FiltersProps {
 
 /** Filters as menus. The search field shows the values of the filters as words, which can also be typed. */
 export function SessionFilters({ facets, q, sort, onQuery, onSort }: FiltersProps) {
-  const keys = (Object.keys(names) as QueryKey[]).filter((key) => {
-    const values = facets[key] ?? []
-    return values.length > 0 || findTerm(q, `${key}:`) !== null
+  const menus = Object.entries(names).flatMap(([key, name]): Menu[] => {
+    const start = `${key}:`
+    const values = (facets[key as QueryKey] ?? []).map(
+      ([value, count]) => [value, `${value} (${formatCount(count)})`] as const,
+    )
+    if (values.length === 0 && findTerm(q, start) === null) return []
+    return [{ start, name, values: key === 'failed' ? [['*', 'Any tool'], ...values] : values }]
   })
   return (
     <details class="filters">
       <summary>Filter and sort</summary>
       <div class="filter-fields">
-        {keys.map((key) => (
-          <Menu
-            key={key}
-            name={names[key] ?? key}
-            chosen={findTerm(q, `${key}:`)}
-            values={[
-              ...(key === 'failed' ? [['*', 'Any tool'] as const] : []),
-              ...(facets[key] ?? []).map(
-                ([value, count]) => [value, `${value} (${formatCount(count)})`] as const,
-              ),
-            ]}
-            onChoose={(value) => onQuery(replaceTerm(q, `${key}:`, value))}
-          />
-        ))}
-        {ranges.map(({ start, name, values }) => (
-          <Menu
+        {[...menus, ...ranges].map(({ start, name, values }) => (
+          <MenuField
             key={start}
             name={name}
             chosen={findTerm(q, start)}
@@ -175,14 +171,12 @@ export function SavedViews({ views, q, sort, onShow, onSave }: SavedViewsProps) 
   )
 }
 
-interface MenuProps {
-  name: string
+interface MenuProps extends Omit<Menu, 'start'> {
   chosen: string | null
-  values: readonly (readonly [value: string, text: string])[]
   onChoose: (value: string | null) => void
 }
 
-function Menu({ name, chosen, values, onChoose }: MenuProps) {
+function MenuField({ name, chosen, values, onChoose }: MenuProps) {
   const isListed = chosen === null || values.some(([value]) => value === chosen)
   return (
     <label>

@@ -1,11 +1,12 @@
 import { formatAgo, formatCount, formatDuration, formatMoney } from '../../core/format/format-words.js'
 import { formatWakeTime } from '../../core/base/clock.js'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { SessionRow } from '../protocol.js'
 import type { Source } from './data-source.js'
 import { formatShort, formatWord } from './format.js'
 import { Icon } from './icons.js'
+import { useLoaded } from './loading.js'
 import { RowPill } from './run-head.js'
 import { formatTerm, type SessionSort } from '../session-query.js'
 
@@ -74,18 +75,15 @@ interface ItemProps {
 export function SessionItem({ row, depth = 0, ...rest }: ItemProps) {
   const { source, chosen, onToggle } = rest
   const [isOpen, setOpen] = useState(false)
-  const [below, setBelow] = useState<readonly SessionRow[]>([])
-  useEffect(() => {
-    if (!isOpen) return undefined
-    let isOver = false
-    source.sessions({ q: formatTerm('parent', row.id), sort: 'created', limit: 500 }).then(
-      ({ sessions }) => isOver || setBelow(sessions.toReversed()),
-      () => undefined,
-    )
-    return () => {
-      isOver = true
-    }
-  }, [isOpen, row.id, row.children, row.records])
+  const { value: below } = useLoaded(
+    `${row.id} ${isOpen}`,
+    async () => {
+      if (!isOpen) return []
+      const list = { q: formatTerm('parent', row.id), sort: 'created', limit: 500 } as const
+      return (await source.sessions(list)).sessions.toReversed()
+    },
+    `${row.children} ${row.records}`,
+  )
   return (
     <>
       <Row row={row} depth={depth} isChosen={chosen.includes(row.id)} onToggle={onToggle}>
@@ -96,7 +94,9 @@ export function SessionItem({ row, depth = 0, ...rest }: ItemProps) {
           </button>
         )}
       </Row>
-      {isOpen && below.map((child) => <SessionItem key={child.id} row={child} depth={depth + 1} {...rest} />)}
+      {below?.map((child) => (
+        <SessionItem key={child.id} row={child} depth={depth + 1} {...rest} />
+      ))}
     </>
   )
 }

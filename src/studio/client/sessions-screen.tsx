@@ -1,9 +1,9 @@
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { formatCount } from '../../core/format/format-words.js'
 import type { LiveMessage, SessionRow, SessionsView } from '../protocol.js'
 import { findTerm, longestQuery, replaceTerm, sessionStatuses } from '../session-query.js'
 import { noSessions, type Source, SourceError } from './data-source.js'
-import { Loading, Trouble } from './loading.js'
+import { Loading, Trouble, useLoaded } from './loading.js'
 import { useWrittenAddress } from './page.js'
 import { useKeys } from './run-hooks.js'
 import { RunScreen } from './run-screen.js'
@@ -53,11 +53,7 @@ export function SessionsScreen({
   const [chosen, choose] = useState<readonly string[]>([])
   const field = useRef<HTMLInputElement>(null)
   const { view: found, error, reload, loadMore } = useFoundSessions(source, { q, sort }, onProblem)
-  useKeys(({ key }) => {
-    if (key !== '/') return false
-    field.current?.focus()
-    return true
-  })
+  useKeys({ '/': () => field.current?.focus() })
   useWrittenAddress(q.trim() === '' ? '#/' : `#/find/${encodeURIComponent(q)}`)
   const isBadQuery = error instanceof SourceError && error.code === 'invalid_option'
   if (error !== null && !isBadQuery && !found) return <Trouble error={error} onRetry={reload} />
@@ -231,29 +227,22 @@ function useFoundSessions(
   { q, sort }: { q: string; sort: string },
   onProblem: (problem: string | null) => void,
 ) {
-  const [view, setView] = useState<SessionsView | null>(null)
-  const [error, setError] = useState<unknown>(null)
-  const request = useRef({ q, sort, count: pageSize, round: 0 })
-  const load = useCallback((): void => {
-    const { q, sort, count } = request.current
-    const round = (request.current.round += 1)
-    source.sessions({ q, sort, limit: count }).then(
-      (found) => {
-        if (round === request.current.round) {
-          setView(found)
-          setError(null)
-        }
-        return undefined
-      },
-      (trouble: unknown) => round === request.current.round && setError(trouble),
-    )
-  }, [source])
+  const request = useRef({ q, sort, count: pageSize })
+  const {
+    value: view,
+    error,
+    reload,
+    set,
+  } = useLoaded('', () => {
+    const { count: limit, ...search } = request.current
+    return source.sessions({ ...search, limit })
+  })
   useEffect(() => {
-    const isFirst = request.current.round === 0
-    request.current = { ...request.current, q, sort, count: pageSize }
-    const timer = setTimeout(load, isFirst ? 0 : typingMs)
+    if (request.current.q === q && request.current.sort === sort) return undefined
+    request.current = { q, sort, count: pageSize }
+    const timer = setTimeout(reload, typingMs)
     return () => clearTimeout(timer)
-  }, [q, sort, load])
+  }, [q, sort])
   useEffect(() => {
     const changed = new Map<string, SessionRow>()
     let frame = 0
@@ -264,7 +253,7 @@ function useFoundSessions(
         () => {
           news = undefined
           loadedAt = performance.now()
-          load()
+          reload()
         },
         Math.max(50, loadedAt + newsMs - performance.now()),
       )
@@ -274,8 +263,7 @@ function useFoundSessions(
       frame = 0
       const now = new Map(changed)
       changed.clear()
-      setView((before) => {
-        if (before === null) return before
+      set((before) => {
         const known = new Map(before.sessions.map((row) => [row.id, row]))
         if ([...now].some(([id, row]) => known.get(id)?.status !== row.status)) loadNews()
         return { ...before, sessions: before.sessions.map((row) => now.get(row.id) ?? row) }
@@ -294,14 +282,10 @@ function useFoundSessions(
       clearTimeout(news)
       cancelAnimationFrame(frame)
     }
-  }, [source, load])
-  return {
-    view,
-    error,
-    reload: load,
-    loadMore: () => {
-      request.current.count += pageSize
-      load()
-    },
+  }, [source])
+  const loadMore = (): void => {
+    request.current.count += pageSize
+    reload()
   }
+  return { view, error, reload, loadMore }
 }

@@ -1,15 +1,12 @@
 import { formatCount } from '../../core/format/format-words.js'
 import { Icon, type IconName } from './icons.js'
-import type { RecordRow } from '../protocol.js'
+import type { RunView } from './run-hooks.js'
 import { formatClock, formatStatePath } from './format.js'
 
-interface SliderProps {
-  rows: readonly RecordRow[]
-  place: number
+interface SliderProps extends Pick<RunView, 'rows' | 'place' | 'onPlace'> {
   isPlaying: boolean
   isLive: boolean | null
   isOpen: boolean
-  onPlace: (place: number) => void
   onPlay: () => void
   onLive: () => void
   areLanesShown: boolean
@@ -20,16 +17,26 @@ export function Slider(props: SliderProps) {
   const { rows, place, isPlaying, isLive, isOpen, onPlace, areLanesShown } = props
   const row = rows[place]
   const last = rows.length - 1
+  const jump = (label: string, icon: IconName, to: number) => (
+    <button
+      class="icon"
+      aria-label={label}
+      aria-disabled={to === place}
+      onClick={() => to === place || onPlace(to)}
+    >
+      <Icon name={icon} size={18} />
+    </button>
+  )
   return (
     <div class="slider">
       <div class="slider-buttons">
-        <Goto label="First record" icon="first" to={0} {...{ place, onPlace }} />
-        <Goto label="Previous record" icon="previous" to={Math.max(0, place - 1)} {...{ place, onPlace }} />
+        {jump('First record', 'first', 0)}
+        {jump('Previous record', 'previous', Math.max(0, place - 1))}
         <button class="icon play" aria-label={isPlaying ? 'Stop playing' : 'Play'} onClick={props.onPlay}>
           <Icon name={isPlaying ? 'pause' : 'resume'} size={18} />
         </button>
-        <Goto label="Next record" icon="next" to={Math.min(last, place + 1)} {...{ place, onPlace }} />
-        <Goto label="Last record" icon="last" to={last} {...{ place, onPlace }} />
+        {jump('Next record', 'next', Math.min(last, place + 1))}
+        {jump('Last record', 'last', last)}
       </div>
       <input
         type="range"
@@ -66,24 +73,5 @@ export function Slider(props: SliderProps) {
         </button>
       )}
     </div>
-  )
-}
-
-interface GotoProps extends Pick<SliderProps, 'place' | 'onPlace'> {
-  label: string
-  icon: IconName
-  to: number
-}
-
-function Goto({ label, icon, to, place, onPlace }: GotoProps) {
-  return (
-    <button
-      class="icon"
-      aria-label={label}
-      aria-disabled={to === place}
-      onClick={() => to === place || onPlace(to)}
-    >
-      <Icon name={icon} size={18} />
-    </button>
   )
 }

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { SessionRow } from '../protocol.js'
 import type { MarkRequest } from '../requests.js'
 import { Icon } from './icons.js'
-import { formatError } from './format.js'
+import { useAttempt } from './loading.js'
 
 type Mark = SessionRow['marks'][number]
 
@@ -25,22 +25,17 @@ const focusField = (field: HTMLInputElement | null): void => field?.focus()
 /** Buttons that mark a step. A pressed button removes the mark. */
 export function StepMarks({ step, seq, mark, onMark }: MarksProps) {
   const [draft, setDraft] = useState<{ seq: number; text: string } | null>(null)
-  const [trouble, setTrouble] = useState('')
+  const { trouble, attempt } = useAttempt()
   const at = mark?.seq ?? seq
   const note = draft?.seq === seq ? draft.text : null
   const setNote = (text: string | null): void => setDraft(text === null ? null : { seq, text })
-  const send = (kind: Mark['mark'] | null, text: string): void => {
-    setTrouble('')
-    onMark({ seq: at, mark: kind, note: text }).then(
-      () => setNote(null),
-      (error: unknown) => setTrouble(formatError(error)),
-    )
-  }
+  const send = (kind: Mark['mark'] | null, text: string): Promise<void> =>
+    attempt(() => onMark({ seq: at, mark: kind, note: text }).then(() => setNote(null)))
   const save = (event: Event): void => {
     event.preventDefault()
     const text = (note ?? '').trim()
     const kind = mark?.mark ?? 'note'
-    send(text === '' && kind === 'note' ? null : kind, text)
+    void send(text === '' && kind === 'note' ? null : kind, text)
   }
   return (
     <span class="mark-buttons" role="group" aria-label={`Mark step ${step}`}>
@@ -53,7 +48,7 @@ export function StepMarks({ step, seq, mark, onMark }: MarksProps) {
           aria-pressed={kind === 'note' ? (mark?.note ?? '') !== '' : mark?.mark === kind}
           onClick={() => {
             if (kind === 'note') setNote(note === null ? (mark?.note ?? '') : null)
-            else send(mark?.mark === kind ? (mark.note === '' ? null : 'note') : kind, mark?.note ?? '')
+            else void send(mark?.mark === kind ? (mark.note === '' ? null : 'note') : kind, mark?.note ?? '')
           }}
         >
           <Icon name={kind} size={16} />

@@ -5,7 +5,7 @@ import type { RecordRow, SessionRow, SessionView, SettledCall } from '../protoco
 import { isFailed } from '../session-query.js'
 import { formatShort, sessionAddress } from './format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
-import { showTabs, useLatest } from './run-hooks.js'
+import { memoize, type RunView, showTabs, useLatest } from './run-hooks.js'
 import {
   createStepFilter,
   listRunSteps,
@@ -19,19 +19,13 @@ import {
 const lineHeight = 46
 const linesAround = 12
 
-interface StepsProps {
-  steps: readonly RunStep[]
-  rows: readonly RecordRow[]
-  marks: SessionRow['marks']
+interface StepsProps extends RunView {
   words: string
-  place: number
-  parent: string | null
-  load: (id: string) => Promise<SessionView>
   onWords: (words: string) => void
-  onPlace: (place: number) => void
 }
 
-export function StepsPane({ steps, rows, marks, words, place, parent, load, onWords, onPlace }: StepsProps) {
+export function StepsPane({ view, steps, rows, words, place, load, onWords, onPlace }: StepsProps) {
+  const { parent } = view
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
   const [shownChildren, setShownChildren] = useState<ReadonlyMap<string, SessionView | null>>(new Map())
   const found = useMemo(() => findSteps(steps, words), [steps, words])
@@ -125,7 +119,7 @@ export function StepsPane({ steps, rows, marks, words, place, parent, load, onWo
               {line.kind === 'steps' ? (
                 <Line
                   line={line.line}
-                  mark={findMark(line.line.steps[0], rows, marks)}
+                  mark={findMark(line.line.steps[0], rows, view.session.marks)}
                   isCurrent={from + index === current}
                   longest={longest}
                   onPlace={onPlace}
@@ -211,12 +205,8 @@ interface LineProps {
 }
 
 /** Memoized, because moving to another record changes only two lines. */
-function Line(props: LineProps) {
-  const { line, mark, isCurrent, longest } = props
-  return useMemo(() => renderLine(props), [line, mark, isCurrent, longest])
-}
-
-function renderLine({ line: { steps, isMerged }, mark, isCurrent, longest, onPlace, onToggle }: LineProps) {
+const Line = memoize(({ line, mark, isCurrent, longest, onPlace, onToggle }: LineProps) => {
+  const { steps, isMerged } = line
   const [first] = steps
   const last = steps.at(-1) ?? first
   return (
@@ -243,7 +233,7 @@ function renderLine({ line: { steps, isMerged }, mark, isCurrent, longest, onPla
       )}
     </button>
   )
-}
+})
 
 function Said({ step, times = 1, mark }: { step: RunStep; times?: number; mark?: LineProps['mark'] }) {
   const { calls, open, handedTo, label } = step

@@ -28,17 +28,22 @@ interface LanesProps extends Pick<SessionView, 'rows' | 'bars' | 'gaps'> {
   areLanesShown: boolean
   now: number | undefined
   load: (id: string) => Promise<SessionView>
-  isDue: boolean
   isByTime: boolean
   isZoomed: boolean
   spaceByTime: (isByTime: boolean) => void
   onWhole: () => void
-  areChildrenOpen: boolean
-  openChildren: (areOpen: boolean) => void
 }
 
 export function TimelineLanes(props: LanesProps) {
-  const { rows, bars, gaps, axis, areLanesShown, isDue, load, areChildrenOpen, openChildren } = props
+  const { rows, bars, gaps, axis, areLanesShown, load } = props
+  // With many bars, the rest of the page is drawn first.
+  const [isDue, setDue] = useState(rows.length < 200)
+  useEffect(() => {
+    if (isDue) return undefined
+    const timer = setTimeout(() => setDue(true), 50)
+    return () => clearTimeout(timer)
+  }, [isDue])
+  const [areChildrenOpen, openChildren] = useState(false)
   const places = new Map(rows.map(({ seq }, index) => [seq, index]))
   const placeOf = (seq: number): number => places.get(seq) ?? 0
   const shown = (Object.keys(lanes) as Bar['lane'][]).filter((lane) => bars.some((bar) => bar.lane === lane))

@@ -77,12 +77,7 @@ export function createTimeAxis(rows: readonly RecordRow[], gaps: SessionView['ga
       const from = Math.max(0, timeAt(bar.from))
       return [from, bar.to === null ? 1 : Math.max(from, timeAt(bar.to))]
     },
-    placeAt: (x) => {
-      const next = countUpTo(places, x)
-      if (next >= rows.length) return clampPlace(rows.length - 1, rows)
-      const before = Math.max(0, next - 1)
-      return clampPlace(x - at(before) < at(next) - x ? before : next, rows)
-    },
+    placeAt: (x) => clampPlace(findNearest(places, x), rows),
     ticks: createTicks(
       Array.from({ length: mostTicks }, (_, i) =>
         findNearest(places, (i / (mostTicks - 1)) * (1 - roomAtEnd)),
@@ -151,9 +146,9 @@ function spreadPlaces(count: number): number[] {
 }
 
 function findNearest(places: readonly number[], x: number): number {
-  const next = places.findIndex((place) => place >= x)
-  if (next <= 0) return next === 0 ? 0 : places.length - 1
-  return x - (places[next - 1] ?? 0) < (places[next] ?? 0) - x ? next - 1 : next
+  const next = countUpTo(places, x)
+  const before = Math.max(0, next - 1)
+  return next === places.length || x - (places[before] ?? 0) < (places[next] ?? 0) - x ? before : next
 }
 
 /** Omits labels that overlap or repeat. */

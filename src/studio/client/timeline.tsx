@@ -1,9 +1,9 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useMemo, useRef, useState } from 'preact/hooks'
 import { formatDuration } from '../../core/format/format-words.js'
-import type { Bar, MomentView, RecordRow, SessionView } from '../protocol.js'
+import type { Bar, MomentView, RecordRow } from '../protocol.js'
 import { formatJson } from './format.js'
 import { useLoaded } from './loading.js'
-import { showTabs, useKeys } from './run-hooks.js'
+import { type RunView, showTabs, useKeys } from './run-hooks.js'
 import {
   type Axis,
   createRecordAxis,
@@ -15,14 +15,9 @@ import {
 } from './timeline-layout.js'
 import { TimelineLanes, toPercent } from './timeline-lanes.js'
 
-interface TimelineProps {
-  view: SessionView
-  place: number
+interface TimelineProps extends RunView {
   areLanesShown: boolean
-  now: number | undefined
-  load: (id: string) => Promise<SessionView>
   loadMoment: (seq: number) => Promise<MomentView | null>
-  onPlace: (place: number) => void
 }
 
 const whole: Zoom = { from: 0, to: 1 }
@@ -31,14 +26,6 @@ const dragPixels = 5
 /** Dragging over the lanes zooms. Dragging over the states, marks or times moves through the records. */
 export function Timeline({ view, place, areLanesShown, now, load, loadMoment, onPlace }: TimelineProps) {
   const { rows, bars, gaps } = view
-  // With many bars, the rest of the page is drawn first.
-  const [isDue, setDue] = useState(rows.length < 200)
-  useEffect(() => {
-    if (isDue) return undefined
-    const timer = setTimeout(() => setDue(true), 50)
-    return () => clearTimeout(timer)
-  }, [isDue])
-  const [areChildrenOpen, openChildren] = useState(false)
   const [isByTime, spaceByTime] = useState(true)
   const [zoom, setZoom] = useState(whole)
   const [hovered, setHovered] = useState<{ bar: Bar; x: number } | null>(null)
@@ -50,13 +37,11 @@ export function Timeline({ view, place, areLanesShown, now, load, loadMoment, on
   const body = useMemo(
     () => (
       <TimelineLanes
-        {...{ rows, bars, gaps, axis, now, areLanesShown, isDue, load, areChildrenOpen, openChildren }}
-        {...{ isByTime, isZoomed }}
-        spaceByTime={spaceByTime}
+        {...{ rows, bars, gaps, axis, now, areLanesShown, load, isByTime, isZoomed, spaceByTime }}
         onWhole={() => setZoom(whole)}
       />
     ),
-    [rows, bars, gaps, axis, areLanesShown, isDue, areChildrenOpen, load],
+    [rows, bars, gaps, axis, areLanesShown, load],
   )
   const zoomHere = (factor: number): void =>
     setZoom((before) => {
@@ -64,13 +49,12 @@ export function Timeline({ view, place, areLanesShown, now, load, loadMoment, on
       const next = zoomBy(factor, here, before)
       return next.to - next.from >= 1 ? whole : next
     })
-  useKeys(({ key }) => {
-    if (key === 't') spaceByTime(!isByTime)
-    else if (key === '+' || key === '=') zoomHere(0.5)
-    else if (key === '-') zoomHere(2)
-    else if (key === '0') setZoom(whole)
-    else return false
-    return true
+  useKeys({
+    t: () => spaceByTime(!isByTime),
+    '+': () => zoomHere(0.5),
+    '=': () => zoomHere(0.5),
+    '-': () => zoomHere(2),
+    0: () => setZoom(whole),
   })
   const { selected, ...pointing } = useDrag(axis, rows.length, onPlace, setZoom)
   const hover = ({ target, currentTarget, clientX }: PointerEvent): void => {

@@ -1,10 +1,9 @@
 import { formatCount } from '../../core/format/format-words.js'
-import type { VNode } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { InstructionsView, RecordRow, ShownMessage } from '../protocol.js'
-import { Instructions, Message, type ShownAs } from './message.js'
+import { Instructions, Message } from './message.js'
 import { Markdown } from './markdown.js'
-import type { WhatIf } from './what-if.js'
+import type { WhatIf } from './changes.js'
 
 const shownMessages = 40
 /** Height of the search bar in pixels. */
@@ -130,18 +129,17 @@ export function Transcript(props: TranscriptProps) {
           {hidden + earlier} earlier messages
         </button>
       )}
-      {messages.slice(hidden).map((message) =>
-        renderMessage(
-          message,
-          {
-            isLast: message === last,
-            isRaw,
-            isFound: isFound.has(message),
-            isCurrent: message.id === chosen,
-          },
-          onEdit,
-        ),
-      )}
+      {messages.slice(hidden).map((message) => (
+        <Message
+          key={message.id}
+          message={message}
+          isLast={message === last}
+          isRaw={isRaw}
+          isFound={isFound.has(message)}
+          isCurrent={message.id === chosen}
+          onEdit={onEdit}
+        />
+      ))}
       {error !== null && (
         <article class="message failure">
           <header>Error</header>
@@ -192,24 +190,4 @@ function paintFound(box: HTMLElement | null, words: string): void {
     }
   }
   CSS.highlights.set('found', new Highlight(...ranges))
-}
-
-const renderedMessages = new WeakMap<
-  ShownMessage,
-  { as: ShownAs; onEdit: TranscriptProps['onEdit']; node: VNode }
->()
-
-/** Reuses the node of an unchanged message, because moving the slider changes few messages. */
-function renderMessage(message: ShownMessage, as: ShownAs, onEdit: TranscriptProps['onEdit']): VNode {
-  const known = renderedMessages.get(message)
-  const isSame =
-    known?.onEdit === onEdit &&
-    known.as.isLast === as.isLast &&
-    known.as.isRaw === as.isRaw &&
-    known.as.isFound === as.isFound &&
-    known.as.isCurrent === as.isCurrent
-  if (isSame) return known.node
-  const node = <Message key={message.id} message={message} as={as} onEdit={onEdit} />
-  renderedMessages.set(message, { as, onEdit, node })
-  return node
 }

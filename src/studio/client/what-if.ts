@@ -1,18 +1,23 @@
 import { formatCount, formatMoney, shorten } from '../../core/format/format-words.js'
+import { parseJsonOr } from '../../core/base/json.js'
 import { sumCosts } from '../costs.js'
-import type { Decision, TextEdit, MomentView, RecordRow, ShownMessage } from '../protocol.js'
+import type { MomentView, RecordRow, TextEdit } from '../protocol.js'
 import { isFailed, isRequestEnd } from '../session-query.js'
+import { type Call, listCallWhatIfs, toInstructionsWhatIf, toWhatIf, type WhatIf } from './changes.js'
 import { formatWord } from './format.js'
 import type { RunStep } from './run-steps.js'
-
-type Call = Pick<ShownMessage['calls'][number], 'id' | 'name' | 'arguments' | 'result' | 'status'>
-
-/** `at` is the record where the fork starts. */
-export type WhatIf = { at: number } & ({ edit: TextEdit; call?: Call } | { decided: Decision; call: Call })
 
 export interface Choice {
   label: string
   wanted: WhatIf
+}
+
+export function toEdit({ kind, id }: WhatIf, text: string): TextEdit {
+  if (kind === 'instructions') return { instructions: text }
+  if (kind === 'message') return { message: id, content: text }
+  // A result can be any text. Valid JSON is parsed.
+  const value = parseJsonOr(text, undefined)
+  return kind === 'result' ? { call: id, result: value ?? text } : { call: id, arguments: value }
 }
 
 function formatCall(call: Call): string {
@@ -24,7 +29,7 @@ function formatCall(call: Call): string {
 /** The latest failed result at or before this record, or else the latest result, or else the latest change. */
 export function findDefault(choices: readonly Choice[], seq: number): Choice | undefined {
   const before = choices.filter(({ wanted }) => wanted.at <= seq)
-  const results = before.filter(({ wanted }) => 'edit' in wanted && 'result' in wanted.edit)
+  const results = before.filter(({ wanted }) => wanted.kind === 'result')
   return (
     results.find(({ wanted: { call } }) => call && isFailed(call)) ?? results[0] ?? before[0] ?? choices[0]
   )
@@ -34,37 +39,22 @@ export function listChanges({
   transcript,
   instructions,
 }: Pick<MomentView, 'transcript' | 'instructions'>): Choice[] {
-  const choices = transcript.toReversed().flatMap(({ role, id, text, forkAt, calls, marks }) => {
-    const ofCalls = calls.toReversed().flatMap((call): (Choice | null)[] => [
-      call.result === null || call.forkAt === null
-        ? null
-        : {
-            label: `result of ${formatCall(call)}`,
-            wanted: { edit: { call: call.id, result: call.result }, call, at: call.forkAt },
-          },
-      call.decision && {
-        label: `decision on ${formatCall(call)}`,
-        wanted: { decided: call.decision, call, at: call.decision.seq - 1 },
-      },
-      forkAt === null
-        ? null
-        : {
-            label: `arguments of ${formatCall(call)}`,
-            wanted: { edit: { call: call.id, arguments: call.arguments }, call, at: forkAt },
-          },
-    ])
-    const isOfUser = role === 'user' && !marks.includes('internal') && forkAt !== null
-    const message: Choice | null = isOfUser
-      ? {
-          label: `message: ${shorten(text, 40)}`,
-          wanted: { edit: { message: id, content: text }, at: forkAt },
-        }
-      : null
-    return [...ofCalls, message].filter((choice) => choice !== null)
-  })
-  if (instructions === null || instructions.forkAt === null) return choices
-  const { text, forkAt: at } = instructions
-  return [...choices, { label: 'instructions', wanted: { edit: { instructions: text }, at } }]
+  const choose = (wanted: WhatIf | null, label: string): Choice[] => (wanted ? [{ label, wanted }] : [])
+  const choices = transcript.toReversed().flatMap(({ role, id, text, forkAt: at, calls, marks }) => [
+    ...calls.toReversed().flatMap((call) => {
+      const { result, decision, arguments: input } = listCallWhatIfs(call, at)
+      const words = formatCall(call)
+      return [
+        ...choose(result, `result of ${words}`),
+        ...choose(decision, `decision on ${words}`),
+        ...choose(input, `arguments of ${words}`),
+      ]
+    }),
+    ...(role === 'user' && !marks.includes('internal')
+      ? choose(toWhatIf({ kind: 'message', id, text, at }), `message: ${shorten(text, 40)}`)
+      : []),
+  ])
+  return [...choices, ...choose(toInstructionsWhatIf(instructions), 'instructions')]
 }
 
 /** Another agent may use another model, so that the earlier cost says nothing about the fork. */
