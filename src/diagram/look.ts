@@ -172,7 +172,7 @@ const colors: readonly (readonly [name: string, light: string, dark: string])[] 
  * rules replace them with variables such as `--chart-page`, which switch in dark mode and which a page can
  * override.
  */
-export const themeStyle = [
+export const themeStyle = /* @__PURE__ */ [
   '<style>',
   `:root { ${colors.map(([name, light]) => `--chart-${name}: ${light};`).join(' ')} }`,
   '@media (prefers-color-scheme: dark) {',
