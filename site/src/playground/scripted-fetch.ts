@@ -1,3 +1,4 @@
+import { createAnswer } from '../../../src/rehearsal/answer.js'
 import { chatApi } from '../../../src/rehearsal/chat-api.js'
 import { type ChatRequest, findUnmetExpectation } from '../../../src/rehearsal/chat-request.js'
 import { encodeEvents } from '../../../src/rehearsal/planned-response.js'
@@ -58,21 +59,21 @@ function answer(
   const headers = new Headers(raw?.headers ?? turn.headers)
   if (retryAfter !== undefined) headers.set('retry-after', String(retryAfter))
   if (retryAfterMs !== undefined) headers.set('retry-after-ms', String(retryAfterMs))
-  const encoder = chatApi.createEncoder(turn, request, {
+  if (!raw && status >= 400) {
+    headers.set('content-type', 'application/json')
+    return new Response(JSON.stringify(chatApi.toError(error, status)), { status, headers })
+  }
+  if (!headers.has('content-type')) headers.set('content-type', 'text/event-stream')
+  const said = createAnswer(turn, request, {
     id: `${chatApi.idPrefix}${index + 1}`,
     created: 0,
     model: request.model,
     callPrefix: `call_${index + 1}_`,
   })
-  if (!raw && status >= 400) {
-    headers.set('content-type', 'application/json')
-    return new Response(JSON.stringify(encoder.encodeError(error, status)), { status, headers })
-  }
-  if (!headers.has('content-type')) headers.set('content-type', 'text/event-stream')
   const stop = typeof turn.hang === 'number' ? turn.hang : turn.cutAfter
   const pieces = raw
     ? [decodeRaw(raw)]
-    : encodeEvents(turn, encoder, stop).map((event) => new TextEncoder().encode(event))
+    : encodeEvents(turn, chatApi.toStream(said), stop).map((event) => new TextEncoder().encode(event))
   const ending = turn.hang !== undefined ? 'hang' : turn.cutAfter !== undefined ? 'cut' : 'end'
   return new Response(toStream(pieces, ending, chunkDelayMs, signal), { status, headers })
 }
