@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { AnyStateMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { loadOnce } from '../core/base/platform.js'
-import { type Chart, flattenStates, toChart } from '../diagram/chart.js'
+import { type Chart, type ChartState, flattenStates, toChart } from '../diagram/chart.js'
 import { toOverview } from '../diagram/overview.js'
 import { drawOverview } from '../diagram/overview-svg.js'
 import { listAncestors } from './client/timeline-layout.js'
@@ -19,7 +19,7 @@ export function drawChart(machine: AnyStateMachine = agentMachine): Promise<Char
 const drawAgentChart = loadOnce(() => drawMachine(agentMachine))
 
 async function drawMachine(machine: AnyStateMachine): Promise<ChartView> {
-  const chart = toChart(machine)
+  const chart = toDrawnChart(machine)
   const compound = flattenStates(chart.root).filter(({ states }) => states.length > 0)
   const sheets = compound.map((state) =>
     state === chart.root
@@ -54,6 +54,21 @@ async function drawMachine(machine: AnyStateMachine): Promise<ChartView> {
     ),
     sheets,
   }
+}
+
+/** A machine without states is drawn as one state, which has its transitions. */
+function toDrawnChart(machine: AnyStateMachine): Chart {
+  const { id, root } = toChart(machine)
+  if (root.states.length > 0) return { id, root }
+  // A dot would separate the parts of a path.
+  const name = id.replaceAll('.', ' ')
+  const transitions = root.transitions.map((one) => ({
+    ...one,
+    source: name,
+    targets: one.targets.map(() => name),
+  }))
+  const only: ChartState = { ...root, id: name, key: name, transitions }
+  return { id, root: { ...root, initial: [name], states: [only], transitions: [] } }
 }
 
 /** The states and transitions that generated tests cover: `npm run generate` writes the file. Null if unknown. */

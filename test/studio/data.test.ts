@@ -2,6 +2,8 @@ import { createMachine, type StateValue } from 'xstate'
 import { memoryStore, type LogRecord, type SessionStore } from '../../src/index.js'
 import { listTransitions } from '../../src/core/chart/state-labels.js'
 import { agentMachine } from '../../machines/agent.machine.js'
+import { drawChart } from '../../src/studio/chart-view.js'
+import { drawVisitedChart } from '../../src/studio/visited-chart.js'
 import { Prefetcher } from '../../src/studio/prefetch.js'
 import { SessionLibrary } from '../../src/studio/session-library.js'
 import { unpackMoment } from '../../src/studio/pack-moments.js'
@@ -510,4 +512,36 @@ test('a custom machine is shown in place of the agent loop', async () => {
     { source: 'open.wide', event: 'LEAN' },
   ])
   expect(chart.sheets.map(({ id }) => id)).toEqual(['', 'open'])
+})
+
+test('a flat chart of a custom machine is drawn, and so is a machine without states', async () => {
+  const flat = createMachine({
+    id: 'lamp',
+    initial: 'off',
+    states: { off: { on: { PRESS: 'on' } }, on: { on: { PRESS: 'off' } } },
+  })
+  const counter = createMachine({
+    id: 'counter',
+    on: { ADD: { actions: () => undefined }, RESET: { target: '#counter', reenter: true } },
+  })
+  const [lamp, count] = await Promise.all([drawChart(flat), drawChart(counter)])
+  expect(lamp.states.map(({ path }) => path)).toEqual(['off', 'on'])
+  expect(lamp.transitions).toMatchObject([
+    { source: 'off', target: 'on', words: 'PRESS' },
+    { source: 'on', target: 'off', words: 'PRESS' },
+  ])
+  expect(count.states).toMatchObject([{ path: 'counter', type: 'atomic' }])
+  expect(count.transitions).toMatchObject([
+    { source: 'counter', event: 'ADD', target: null },
+    { source: 'counter', event: 'RESET', target: 'counter' },
+  ])
+  for (const chart of [lamp, count]) {
+    expect(chart.sheets.map(({ id }) => id)).toEqual([''])
+    for (const svg of [chart.sheets[0]?.svg, drawVisitedChart(chart, null)])
+      for (const { path } of chart.states) expect(svg).toContain(`data-state="${path}"`)
+  }
+  const dotted = await drawChart(createMachine({ id: 'app.counter' }))
+  expect(drawVisitedChart(dotted, null)).toContain('data-state="app counter"')
+  const visitor = await visit({ store: memoryStore(), machine: counter })
+  expect(await visitor.get<ChartView>(paths.chart)).toEqual(count)
 })
