@@ -10,7 +10,6 @@ import {
 import { getErrorMessage, assertMachine } from './errors.js'
 import { createWriter } from './explore-options.js'
 import { describeEvent, describeState } from '../core/chart/state-labels.js'
-import { limitTime } from '../core/base/abort.js'
 import { systemClock } from '../core/base/clock.js'
 import { UsageError } from '../core/base/errors.js'
 
@@ -101,10 +100,19 @@ export async function replay(
   )
   expectArgument('replay(path, harness, options)', options, optionsRule)
   const { timeoutMs = 10_000, clock = systemClock } = options
-  /** A call that has returned is in time, although it may have moved the clock past its limit. */
-  const within: Within = (call, name) => {
-    const late = (): Error => new Error(`${name} of the harness took longer than ${timeoutMs} ms`)
-    return limitTime({ ms: timeoutMs, clock, late }, (async () => call())())
+  /** A call that has returned is in time, although its microtasks may move the clock past its limit. */
+  const within: Within = async (call, name) => {
+    const work = call()
+    let timer: unknown
+    const late = new Promise<never>((_, reject) => {
+      const problem = new Error(`${name} of the harness took longer than ${timeoutMs} ms`)
+      timer = clock.setTimeout(() => reject(problem), timeoutMs)
+    })
+    try {
+      return await Promise.race([work, late])
+    } finally {
+      clock.clearTimeout(timer)
+    }
   }
   const result = await playPath(path, harness, within)
   try {

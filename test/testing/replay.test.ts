@@ -113,6 +113,21 @@ test('a harness that never settles does not hang the replay', async () => {
   })
 })
 
+test.each<[name: string, move: (advance: () => void) => unknown]>([
+  ['in a call', (advance) => advance()],
+  ['at the start of a call', (advance) => Promise.resolve(advance()).then(() => undefined)],
+  ['in a microtask of a call', (advance) => void Promise.resolve().then(advance)],
+])('a harness may move the clock past the time limit %s', async (_, move) => {
+  const clock = new SimulatedClock()
+  const harness = liveHarness()
+  const perform = harness.perform
+  harness.perform = (event, step) => {
+    perform(event, step)
+    return move(() => clock.increment(1000))
+  }
+  expect(await replay(path, harness, { timeoutMs: 500, clock })).toMatchObject({ ok: true })
+})
+
 test('a failing stop is reported, unless an earlier step failed', async () => {
   const harness = { ...liveHarness(), stop: () => Promise.reject(new Error('still busy')) }
   expect(await replay(path, harness)).toMatchObject({
