@@ -300,7 +300,7 @@ function guardAll(
     })
   const guarded = guard(store) as SessionStore & Methods
   const methods = storeMethods
-    .filter((name) => guarded[name] !== undefined)
+    .filter((name) => guarded[name])
     .map((name) => [name, (...args: unknown[]) => guarded[name]?.(...args)])
   const { inbox, timers } = guarded
   return {

@@ -300,12 +300,14 @@ function explorePairs(
   space: ExploreSpace,
   describe: (parting: Parting) => void,
 ): { pairs: number; bounded: PathError | null } {
+  // Outputs may change between comparisons, so the texts are not kept.
+  const write = createWriter()
   const pairs: Record<Side, Vertex>[] = []
   const known = new Map<NamedInput, Set<string>>()
   let events = 0
 
   function meet(before: SideStep, after: SideStep): void {
-    const kind = findKind(before, after)
+    const kind = findKind(before, after, write)
     if (kind !== undefined) describe({ kind, before, after })
     if (kind === 'state') return
     const pair = { before: before.vertex, after: after.vertex }
@@ -370,7 +372,7 @@ function explorePairs(
 const isOpenTo = ({ event }: NamedEvent, { snapshot }: Vertex): boolean =>
   snapshot.status === 'active' && canHappen(snapshot, event)
 
-function findKind(before: SideStep, after: SideStep): MachineDifferenceKind | undefined {
+function findKind(before: SideStep, after: SideStep, write: Write): MachineDifferenceKind | undefined {
   const [one, other] = [before.vertex.snapshot, after.vertex.snapshot]
   if (one.status !== other.status || write(one.value) !== write(other.value)) return 'state'
   if (write(before.emitted) !== write(after.emitted)) return 'emitted'

@@ -131,7 +131,7 @@ export function createStoreChecker(
   openStore: (place: StorePlace) => SessionStore | Promise<SessionStore>,
   options: CheckStoreOptions = {},
 ) {
-  const { shared = true, seed = 1, remove } = options
+  const { shared = true, seed = 1 } = options
   const withinMs = checkDuration('withinMs', options.withinMs ?? 60_000)
   const leaseMs = checkDuration('leaseMs', options.leaseMs ?? 500)
   let found: Promise<() => CheckTime> | null = null
@@ -170,7 +170,7 @@ export function createStoreChecker(
       (await findCheckProblem(withinMs, Promise.all(opened.map(closeStore))))
     if (problem !== null)
       await Promise.all(opened.map((store) => findCheckProblem(withinMs, closeStore(store))))
-    await remove?.(place)
+    await options.remove?.(place)
     return problem
   }
 
