@@ -1,4 +1,4 @@
-import { type AnyStateNode, initialTransition, transition } from 'xstate'
+import { type AnyStateMachine, type AnyStateNode, initialTransition, transition } from 'xstate'
 import { getStateNodes } from '@xstate/graph'
 import { agentMachine } from '../../machines/agent.machine.js'
 import type { AgentInput } from '../../machines/agent/context.js'
@@ -14,6 +14,17 @@ function namesOf(wrong: (node: AnyStateNode) => boolean): string[] {
 
 test('every state has a description', () => {
   expect(namesOf(({ description }) => description === undefined || description === '')).toEqual([])
+})
+
+test('a state with its own id is also found by its path, as stored snapshots and editors name it', () => {
+  for (const node of nodes)
+    expect(agentMachine.getStateNodeById(['agent', ...node.path].join('.'))).toBe(node)
+})
+
+test('a machine without an input says what is missing', () => {
+  const [{ status, error }] = initialTransition(agentMachine as AnyStateMachine)
+  expect(status).toBe('error')
+  expect(error).toMatchObject({ message: expect.stringContaining('createInput()') })
 })
 
 test('no state has both always and invoke, because XState would start and discard the actor', () => {
