@@ -3,7 +3,8 @@ export function watchAppends(store, onAppended) {
   return Object.assign(Object.create(store), {
     append: (lease, records, ...more) => {
       const appended = store.append(lease, records, ...more)
-      onAppended(lease.sessionId, records.at(-1).seq)
+      // An append may store only the summary.
+      if (records.length > 0) onAppended(lease.sessionId, records.at(-1).seq)
       return appended
     },
   })
