@@ -52,7 +52,12 @@ async function shootDocs(browser) {
     console.log(`docs/pictures/${name}.webp`)
   }
 
-  await shoot('sessions', { hash: '#/', until: '.session' })
+  await shoot('sessions', {
+    hash: '#/',
+    until: 'button:has-text("Damaged")',
+    // The steps of a session arrive later. The damaged one has none.
+    act: (page) => page.waitForFunction(() => document.body.textContent.split('– steps').length === 2),
+  })
   await shoot('run', { hash: '#/session/expenses', until: '.pending', height: 900 })
   await shoot('share', {
     hash: '#/session/paid',
