@@ -601,7 +601,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   #flush(): void {
     const actor = this.#actor
-    while (actor && !this.#delivery && !this.#ending) {
+    if (!actor) return
+    while (!this.#delivery && !this.#ending) {
       const [event] = this.#queue
       if (!event) return
       const reacquired = this.#log?.isResting ? this.#reacquire(this.#log, event) : undefined

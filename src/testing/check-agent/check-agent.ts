@@ -148,7 +148,7 @@ export async function checkAgent<Context = unknown>(
     if (only && !isBasic && !only.includes(name) && !only.includes(of)) continue
     const why = skip[name] ?? skip[of] ?? stopped
     // oxlint-disable-next-line no-await-in-loop -- one check at a time, so that none delays another
-    const outcome = why === undefined ? await runCheck(spec.run, scene, withinMs) : skipped(why)
+    const outcome = why === undefined ? await runCheck(spec, scene, withinMs) : skipped(why)
     const repeat = `checkAgent(make, { only: ['${name}'], seed: ${seed} })`
     report.checks.push({ class: of, name, tried: spec.title, ...outcome, repeat })
     if (outcome.outcome !== 'broken' && outcome.outcome !== 'unproven') continue
@@ -162,15 +162,11 @@ type Outcome = Pick<AgentCheck, 'outcome' | 'seen' | 'problem'>
 
 const skipped = (problem: string): Outcome => ({ outcome: 'skipped', seen: '', problem })
 
-async function runCheck(
-  run: AgentCheckSpec['run'],
-  options: SceneOptions,
-  withinMs: number,
-): Promise<Outcome> {
+async function runCheck(spec: AgentCheckSpec, options: SceneOptions, withinMs: number): Promise<Outcome> {
   const scene = new AgentScene(options)
   const late = (): Error => new CheckFailure(`it took longer than ${withinMs} ms`)
   try {
-    const seen = await limitTime({ ms: withinMs, late }, run(scene))
+    const seen = await limitTime({ ms: withinMs, late }, spec.run(scene))
     await scene.judge()
     return { outcome: 'kept', seen, problem: null }
   } catch (error) {
