@@ -51,9 +51,11 @@ function describeEarlierMedia(
 ): readonly Message[] {
   if (media === undefined) return messages
   const turn = messages.findLastIndex(({ role, internal }) => role === 'user' && !internal)
-  const describe = getOrCreate(describers, media.join(), () =>
-    memoize((message) => describeParts(message, (part) => !media.includes(getMediaKind(part)))),
-  )
+  const describe = getOrCreate(describers, media.join(), () => {
+    // A copy, because the app may change its list later.
+    const kinds = [...media]
+    return memoize((message) => describeParts(message, (part) => !kinds.includes(getMediaKind(part))))
+  })
   return mapKept(messages, (message, at) =>
     at < turn && listMediaKinds(message).some((kind) => !media.includes(kind)) ? describe(message) : message,
   )
