@@ -1,4 +1,4 @@
-import { CallAbort, onAbort, runAbortable } from '../core/base/abort.js'
+import { CallAbort, onAbort } from '../core/base/abort.js'
 import { type Clock, readElapsed, unrefTimer } from '../core/base/clock.js'
 import type { BudgetAmount, SettleOptions } from '../core/budgets/budget-store.js'
 import { forgottenMs } from '../core/budgets/ledger.js'
@@ -46,20 +46,33 @@ export function createWaitingLine<Asked, Granted>(
     return null
   }
 
+  const getShare = async (request: Asked, abort: CallAbort): Promise<Granted | null> => {
+    const granted = waiting === 0 ? await tryOnce(request) : null
+    if (granted !== null) return granted
+    waiting += 1
+    const share = waitForShare(request, abort, last).finally(() => (waiting -= 1))
+    last = share.catch(() => undefined)
+    return share
+  }
+
   return {
     /** Resolves with the share. Rejects with the signal's reason when it aborts. */
     join: (request: Asked, signal: AbortSignal | undefined): Promise<Granted> =>
-      runAbortable(signal ?? new CallAbort(), async (abort) => {
-        let granted = waiting === 0 ? await tryOnce(request) : null
-        if (granted === null) {
-          waiting += 1
-          const share = waitForShare(request, abort, last).finally(() => (waiting -= 1))
-          last = share.catch(() => undefined)
-          granted = await share
+      new Promise((resolve, reject) => {
+        signal?.throwIfAborted()
+        const abort = new CallAbort()
+        const leave = (): void => {
+          abort.abort()
+          reject(signal?.reason as Error)
         }
-        // The caller has left.
-        if (abort.aborted && granted !== null) giveBack(granted)
-        return granted as Granted
+        const stop = signal && onAbort(signal, leave)
+        getShare(request, abort)
+          .finally(stop)
+          .then((granted) => {
+            // Decided in one step, because a share that nobody receives would stay reserved.
+            if (!abort.aborted) resolve(granted as Granted)
+            else if (granted !== null) giveBack(granted)
+          }, reject)
       }),
     /** Wakes the first waiter, because a share was returned. */
     wake(): void {

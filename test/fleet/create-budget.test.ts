@@ -109,6 +109,32 @@ test('a waiting amount stops when its signal aborts, and the next is served', as
   expect((await budget.status()).reserved.usd).toBeCloseTo(0.95, 9)
 })
 
+test.each([
+  ['free', 0.1],
+  ['awaited', 0.9],
+])('an abort at any moment loses no %s share: it is received or returned', async (_name, usd) => {
+  const outcomes = new Set<string>()
+  /* oxlint-disable no-await-in-loop -- one moment after the other */
+  for (let ticks = 0; ticks < 80; ticks += 1) {
+    const budget = createBudget({ id: 'b', usd: 1, store: memoryStore() })
+    const first = await budget.reserve({ usd })
+    const controller = new AbortController()
+    const asked = budget.reserve({ usd: 0.8 }, { signal: controller.signal }).catch(() => null)
+    if (usd > 0.2) await new Promise((resolve) => setImmediate(resolve))
+    const settled = first.settle({ usd: 0 })
+    for (let i = 0; i < ticks; i += 1) await null
+    controller.abort()
+    const received = await asked
+    outcomes.add(received ? 'received' : 'aborted')
+    await received?.settle({ usd: 0 })
+    await settled
+    await new Promise((resolve) => setImmediate(resolve))
+    expect((await budget.status()).live).toBe(0)
+  }
+  /* oxlint-enable no-await-in-loop */
+  expect(outcomes).toEqual(new Set(['aborted', 'received']))
+})
+
 test('an amount that another process releases is noticed', async () => {
   const clock = new SimulatedClock()
   const shared = memoryStore()
