@@ -137,12 +137,11 @@ export async function* runItems<Item extends BatchItem, Output, Tools>(
       )
     ids.add(item.id)
     const slot: Slot = { item, session: getBatchSessionId(id, item.id), outcome: Promise.resolve(null) }
+    // `onProgress` may throw. An item without an outcome would then end the batch as if it were parked.
+    if (fault === null) takeRoom()
+    else slot.outcome = Promise.resolve(refuse(slot, inputError(`Item '${item.id}' ${fault}`, item.id)))
     window.push(slot)
-    if (fault !== null) {
-      slot.outcome = Promise.resolve(refuse(slot, inputError(`Item '${item.id}' ${fault}`, item.id)))
-      return
-    }
-    takeRoom()
+    if (fault !== null) return
     slot.outcome = runItem(slot).finally(giveRoom)
     slot.outcome.catch((error: unknown) => {
       // Stops starting items. The error is thrown when its turn comes.

@@ -505,6 +505,16 @@ describe('the end of a batch', () => {
     await expect(collect(runAll(agent, failing(), { id: 'c' }))).rejects.toThrow('The disk is gone.')
   })
 
+  test.each([
+    ['an item starts', items(2)],
+    ['an item is refused', [{ id: 'i0', input: '' }]],
+  ])('by onProgress, which throws when %s', async (_name, input) => {
+    const onProgress = (): void => {
+      throw new RangeError('No screen.')
+    }
+    await expect(collect(runAll(agent, input, { id: 'd', onProgress }))).rejects.toThrow('No screen.')
+  })
+
   test('by an already aborted signal: nothing starts', async () => {
     const probe = echo()
     const idle = createAgent({ model: probe.model, store: memoryStore() })
