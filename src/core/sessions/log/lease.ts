@@ -1,5 +1,5 @@
 import { type Clock, readElapsed, wait } from '../../base/clock.js'
-import { attempt } from '../../base/maybe-promise.js'
+import { attempt, chain } from '../../base/maybe-promise.js'
 import { getPlatform } from '../../base/platform.js'
 import { createTicker, PerStore } from '../store/per-store.js'
 import type { InboxPosition } from '../store/inbox.js'
@@ -40,8 +40,8 @@ const releasers = new PerStore((store, clock) => {
   ): Promise<void> | undefined => {
     const { sessionId } = lease
     const released = attempt(
-      () => store.release(lease),
-      onAnswer,
+      () => chain(store.release(lease), onAnswer),
+      () => undefined,
       () => retryLater(lease, until),
     )
     if (!released) return undefined

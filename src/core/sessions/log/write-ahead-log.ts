@@ -178,11 +178,13 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     if (this.failure) return Promise.reject(this.failure)
     if (this.#writing) return this.#writing.then(() => this.flush())
     if (this.#pending.length === 0 && this.#summary === undefined) return undefined
-    this.#writing = this.#failOnError(
+    const written = this.#failOnError(
       () => this.#writeAsHolder(),
       () => (this.#writing = undefined),
     )
-    return this.#writing
+    // A write without a promise may have started a later one.
+    if (written) this.#writing = written
+    return written
   }
 
   /** Ends the log if the work fails. `over` is called when a promise has settled. */
