@@ -76,13 +76,14 @@ export function SessionItem({ row, depth = 0, ...rest }: ItemProps) {
   const { source, chosen, onToggle } = rest
   const [isOpen, setOpen] = useState(false)
   const { value: below } = useLoaded(
-    `${row.id} ${isOpen}`,
+    String(isOpen),
     async () => {
       if (!isOpen) return []
       const list = { q: formatTerm('parent', row.id), sort: 'created', limit: 500 } as const
       return (await source.sessions(list)).sessions.toReversed()
     },
-    `${row.children} ${row.records}`,
+    // A closed row is drawn once for each change.
+    isOpen ? `${row.children} ${row.records}` : '',
   )
   return (
     <>
