@@ -70,8 +70,8 @@ export function createWaitingLine<Asked, Granted>(
           .finally(stop)
           .then((granted) => {
             // Decided in one step, because a share that nobody receives would stay reserved.
-            if (!abort.aborted) resolve(granted as Granted)
-            else if (granted !== null) giveBack(granted)
+            if (!abort.aborted) return resolve(granted as Granted)
+            return granted === null ? undefined : giveBack(granted)
           }, reject)
       }),
     /** Wakes the first waiter, because a share was returned. */

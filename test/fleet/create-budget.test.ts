@@ -122,7 +122,7 @@ test.each([
     const asked = budget.reserve({ usd: 0.8 }, { signal: controller.signal }).catch(() => null)
     if (usd > 0.2) await new Promise((resolve) => setImmediate(resolve))
     const settled = first.settle({ usd: 0 })
-    for (let i = 0; i < ticks; i += 1) await null
+    for (let i = 0; i < ticks; i += 1) await Promise.resolve()
     controller.abort()
     const received = await asked
     outcomes.add(received ? 'received' : 'aborted')
