@@ -182,7 +182,10 @@ function toConversation(
   ]
 }
 
-/** For endpoints without a template: llama.com/docs/model-cards-and-prompt-formats/llama-guard-4. */
+/**
+ * The training prompt of Llama Guard 3 and 4, for endpoints without a template:
+ * llama.com/docs/model-cards-and-prompt-formats/llama-guard-4.
+ */
 function formatLlamaGuardPrompt(
   turns: readonly GuardedTurn[],
   categories: readonly LlamaGuardCategory[],
