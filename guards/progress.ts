@@ -9,7 +9,7 @@ import {
 } from './staleness.js'
 import * as is from './lib/stored.js'
 import { countStreaks, noStreaks, streaksShape } from './streaks.js'
-import { type ProgressRule, type Tally, decideAction, progressRules } from './tally.js'
+import { type ProgressRule, type Tally, decideProgressAction, progressRules } from './progress-steps.js'
 import { type CallFact, type Fact, type Guard, type ResultFact, ok } from './types.js'
 import { formatRounds, formatTimes, lastWordsAsked, nameCalls } from './lib/words.js'
 import { toEvidence } from './lib/evidence.js'
@@ -133,7 +133,7 @@ function readTransient(result: ResultFact): ResultFact {
 function findDue(tallies: readonly Tally[], lastNudge: string | null): ProgressDue | null {
   let best: { tally: Tally; action: 'nudge' | 'halt' } | null = null
   for (const tally of tallies) {
-    const action = decideAction(tally)
+    const action = decideProgressAction(tally)
     if (action === null) continue
     const isFirst =
       best === null ||

@@ -1,7 +1,7 @@
 import type { ProgressConfig } from './progress-config.js'
 import { fingerprintBatch, keyLength } from './lib/fingerprint.js'
 import * as is from './lib/stored.js'
-import { addPart, hasReached, type Tally, weighResult } from './tally.js'
+import { addPart, hasReached, type Tally, weighResult } from './progress-steps.js'
 import type { CallFact, ResultFact } from './types.js'
 
 /**

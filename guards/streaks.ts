@@ -2,7 +2,7 @@ import type { ProgressConfig } from './progress-config.js'
 import type { Staleness } from './staleness.js'
 import { sha256 } from './lib/sha256.js'
 import * as is from './lib/stored.js'
-import { addPart, hasReached, type Tally, weighFailure } from './tally.js'
+import { addPart, hasReached, type Tally, weighFailure } from './progress-steps.js'
 import type { ResultFact } from './types.js'
 
 const mostTools = 10

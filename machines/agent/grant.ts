@@ -56,7 +56,7 @@ export interface Grant extends NewGrant {
   uses?: number
 }
 
-export const isOver = ({ uses, until }: Grant, now: number): boolean =>
+export const isGrantOver = ({ uses, until }: Grant, now: number): boolean =>
   uses === 0 || (until !== undefined && now >= until)
 
 export function allowsArguments(grant: Grant, call: BatchCall): boolean {

@@ -2,7 +2,7 @@ import { omitUndefined } from '../../guards/lib/json.js'
 import { type Approval, isApproved, isLate, listApprovers } from './approvals.js'
 import type { BatchCall } from './batch-calls.js'
 import type { AgentContext } from './context.js'
-import { allowsArguments, type Grant, isOver, type NewGrant } from './grant.js'
+import { allowsArguments, type Grant, isGrantOver, type NewGrant } from './grant.js'
 import { type AgentMachineEvent, getEventTime } from './machine-events.js'
 
 type GrantScope = Pick<AgentContext, 'calls' | 'grants' | 'speaker' | 'approvers' | 'requesters'>
@@ -14,7 +14,7 @@ export function isGrantEnded(
 ): boolean {
   if (call.grant === undefined) return false
   const grant = grants?.find(({ id }) => id === call.grant)
-  return grant === undefined || isOver({ ...grant, uses: 1 }, now)
+  return grant === undefined || isGrantOver({ ...grant, uses: 1 }, now)
 }
 
 /** Only people decide on interrupted calls and on calls that a provider or a client runs. */
@@ -42,7 +42,7 @@ export function applyGrants(
   let { grants = [] } = context
   for (const call of context.calls) {
     if (!isGrantable(call, now)) continue
-    const at = grants.findIndex((grant) => !isOver(grant, now) && covers(context, grant, call))
+    const at = grants.findIndex((grant) => !isGrantOver(grant, now) && covers(context, grant, call))
     const grant = grants[at]
     if (grant === undefined) continue
     const used = grant.uses === undefined ? grant : { ...grant, uses: grant.uses - 1 }
@@ -129,6 +129,6 @@ export function addGrant(
   now: number,
 ): readonly Grant[] {
   const isKept = (one: Grant): boolean =>
-    one.id !== grant.id && (!isOver(one, now) || calls.some((call) => call.grant === one.id))
+    one.id !== grant.id && (!isGrantOver(one, now) || calls.some((call) => call.grant === one.id))
   return [...grants.filter(isKept), grant]
 }

@@ -2,7 +2,7 @@ import type { ProgressConfig, StepsWithBlock } from '../../guards/progress-confi
 import { collectFindings } from '../../guards/state.js'
 import { getBudgetTotals, toBudgetLimits } from '../../machines/agent/budget-totals.js'
 import type { AgentContext } from '../../machines/agent/context.js'
-import { type Grant, isOver } from '../../machines/agent/grant.js'
+import { type Grant, isGrantOver } from '../../machines/agent/grant.js'
 import { changeGrants } from '../../machines/agent/grants.js'
 import type { ControlEvent } from '../../machines/agent/machine-events.js'
 import { maskContext } from '../../machines/agent/mask-uncleared.js'
@@ -420,7 +420,7 @@ function applyMessages(context: AgentContext, unread: readonly ControlEvent[], n
 }
 
 function findEnd(grant: Grant, now: number): GrantView['ended'] {
-  return !isOver(grant, now) ? null : grant.uses === 0 ? 'used up' : 'expired'
+  return !isGrantOver(grant, now) ? null : grant.uses === 0 ? 'used up' : 'expired'
 }
 
 function toView(

@@ -24,7 +24,7 @@ export interface Tally {
   calls: readonly ResultFact[]
 }
 
-export function decideAction({ before, after, steps }: Tally): 'nudge' | 'halt' | null {
+export function decideProgressAction({ before, after, steps }: Tally): 'nudge' | 'halt' | null {
   if (steps === null || after <= before) return null
   if (hasReached(after, steps.haltAt)) return 'halt'
   return hasReached(after, steps.nudgeAt) && !hasReached(before, steps.nudgeAt) ? 'nudge' : null
