@@ -4,7 +4,7 @@ import { createStepFilter, listRunSteps } from '../../src/studio/client/run-step
 import { SessionCatalogue } from '../../src/studio/session-catalogue.js'
 import { SessionLibrary } from '../../src/studio/session-library.js'
 import type { MomentView, SessionView } from '../../src/studio/protocol.js'
-import { listChanges } from '../../src/studio/client/what-if.js'
+import { listChanges } from '../../src/studio/client/fork-choices.js'
 import { paths } from '../../src/studio/routes.js'
 import { rehearsedAgent } from './rehearsed.js'
 import { visit } from './visitor.js'

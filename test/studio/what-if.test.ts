@@ -1,6 +1,6 @@
 import { memoryStore } from '../../src/index.js'
 import { listRunSteps } from '../../src/studio/client/run-steps.js'
-import { describeFork, findDefault, listChanges } from '../../src/studio/client/what-if.js'
+import { describeFork, findDefault, listChanges } from '../../src/studio/client/fork-choices.js'
 import type { CompareView, TextEdit, MomentView, SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import { rehearsedAgent } from './rehearsed.js'

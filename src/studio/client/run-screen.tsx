@@ -3,7 +3,7 @@ import type { Answer, ChartView, MomentView, RecordRow, SessionView } from '../p
 import { showControls, useWrittenAddress } from './page.js'
 import type { ForkDialog } from './fork-dialog.js'
 import { isRequestEnd } from '../session-query.js'
-import type { WhatIf } from './changes.js'
+import type { WhatIf } from './what-if.js'
 import { ChartPane } from './chart-pane.js'
 import { listStates, findStepStart, mergeBars, mergeRows } from './timeline-layout.js'
 import { AllSessions, createLazyScreen, Loading, loadPart, Trouble, useLoaded } from './loading.js'

@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import type { InstructionsView, RecordRow, ShownMessage } from '../protocol.js'
 import { Instructions, Message } from './message.js'
 import { Markdown } from './markdown.js'
-import type { WhatIf } from './changes.js'
+import type { WhatIf } from './what-if.js'
 
 const shownMessages = 40
 /** Height of the search bar in pixels. */

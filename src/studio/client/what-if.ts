@@ -1,101 +1,50 @@
-import { formatCount, formatMoney, shorten } from '../../core/format/format-words.js'
-import { parseJsonOr } from '../../core/base/json.js'
-import { sumCosts } from '../costs.js'
-import type { MomentView, RecordRow, TextEdit } from '../protocol.js'
-import { isFailed, isRequestEnd } from '../session-query.js'
-import { type Call, listCallWhatIfs, toInstructionsWhatIf, toWhatIf, type WhatIf } from './changes.js'
-import { formatWord } from './format.js'
-import type { RunStep } from './run-steps.js'
+import type { CompareChange, MomentView, ShownMessage } from '../protocol.js'
 
-export interface Choice {
-  label: string
-  wanted: WhatIf
+export type Call = Pick<
+  ShownMessage['calls'][number],
+  'id' | 'name' | 'arguments' | 'result' | 'status' | 'forkAt' | 'decision'
+>
+
+/** A change of the part with this text and the id of its message or call. `at` is the record where the fork starts. */
+export interface WhatIf {
+  kind: CompareChange['kind']
+  id: string
+  text: string
+  at: number
+  call?: Call
 }
 
-export function toEdit({ kind, id }: WhatIf, text: string): TextEdit {
-  if (kind === 'instructions') return { instructions: text }
-  if (kind === 'message') return { message: id, content: text }
-  // A result can be any text. Valid JSON is parsed.
-  const value = parseJsonOr(text, undefined)
-  return kind === 'result' ? { call: id, result: value ?? text } : { call: id, arguments: value }
+/** Null if the part does not exist, or if no fork can change it. */
+export function toWhatIf({ text, at, ...part }: Omit<WhatIf, 'text' | 'at'> & Nullable): WhatIf | null {
+  return text === null || at === null ? null : { ...part, text, at }
 }
 
-function formatCall(call: Call): string {
-  const { name, arguments: input, status } = call
-  const outcome = isFailed(call) ? 'failed' : formatWord(status ?? 'no result yet')
-  return `${name}(${input === '{}' ? '' : shorten(input, 24)}), ${outcome}`
+type Nullable = { [Key in 'text' | 'at']: WhatIf[Key] | null }
+
+export function listCallWhatIfs(call: Call, forkAt: number | null) {
+  const { id, result, decision, arguments: input } = call
+  return {
+    result: toWhatIf({ kind: 'result', id, text: result, at: call.forkAt, call }),
+    decision: toWhatIf({ kind: 'decision', id, text: input, at: decision && decision.seq - 1, call }),
+    arguments: toWhatIf({ kind: 'arguments', id, text: input, at: forkAt, call }),
+  }
 }
 
-/** The latest failed result at or before this record, or else the latest result, or else the latest change. */
-export function findDefault(choices: readonly Choice[], seq: number): Choice | undefined {
-  const before = choices.filter(({ wanted }) => wanted.at <= seq)
-  const results = before.filter(({ wanted }) => wanted.kind === 'result')
+export function askWhatIf({ kind, call }: WhatIf): string {
+  const name = call?.name ?? 'the call'
+  const words: Record<WhatIf['kind'], string> = {
+    message: 'the user message were different',
+    instructions: 'the instructions were different',
+    arguments: `${name} had different arguments`,
+    result: `${name} had a different result`,
+    decision: `${name} were decided differently`,
+  }
+  return `What if ${words[kind]}`
+}
+
+export function toInstructionsWhatIf(instructions: MomentView['instructions']): WhatIf | null {
   return (
-    results.find(({ wanted: { call } }) => call && isFailed(call)) ?? results[0] ?? before[0] ?? choices[0]
+    instructions &&
+    toWhatIf({ kind: 'instructions', id: '', text: instructions.text, at: instructions.forkAt })
   )
-}
-
-export function listChanges({
-  transcript,
-  instructions,
-}: Pick<MomentView, 'transcript' | 'instructions'>): Choice[] {
-  const choose = (wanted: WhatIf | null, label: string): Choice[] => (wanted ? [{ label, wanted }] : [])
-  const choices = transcript.toReversed().flatMap(({ role, id, text, forkAt: at, calls, marks }) => [
-    ...calls.toReversed().flatMap((call) => {
-      const { result, decision, arguments: input } = listCallWhatIfs(call, at)
-      const words = formatCall(call)
-      return [
-        ...choose(result, `result of ${words}`),
-        ...choose(decision, `decision on ${words}`),
-        ...choose(input, `arguments of ${words}`),
-      ]
-    }),
-    ...(role === 'user' && !marks.includes('internal')
-      ? choose(toWhatIf({ kind: 'message', id, text, at }), `message: ${shorten(text, 40)}`)
-      : []),
-  ])
-  return [...choices, ...choose(toInstructionsWhatIf(instructions), 'instructions')]
-}
-
-/** Another agent may use another model, so that the earlier cost says nothing about the fork. */
-export function describeFork(
-  place: number,
-  steps: readonly RunStep[],
-  rows: readonly RecordRow[],
-  asksFirst: boolean,
-  isSameAgent: boolean,
-): string {
-  const after = rows.slice(place + 1)
-  // A step whose answer is at or before the record is not requested again.
-  const dropped = steps.filter(
-    ({ from, to }) => to > place && rows.slice(Math.max(from, place + 1), to + 1).some(isRequestEnd),
-  )
-  if (dropped.length === 0) return 'Nothing comes after this record, so nothing is discarded.'
-  const cost = sumCosts(isSameAgent ? after.map(({ paid }) => paid) : [])
-  const subject =
-    dropped.length === 1
-      ? 'The step after this is'
-      : `The ${formatCount(dropped.length, 'step')} after this are`
-  const paid = cost.usd > 0 ? `, about ${formatMoney(cost.usd)}` : ''
-  const unknown = cost.isWhole ? '' : ' (some usage has no price)'
-  const ran = after
-    .flatMap(({ calls }) => calls)
-    .filter(({ status }) => status === 'ok' || status === 'error')
-  const [reading, acting] = [ran.filter(isReadOnly), ran.filter((call) => !isReadOnly(call))]
-  const again =
-    acting.length === 0
-      ? ''
-      : asksFirst
-        ? ` ${formatCount(acting.length, 'call')} with possible side effects (${listNames(acting)}) will need approval.`
-        : ` ${formatCount(acting.length, 'call')} with possible side effects (${listNames(acting)}) may run a second time.`
-  const read = reading.length === 0 ? '' : ` ${formatCount(reading.length, 'read-only call')} may run again.`
-  const hasEarlierCalls = rows.slice(0, place + 1).some(({ calls }) => calls.length > 0)
-  return `${subject} discarded and run again${paid}${unknown}.${again}${read}${hasEarlierCalls ? ' Earlier calls keep their results.' : ''}`
-}
-
-const isReadOnly = (call: RecordRow['calls'][number]): boolean => call.isReadOnly
-
-function listNames(calls: readonly RecordRow['calls'][number][]): string {
-  const names = [...new Set(calls.map(({ name }) => name))]
-  return `${names.slice(0, 4).join(', ')}${names.length > 4 ? ', …' : ''}`
 }
