@@ -30,6 +30,8 @@ export class LiveFeed {
   readonly #runs: AttachedRuns
   readonly #viewers = new Set<Viewer>()
   readonly #recent = new Map<string, { row: SessionRow; at: number }>()
+  /** Whether changes were emitted that `#recent` does not contain. */
+  #hasMore = false
   #problem: string | null = null
   #timer: ReturnType<typeof setTimeout> | undefined
   #isPolling = false
@@ -50,9 +52,12 @@ export class LiveFeed {
     response.on('drain', () => (viewer.isFull = false))
     response.on('close', () => this.#viewers.delete(viewer))
     this.#viewers.add(viewer)
-    // Sends the changes since the page's list request.
-    for (const { row, at } of this.#recent.values())
-      if (at > performance.now() - overlapMs) writeMessage(viewer, { type: 'session', row })
+    // Sends the changes since the page's list request. A page that reconnects may have missed others, too.
+    this.#forgetOld()
+    if (this.#hasMore) writeMessage(viewer, this.#createListMessage())
+    const own = session === null ? undefined : this.#catalogue.getRow(session)
+    if (own) writeMessage(viewer, { type: 'session', row: own })
+    for (const { row } of this.#recent.values()) writeMessage(viewer, { type: 'session', row })
     if (this.#problem !== null) writeMessage(viewer, { type: 'store', problem: this.#problem })
     const text = session === null ? null : this.#runs.findText(session)
     if (text) writeMessage(viewer, text)
@@ -105,17 +110,29 @@ export class LiveFeed {
   }
 
   #emitChange({ changed, gone, isMore }: CatalogueChange): void {
-    const now = performance.now()
-    for (const [id, { at }] of this.#recent) if (at < now - overlapMs) this.#recent.delete(id)
+    this.#forgetOld()
+    this.#hasMore ||= isMore || gone.length > 0
     for (const row of changed) {
-      this.#recent.set(row.id, { row, at: now })
+      this.#recent.set(row.id, { row, at: performance.now() })
       this.emit({ type: 'session', row })
     }
     for (const sessionId of gone) {
       this.#recent.delete(sessionId)
       this.emit({ type: 'gone', sessionId })
     }
-    if (isMore) this.emit({ type: 'list', known: this.#catalogue.known, unread: this.#catalogue.unread })
+    if (isMore) this.emit(this.#createListMessage())
+  }
+
+  #forgetOld(): void {
+    for (const [id, { at }] of this.#recent) {
+      if (at >= performance.now() - overlapMs) continue
+      this.#recent.delete(id)
+      this.#hasMore = true
+    }
+  }
+
+  #createListMessage(): LiveMessage {
+    return { type: 'list', known: this.#catalogue.known, unread: this.#catalogue.unread }
   }
 
   async #emitRecords(): Promise<void> {

@@ -312,6 +312,23 @@ test('a damaged, a newer and a deleted session are shown as such, and others wor
   expect((await visitor.raw(paths.session('short'))).status).toBe(404)
 })
 
+test('a page that connects after a deletion that it has not seen requests the list again', async () => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue, mostly.' }])
+  await agent.run('Which colour?', { session: 'short' }).result
+  await agent.run('Which colour?', { session: 'kept' }).result
+  await close()
+  const visitor = await visit({ store })
+  expect((await visitor.get<SessionsView>(paths.sessions)).known).toBe(2)
+  // Both logs have been read. Before that, pages request the list anyway.
+  await visitor.live().receive('list', ({ unread }) => unread === 0)
+  store.delete('short')
+  // Another page has noticed it, while this one was not connected.
+  expect((await visitor.get<SessionsView>(paths.sessions)).known).toBe(1)
+  expect(await visitor.live().receive('list')).toMatchObject({ known: 1 })
+  await visitor.live('kept').receive('session', ({ row }) => row.id === 'kept')
+})
+
 test('a reader that follows a log only restarts if it is a different log', async () => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue, mostly.' }])
