@@ -55,8 +55,6 @@ export class LiveFeed {
     // Sends the changes since the page's list request. A page that reconnects may have missed others, too.
     this.#forgetOld()
     if (this.#hasMore) writeMessage(viewer, this.#createListMessage())
-    const own = session === null ? undefined : this.#catalogue.getRow(session)
-    if (own) writeMessage(viewer, { type: 'session', row: own })
     for (const { row } of this.#recent.values()) writeMessage(viewer, { type: 'session', row })
     if (this.#problem !== null) writeMessage(viewer, { type: 'store', problem: this.#problem })
     const text = session === null ? null : this.#runs.findText(session)

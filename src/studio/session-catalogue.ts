@@ -181,10 +181,6 @@ export class SessionCatalogue {
     return this.#entries.has(id)
   }
 
-  getRow(id: string): SessionRow | undefined {
-    return this.#entries.get(id)?.row
-  }
-
   get known(): number {
     return this.#entries.size
   }
