@@ -26,7 +26,7 @@ import {
 import { parseRateLimitReset } from '../../src/core/models/to-model-failure.js'
 import { createPageView } from '../../src/web/exposure.js'
 import { call, ManualModel, plainAnswer, settled } from '../support/manual-model.js'
-import { runsAll } from '../support/extent.js'
+import { sampled, sampledRows } from '../support/extent.js'
 import { stage, until } from '../support/play.js'
 import { tool } from '../support/tools.js'
 
@@ -134,7 +134,7 @@ describe('200 runs against a server that allows 600 requests a minute', () => {
     ['fixed windows', fixedWindow],
     ['a sliding window', slidingWindow],
   ]
-  test.each(runsAll ? servers : servers.slice(0, 1))(
+  test.each(sampledRows(servers))(
     'with %s, get 95%% of the rate, and at most 1%% are refused',
     async (_name, open) => {
       const clock = new SimulatedClock()
@@ -194,7 +194,7 @@ describe('a window', () => {
           }
         },
       ),
-      { numRuns: 60 },
+      { numRuns: sampled(60) },
     )
   })
 })

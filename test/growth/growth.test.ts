@@ -21,7 +21,7 @@ const isWhole = which !== ''
 const day = Math.floor(Date.now() / 86_400_000)
 const due = isWhole
   ? rows.filter(({ name }) => which === 'all' || name.includes(which))
-  : rows.filter(({ oneOf = 48 }, i) => (i + day) % oneOf === 0)
+  : rows.filter(({ oneOf = 96 }, i) => (i + day) % oneOf === 0)
 
 const effort: Effort = isWhole ? { floorMs: 8, doublings: 10 } : { floorMs: 1, doublings: 1 }
 

@@ -10,7 +10,7 @@ export interface Row<Input = unknown> {
   from: number
   /** The largest n, if preparing more is slow. 4n is the largest size that runs. Default 400,000. */
   atMost?: number
-  /** `npm test` runs one of this many such rows per day. Default: 48. */
+  /** `npm test` runs one of this many such rows per day. Default: 96. */
   oneOf?: number
   prepare: (n: number) => Input | Promise<Input>
   run: (input: Input) => unknown

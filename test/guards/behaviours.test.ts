@@ -1,5 +1,6 @@
 import { SimulatedClock } from 'xstate'
 import { createAgent, defineTool } from '../../src/index.js'
+import { sampledRows } from '../support/extent.js'
 
 interface Played {
   isHalted: boolean
@@ -24,7 +25,7 @@ const needAnnotation = [
   "a supervisor's heartbeat",
 ]
 
-describe.each(behaviours.honest)('an honest agent on the live loop: $name', (behaviour) => {
+describe.each(sampledRows(behaviours.honest))('an honest agent on the live loop: $name', (behaviour) => {
   test('is neither halted nor refused with polling tools', async () => {
     const { isHalted, blocked, rule } = await playBehaviour(library, behaviour, true)
     expect({ isHalted, blocked, rule }).toEqual({ isHalted: false, blocked: false, rule: null })

@@ -5,6 +5,7 @@ import { stripInvisible } from '../../src/mcp/client/plain-text.js'
 import { createTextTail } from '../../src/mcp/client/stdio-wire.js'
 import { createToolNames } from '../../src/mcp/client/mcp-tools.js'
 import { unicodeText } from '../support/unicode-text.js'
+import { sampled } from '../support/extent.js'
 
 const anyText = unicodeText({ maxLength: 200 })
 
@@ -94,7 +95,7 @@ describe('capResponse', () => {
         expect(await read(longest)).toBe(texts.join(''))
         if (longest > 0) await expect(read(longest - 1)).rejects.toThrow('bytes in one message')
       }),
-      { numRuns: 50 },
+      { numRuns: sampled(50) },
     )
   })
 })

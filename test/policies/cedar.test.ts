@@ -3,6 +3,7 @@ import { jest } from '@jest/globals'
 import type { Principal } from '../../src/index.js'
 import { cedar, type CedarEngine, type CedarOptions } from '../../src/cedar/index.js'
 import { pay } from './paying.js'
+import { sampled } from '../support/extent.js'
 
 jest.setTimeout(60_000)
 
@@ -80,7 +81,7 @@ describe('cedar', () => {
         } as unknown as CedarEngine
         expect(await pay(await cedar({ policies: '', engine }), {})).toMatchObject({ outcome: 'denied' })
       }),
-      { numRuns: 60 },
+      { numRuns: sampled(60) },
     )
   })
 })

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
 import { opa } from '../../src/opa/index.js'
 import { pay } from './paying.js'
+import { sampled } from '../support/extent.js'
 
 /** A server that speaks OPA's Data API: it returns the `result` of a rule, or no result if the rule is undefined. */
 async function serve(rule: (input: { arguments: { amount: number } }) => unknown) {
@@ -77,7 +78,7 @@ describe('opa', () => {
           outcome: 'denied',
         })
       }),
-      { numRuns: 60 },
+      { numRuns: sampled(60) },
     )
     const refused = opa({
       url: 'http://opa.test/',

@@ -3,6 +3,7 @@ import { createConnection } from 'node:net'
 import * as fc from 'fast-check'
 import type { Rehearsal } from '../../src/rehearsal/index.js'
 import { body, playing, post, receive, start, stream, textIn } from './support.js'
+import { sampled } from '../support/extent.js'
 
 const sse = 'data: {"choices":[{"index":0,"delta":{"content":"ä🙂"}}]}\r\n\r\n: ping\n\ndata: [DONE]'
 
@@ -59,7 +60,7 @@ describe('a raw response', () => {
       current.split = split
       expect((await receive(await post(rehearsal))).text).toBe(sse)
     })
-    await fc.assert(check, { numRuns: 40 })
+    await fc.assert(check, { numRuns: sampled(40) })
   })
 })
 

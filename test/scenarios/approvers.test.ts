@@ -13,6 +13,7 @@ import { aguiHandler } from '../../src/agui/index.js'
 import { chatHandler } from '../../src/ui/index.js'
 import { stage } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
+import { sampled } from '../support/extent.js'
 
 const twoOfFinance: Approvers = { roles: ['finance'], count: 2, notRequester: true }
 const ask = (approvers: unknown): Policy =>
@@ -213,7 +214,7 @@ describe('approvers', () => {
         }
         expect(paid.length).toBe(counted.size >= count ? 1 : 0)
       }),
-      { numRuns: 25 },
+      { numRuns: sampled(25) },
     )
   })
 

@@ -12,6 +12,7 @@ import { Hosts } from '../fleet/host-clocks.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
 import { checkSessionLog } from '../../src/testing/index.js'
+import { sampled } from '../support/extent.js'
 
 const [hour, start] = [3_600_000, 1_790_000_000_000]
 
@@ -75,7 +76,7 @@ it('hosts with any clocks wait for a retry for the full delay, and keep the time
       await hosts.pass(2)
       expect(await rest).toMatchObject({ state: 'TIMED_OUT' })
     }),
-    { numRuns: 12 },
+    { numRuns: sampled(12) },
   )
 }, 60_000)
 
@@ -109,7 +110,7 @@ it('an abandoned wait is reported with its duration, and no host is occupied for
       models[2]?.pending?.answer({ text: 'Done.' })
       expect(await last).toMatchObject({ state: 'COMPLETED' })
     }),
-    { numRuns: 12 },
+    { numRuns: sampled(12) },
   )
 }, 60_000)
 
@@ -143,7 +144,7 @@ it('a clock that is set during a run changes none of its waits', async () => {
       await hosts.pass(3)
       expect(await run.result).toMatchObject({ state: 'ERROR', error: { code: 'idle_timeout' } })
     }),
-    { numRuns: 12 },
+    { numRuns: sampled(12) },
   )
 }, 60_000)
 
@@ -174,7 +175,7 @@ it('the time of a run never decreases, on any host that receives the answer', as
       expect(await second.rest).toMatchObject({ state: 'COMPLETED' })
       expect(checkSessionLog(store.read('s'))).toBeNull()
     }),
-    { numRuns: 12 },
+    { numRuns: sampled(12) },
   )
 }, 60_000)
 
@@ -197,7 +198,7 @@ it('the next run of a session never starts before the last record, on any host',
       expect(times).toEqual([...times].sort((a, b) => a - b))
       expect(checkSessionLog(store.read('s'))).toBeNull()
     }),
-    { numRuns: 12 },
+    { numRuns: sampled(12) },
   )
 })
 
@@ -254,7 +255,7 @@ it('a failed request is never repeated early, even if timers fire early', async 
       expect(await run.result).toMatchObject({ state: 'COMPLETED' })
       expect(checkSessionLog(store.read('s'))).toBeNull()
     }),
-    { numRuns: 12 },
+    { numRuns: sampled(12) },
   )
 })
 
@@ -325,7 +326,7 @@ describe('a clock with fractions of milliseconds', () => {
         expect(checkSessionLog(store.read('s'))).toBeNull()
         store.close?.()
       }),
-      { numRuns: 4 },
+      { numRuns: sampled(4) },
     )
   })
 

@@ -4,7 +4,7 @@ import { findHistoryProblem } from '../../src/rehearsal/request-problem.js'
 import type { RecordedRequest, Turn, WireMessage } from '../../src/rehearsal/index.js'
 import { stage, type Stage, textOf } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
-import { sampledRows } from '../support/extent.js'
+import { sampledKinds, sampledRows } from '../support/extent.js'
 
 const window = 1_500
 const steps = 30
@@ -57,7 +57,9 @@ function roles(messages: readonly WireMessage[]): string {
   return messages.map(({ role }) => role).join(' ')
 }
 
-describe.each(['sliding_window', 'compact', 'summarize'] as const)('a long run with %s', (strategy) => {
+const strategies = sampledKinds(['sliding_window', 'compact', 'summarize'] as const)
+
+describe.each(strategies)('a long run with %s', (strategy) => {
   const context = { window, strategy }
 
   it('keeps every request within the window, complete, and with the newest user message', async () => {

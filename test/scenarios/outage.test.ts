@@ -5,6 +5,7 @@ import type { SessionStore, SyncSessionStore } from '../../src/stores/index.js'
 import { distant } from '../support/distant.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
+import { sampled } from '../support/extent.js'
 
 type Fate = 'done' | 'refused' | 'unanswered'
 
@@ -165,7 +166,7 @@ describe('a store with an outage', () => {
         const result = await answered(other.model, again, [{ text: 'Done.' }])
         expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
       }),
-      { numRuns: 40 },
+      { numRuns: sampled(40) },
     )
   })
 })

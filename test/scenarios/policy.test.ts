@@ -17,6 +17,7 @@ import { chatHandler } from '../../src/ui/index.js'
 import { replaySession, recordSession } from '../../src/testing/index.js'
 import { stage } from '../support/play.js'
 import { call, calls, clientTool, text, tool } from '../support/tools.js'
+import { sampled } from '../support/extent.js'
 
 const decideAs = (decision: unknown, more: object = {}): Policy =>
   ({ id: 'payments', decide: () => decision, ...more }) as Policy
@@ -213,7 +214,7 @@ describe('the strictest decision', () => {
           expect(decided).toHaveLength(input.length + (isWhole ? 1 : 0))
         },
       ),
-      { numRuns: 25 },
+      { numRuns: sampled(25) },
     )
   })
 

@@ -15,6 +15,7 @@ import type { Turn } from '../../src/rehearsal/index.js'
 import { createOneCallModel } from '../support/manual-model.js'
 import { played, stage, textOf } from '../support/play.js'
 import { call, calls, text, tool } from '../support/tools.js'
+import { sampledKinds } from '../support/extent.js'
 
 const output = z.object({ city: z.string(), days: z.int() })
 const paris = { city: 'Paris', days: 3 }
@@ -36,8 +37,10 @@ interface Asked {
   response_format?: unknown
 }
 
-const modes = Object.entries(answers).flatMap(([mode, input]) =>
-  [true, false].map((stream) => ({ mode, stream, ...input })),
+const modes = sampledKinds(
+  Object.entries(answers).flatMap(([mode, input]) =>
+    [true, false].map((stream) => ({ mode, stream, ...input })),
+  ),
 )
 
 describe.each(modes)('an object by the $mode, stream $stream', ({ options, answer, stream }) => {

@@ -22,7 +22,7 @@ import {
   textOf,
 } from './client.js'
 import { Network } from './network.js'
-import { longTest } from '../support/extent.js'
+import { longTest, sampled } from '../support/extent.js'
 
 type Page = ReturnType<typeof openPage>
 type Asked = { toolName: string; toolCallId: string }
@@ -172,7 +172,7 @@ describe('chatTransport', () => {
           expect([page.chat.text, page.chat.errors]).toEqual(['Grüße ✓', []])
         },
       ),
-      { numRuns: 30 },
+      { numRuns: sampled(30) },
     )
   })
 

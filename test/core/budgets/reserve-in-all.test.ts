@@ -4,6 +4,7 @@ import { reserveInAll } from '../../../src/core/budgets/reserve-in-all.js'
 import { createBudget, type SharedBudget } from '../../../src/fleet/index.js'
 import { memoryStore } from '../../../src/index.js'
 import { settled } from '../../support/manual-model.js'
+import { sampled } from '../../support/extent.js'
 
 const limits = { a: 100, b: 60, c: 30 }
 type Id = keyof typeof limits
@@ -76,7 +77,7 @@ it('concurrent reservations in several budgets never exceed a limit, all end, an
           spent: { tokens: 0 },
         })
     }),
-    { numRuns: 40 },
+    { numRuns: sampled(40) },
   )
 })
 

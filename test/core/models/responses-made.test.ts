@@ -3,6 +3,7 @@ import type { JsonObject } from '../../../machines/agent/json.js'
 import { type AgentOptions, createAgent, memoryStore, patternShield } from '../../../src/index.js'
 import { added, ask, both, completed, delta, done, local, thought, words } from './responses-support.js'
 import { events, serve } from './server.js'
+import { sampled } from '../../support/extent.js'
 
 const png = 'iVBORw0KGgo='
 const drawn = (more: object = {}) => ({
@@ -189,7 +190,7 @@ describe('parts whose numbers differ between an item and its events', () => {
           return shown.text === response.text && response.text === whole
         },
       ),
-      { numRuns: 40 },
+      { numRuns: sampled(40) },
     )
   })
 

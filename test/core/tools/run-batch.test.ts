@@ -4,6 +4,7 @@ import { SimulatedClock } from 'xstate'
 import { CallAbort } from '../../../src/core/base/abort.js'
 import { defineTool, type ToolExecution } from '../../../src/core/tools/define-tool.js'
 import { call, settle, start } from './harness.js'
+import { sampled } from '../../support/extent.js'
 
 const common = { name: 'act', description: 'Acts.', input: { type: 'object' } as const }
 
@@ -318,6 +319,6 @@ test('Each call has exactly one result, in any order of ends', async () => {
         expect(status).toBe(expected)
       }
     }),
-    { numRuns: 50 },
+    { numRuns: sampled(50) },
   )
 })

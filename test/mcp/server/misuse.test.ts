@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { mcpServer, type McpHandler, type McpServerOptions } from '../../../src/mcp/server/index.js'
 import { tool } from '../../support/tools.js'
 import { awaitTask, connect, lastResult, rpc, type RpcReply, scriptedModel } from './support.js'
+import { sampled } from '../../support/extent.js'
 
 const echo = () => createAgent({ model: scriptedModel(() => 'Hello.'), store: memoryStore() })
 const serve = (more: Partial<McpServerOptions> = {}): McpHandler =>
@@ -207,7 +208,7 @@ test('any body is answered with a status, and starts nothing', async () => {
       expect(response.status).toBeLessThan(500)
       await response.text()
     }),
-    { numRuns: 60 },
+    { numRuns: sampled(60) },
   )
   expect(store.list()).toEqual([])
 })
@@ -221,7 +222,7 @@ test('any arguments give an error that the model reads, and answers are validate
       expect(error).toBeUndefined()
       expect(result?.['isError']).toBe(true)
     }),
-    { numRuns: 40 },
+    { numRuns: sampled(40) },
   )
   expect((await call({ name: 'none' })).error?.message).toContain(
     "There is no tool 'none'. The tools are: echo.",

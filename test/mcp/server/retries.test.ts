@@ -13,6 +13,7 @@ import { z } from 'zod'
 import { mcpServer, type McpHandler } from '../../../src/mcp/server/index.js'
 import { distant } from '../../support/distant.js'
 import { awaitTask, rpc, scriptedModel } from './support.js'
+import { sampledRows } from '../../support/extent.js'
 
 /** The shield's action for a call's text. Each message below contains a trigger for each action. */
 const shields = {
@@ -103,7 +104,9 @@ const ways: Record<string, Sending> = {
   'a session and a key': { session: 's', key: 'k' },
 }
 
-const cells = Object.keys(shields).flatMap((shield) => Object.keys(ways).map((way) => [shield, way] as const))
+const cells = sampledRows(
+  Object.keys(shields).flatMap((shield) => Object.keys(ways).map((way) => [shield, way] as const)),
+)
 
 test.each(cells)('with %s, a call with %s that is sent again has one effect', async (shield, way) => {
   const place = payer(shield as keyof typeof shields)

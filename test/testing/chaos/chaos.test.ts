@@ -18,6 +18,7 @@ import {
   type ToolFault,
 } from '../../../src/testing/index.js'
 import { call, plainAnswer } from '../../support/manual-model.js'
+import { sampled } from '../../support/extent.js'
 
 const answers = (...list: Partial<ModelResponse>[]): ModelProvider => {
   let at = 0
@@ -211,7 +212,7 @@ describe('random faults', () => {
         expect((await play(seed, 1)).landed).toHaveLength(20)
         expect((await play(seed, 0)).landed).toEqual([])
       }),
-      { numRuns: 30 },
+      { numRuns: sampled(30) },
     )
   })
 
