@@ -7,27 +7,10 @@ import { logVersion, openRecord, type RecordContent } from '../core/sessions/log
 import { listSessions } from '../core/run/delete-sessions.js'
 import type { LogRecord, SessionStore } from '../core/sessions/store/store.js'
 import { details } from './reference-model/details.js'
-import {
-  judgeLog,
-  type LogEntry,
-  readRun,
-  Broken,
-  type Violation,
-  toViolation,
-} from './reference-model/judge-log.js'
+import { judgeLog, type LogEntry, readRun, Broken, type LogViolation } from './reference-model/judge-log.js'
+import { toViolation } from './reference-model/judge-log.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import { type Json, isEnd, isRest } from '../../spec/run.js'
-
-/** The first rule of the reference model that a log violates. */
-export interface LogViolation {
-  /** Sequence number of the record. */
-  seq: number
-  rule: string
-  /** The rule as a sentence. */
-  law: string
-  /** How the record violates the rule. */
-  message: string
-}
 
 /**
  * Checks a stored session against the reference model, which is an independent specification of the loop. Takes the
@@ -136,25 +119,27 @@ const laws = {
   transcript: 'In a transcript, ids increase, and each call is followed by one result in call order.',
 }
 
-interface Standing {
-  seq: number
-  at: number
-  eventCount: number
+type Standing = ReturnType<typeof begin>
+
+const begin = ({ at }: Json) => ({
+  seq: 0,
+  at: at as number,
+  eventCount: 0,
   /** Run ids, newest last. Incomplete if the log starts with a snapshot. */
-  runs: string[]
-  begun: number
-  inbox: number
-  queued: number
-  keys: Set<string>
-  isWhole: boolean
-  setup: Json
-}
+  runs: [] as string[],
+  begun: 0,
+  inbox: 0,
+  queued: 0,
+  keys: new Set<string>(),
+  isWhole: true,
+  setup: null as Json,
+})
 
 const broken = (law: keyof typeof laws, message: string): Broken =>
   new Broken(`${law}: ${laws[law]}`, message)
 
 /** The first record that contradicts another record or itself. */
-export function checkFacts(entries: Iterable<LogEntry>): Violation | null {
+export function checkFacts(entries: Iterable<LogEntry>): LogViolation | null {
   let log: Standing | null = null
   for (const entry of entries) {
     try {
@@ -287,16 +272,3 @@ function checkTranscript({ messages, calls, batchAt, lastMessageNumber }: Json, 
       )
   }
 }
-
-const begin = ({ at }: Json): Standing => ({
-  seq: 0,
-  at,
-  eventCount: 0,
-  runs: [],
-  begun: 0,
-  inbox: 0,
-  queued: 0,
-  keys: new Set<string>(),
-  isWhole: true,
-  setup: null,
-})

@@ -9,7 +9,7 @@ import {
 } from '../core/chart/state-labels.js'
 import { observeMachine, type ObservedMachine } from '../core/chart/observe-machine.js'
 import { assertMachine, PathError } from './errors.js'
-import { coarseStatesError, exploreMachine, type Exploration, type Start } from './explore.js'
+import { coarseStatesError, exploreMachine, type Exploration } from './explore.js'
 import { type Edge, type Vertex, listIds, createPathAlong, type MachinePath } from './machine-path.js'
 import { resolveSpace, type ExploreOptions } from './explore-options.js'
 import { getOrCreate, expectArgument, objectRule } from '../core/base/values.js'
@@ -58,38 +58,88 @@ export function generatePaths<TMachine extends AnyStateMachine>(
   const pairs = coverage === 'transition-pairs'
   const observed = observeMachine(machine)
   const exploration = exploreMachine(observed, space)
-  const graph = createWalkGraph(exploration, pairs)
-  const { walks, items } = coverItems(graph)
+  const starts = createWalkGraph(exploration, pairs)
+  const { walks, items } = coverItems(starts)
   // A second copy, so that retracing paths does not count as evidence.
   const again = observeMachine(machine)
-  const order = new Map(graph.starts.map(({ start }, i) => [start, i]))
+  const order = new Map(starts.map((start, i) => [start, i]))
   const paths = walks
-    .sort((a, b) => (order.get(a.start.start) ?? 0) - (order.get(b.start.start) ?? 0))
+    .sort(([a], [b]) => (order.get(a) ?? 0) - (order.get(b) ?? 0))
     .map((walk) => retracePath(again, walk))
   const reachable = pairs ? items.filter((item) => item.includes('\n')) : undefined
   return { paths, coverage: measureCoverage(observed, exploration, paths, reachable) }
 }
 
 /** Replays a walk. If it takes other transitions than states with the same keys did, the key is too coarse. */
-function retracePath(observed: ObservedMachine, { start: { start }, edges }: Walk): MachinePath {
-  const first = observed.start(start.input.value)
+function retracePath(observed: ObservedMachine, [start, ...steps]: Walk): MachinePath {
+  const { input } = start.vertex
+  const first = observed.start(input.value)
   let from: Vertex = { ...start.vertex, snapshot: first.snapshot }
-  const real: Edge[] = edges.map(({ edge }) => {
+  const real = steps.flatMap(({ edge }): Edge[] => {
+    if (!edge) return []
     const { snapshot, transitions } = observed.step(from.snapshot, edge.event.event)
     if (listIds(transitions).join('\n') !== listIds(edge.transitions).join('\n')) {
       const expected = describeState(edge.to.snapshot)
-      throw coarseStatesError(start.input.label, edge.event.label, expected, describeState(snapshot))
+      throw coarseStatesError(input.label, edge.event.label, expected, describeState(snapshot))
     }
     const step = { from, to: { ...edge.to, snapshot }, event: edge.event, transitions }
     from = step.to
-    return step
+    return [step]
   })
   return createPathAlong(real[0]?.from ?? from, first.transitions, real)
 }
 
-interface Walk {
-  start: WalkGraph['starts'][number]
-  edges: WalkEdge[]
+/** The id of a transition, or the ids of a pair of transitions in two lines. */
+type Item = string
+
+/** A state or, with `pairs`, a state and the last transition. Its steps are listed lazily. */
+type WalkNode = () => readonly WalkStep[]
+
+/** A start, or an edge. */
+interface WalkStep {
+  /** Undefined for a start, like the edge. */
+  from?: WalkNode
+  edge?: Edge
+  vertex: Vertex
+  to: WalkNode
+  items: readonly Item[]
+}
+
+type Walk = [start: WalkStep, ...WalkStep[]]
+
+/** The first way to each node. */
+type Ways = Map<WalkNode, WalkStep | undefined>
+
+/** Lists the starts. */
+function createWalkGraph({ starts }: Exploration, pairs: boolean): WalkStep[] {
+  const nodes = new Map<Vertex, Map<DefinedTransition | undefined, WalkNode>>()
+
+  function createStep(
+    vertex: Vertex,
+    transitions: readonly DefinedTransition[],
+    last?: DefinedTransition,
+  ): Pick<WalkStep, 'vertex' | 'to' | 'items'> {
+    const ids = listIds(transitions)
+    const items = pairs ? [...ids, ...listPairs(last ? [last.declared.id, ...ids] : ids)] : ids
+    return { vertex, to: getNode(vertex, transitions.at(-1) ?? last), items }
+  }
+
+  function getNode(vertex: Vertex, last: DefinedTransition | undefined): WalkNode {
+    const remembered = pairs ? last : undefined
+    const siblings = getOrCreate(nodes, vertex, () => new Map<DefinedTransition | undefined, WalkNode>())
+    return getOrCreate(siblings, remembered, () => {
+      let steps: WalkStep[] | undefined
+      const node: WalkNode = () =>
+        (steps ??= vertex.out.map((edge) => ({
+          ...createStep(edge.to, edge.transitions, last),
+          from: node,
+          edge,
+        })))
+      return node
+    })
+  }
+
+  return starts.map(({ vertex, transitions }) => createStep(vertex, transitions))
 }
 
 /**
@@ -99,176 +149,91 @@ interface Walk {
  * the nearest missing item while that is cheaper than a new walk. Finally, drops walks whose items are all collected by
  * others. Enumerating simple paths instead would take six times as long per step.
  */
-function coverItems(graph: WalkGraph): { walks: Walk[]; items: Item[] } {
-  const { first, shortest } = surveyGraph(graph)
+function coverItems(starts: readonly WalkStep[]): { walks: Walk[]; items: Item[] } {
+  const first = new Map<Item, { depth: number; step: WalkStep }>()
+  const ways: Ways = new Map()
+  let depth = 0
+  for (const level of listLevels(starts, ways)) {
+    for (const step of level) for (const item of step.items) getOrCreate(first, item, () => ({ depth, step }))
+    depth += 1
+  }
   const left = new Set(first.keys())
+  const collect = (steps: readonly WalkStep[]): void => {
+    for (const { items } of steps) for (const item of items) left.delete(item)
+  }
   const walks: Walk[] = []
 
-  for (const [item, { depth }] of [...first].sort(
-    ([, a], [, b]) => b.depth - a.depth || getDeadEndRank(a) - getDeadEndRank(b),
+  for (const [item, { depth: reach, step }] of [...first].sort(
+    ([, a], [, b]) => b.depth - a.depth || getDeadEndRank(a.step) - getDeadEndRank(b.step),
   )) {
     if (!left.has(item)) continue
-    const walk = shortest(item)
-    for (const collected of listItems(walk)) left.delete(collected)
-    extendWalk(walk, depth)
+    const walk = traceWalk(step, ways)
+    collect(walk)
+    extendWalk(walk, reach)
     walks.push(walk)
   }
 
   function extendWalk(walk: Walk, reach: number): void {
     for (;;) {
-      const more = findNearest(walk.edges.at(-1)?.to ?? walk.start.node, left, reach)
+      const more = findNearest((walk.at(-1) ?? walk[0]).to, left, reach)
       const item = more?.at(-1)?.items.find((candidate) => left.has(candidate))
       if (!more || item === undefined || more.length > (first.get(item)?.depth ?? 0)) return
-      walk.edges.push(...more)
-      for (const edge of more) for (const collected of edge.items) left.delete(collected)
+      walk.push(...more)
+      collect(more)
     }
   }
 
   return { walks: removeRedundant(walks), items: [...first.keys()] }
 }
 
-function getDeadEndRank({ at }: FirstMeeting): number {
-  return 'to' in at && at.to.edges().length === 0 ? 1 : 0
+function getDeadEndRank({ from, to }: WalkStep): number {
+  return from && to().length === 0 ? 1 : 0
 }
 
-function listItems(walk: Walk): Item[] {
-  return [...walk.start.items, ...walk.edges.flatMap(({ items }) => items)]
-}
-
-type Via = WalkEdge | WalkGraph['starts'][number]
-
-interface FirstMeeting {
-  depth: number
-  at: Via
-}
-
-/** The edges by their distance from the nodes. Notes the first way to each node. */
-function* listLevels(nodes: WalkNode[], via: Map<WalkNode, Via | undefined>): Generator<WalkEdge[]> {
-  for (let level = nodes; level.length > 0; ) {
-    const edges = level.flatMap((node) => node.edges())
-    yield edges
-    level = []
-    for (const edge of edges) {
-      if (via.has(edge.to)) continue
-      via.set(edge.to, edge)
-      level.push(edge.to)
+/** The steps by their distance. Notes the first way to each node. */
+function* listLevels(steps: readonly WalkStep[], ways: Ways): Generator<readonly WalkStep[]> {
+  for (let level = steps; level.length > 0; ) {
+    yield level
+    const reached: WalkNode[] = []
+    for (const step of level) {
+      if (ways.has(step.to)) continue
+      ways.set(step.to, step)
+      reached.push(step.to)
     }
+    level = reached.flatMap((node) => node())
   }
 }
 
-function surveyGraph(graph: WalkGraph): { first: Map<Item, FirstMeeting>; shortest: (item: Item) => Walk } {
-  const first = new Map<Item, FirstMeeting>()
-  const via = new Map<WalkNode, Via | undefined>()
-  const note = (at: Via, depth: number): void => {
-    for (const item of at.items) getOrCreate(first, item, () => ({ depth, at }))
-  }
-  for (const start of graph.starts) {
-    note(start, 0)
-    getOrCreate(via, start.node, () => start)
-  }
-  let depth = 0
-  for (const edges of listLevels([...via.keys()], via)) {
-    depth += 1
-    for (const edge of edges) note(edge, depth)
-  }
-  return {
-    first,
-    shortest: (item) => {
-      const edges: WalkEdge[] = []
-      let at = first.get(item)?.at
-      while (at && 'edge' in at) {
-        edges.unshift(at)
-        at = via.get(at.from)
-      }
-      if (at === undefined) throw new Error(`No walk collects item ${item}.`)
-      return { start: at, edges }
-    },
-  }
+function traceWalk(last: WalkStep, ways: Ways): Walk {
+  const walk: Walk = [last]
+  for (let at = last.from && ways.get(last.from); at; at = at.from && ways.get(at.from)) walk.unshift(at)
+  return walk
 }
 
-/** The shortest walk to an edge with a missing item, preferring edges that are not dead ends. */
-function findNearest(from: WalkNode, left: ReadonlySet<Item>, reach: number): WalkEdge[] | undefined {
+/** The shortest walk to a step with a missing item, preferring steps that are not dead ends. */
+function findNearest(from: WalkNode, left: ReadonlySet<Item>, reach: number): Walk | undefined {
   if (left.size === 0) return undefined
-  const via = new Map<WalkNode, Via | undefined>([[from, undefined]])
+  const ways: Ways = new Map([[from, undefined]])
   let depth = 0
-  for (const edges of listLevels([from], via)) {
+  for (const steps of listLevels(from(), ways)) {
     if (++depth > reach) return undefined
-    const found = edges.filter(({ items }) => items.some((item) => left.has(item)))
-    const best = found.find(({ to }) => to.edges().length > 0) ?? found[0]
-    if (!best) continue
-    const way = [best]
-    for (let at = via.get(best.from); at && 'edge' in at; at = via.get(at.from)) way.unshift(at)
-    return way
+    const found = steps.filter(({ items }) => items.some((item) => left.has(item)))
+    const best = found.find(({ to }) => to().length > 0) ?? found[0]
+    if (best) return traceWalk(best, ways)
   }
   return undefined
 }
 
 /** Removes walks, shortest first because they are most likely contained in others. */
 function removeRedundant(walks: Walk[]): Walk[] {
-  const counts = new Map<Item, number>()
-  const collected = new Map(walks.map((walk) => [walk, new Set(listItems(walk))]))
-  for (const items of collected.values())
-    for (const item of items) counts.set(item, (counts.get(item) ?? 0) + 1)
-  for (const [walk, items] of [...collected].sort(([a], [b]) => a.edges.length - b.edges.length)) {
+  const collected = new Map(walks.map((walk) => [walk, new Set(walk.flatMap(({ items }) => items))]))
+  const counts = countNames([...collected.values()].flatMap((items) => [...items]))
+  for (const [walk, items] of [...collected].sort(([a], [b]) => a.length - b.length)) {
     if ([...items].some((item) => counts.get(item) === 1)) continue
     for (const item of items) counts.set(item, (counts.get(item) ?? 0) - 1)
     collected.delete(walk)
   }
   return [...collected.keys()]
-}
-
-/** The id of a transition, or the ids of a pair of transitions in two lines. */
-type Item = string
-
-interface WalkGraph {
-  starts: { node: WalkNode; items: readonly Item[]; start: Start }[]
-}
-
-interface WalkNode {
-  edges: () => readonly WalkEdge[]
-}
-
-interface WalkEdge {
-  from: WalkNode
-  to: WalkNode
-  items: readonly Item[]
-  edge: Edge
-}
-
-/** A node is a state or, with `pairs`, a state and the last transition. Nodes are expanded lazily. */
-function createWalkGraph({ starts }: Exploration, pairs: boolean): WalkGraph {
-  const nodes = new Map<Vertex, Map<DefinedTransition | undefined, WalkNode>>()
-
-  function toItems(transitions: readonly DefinedTransition[], last?: DefinedTransition): Item[] {
-    const singles = listIds(transitions)
-    return pairs ? [...singles, ...listPairs(last ? [last.declared.id, ...singles] : singles)] : singles
-  }
-
-  function getNode(vertex: Vertex, last: DefinedTransition | undefined): WalkNode {
-    const remembered = pairs ? last : undefined
-    const siblings = getOrCreate(nodes, vertex, () => new Map<DefinedTransition | undefined, WalkNode>())
-    return getOrCreate(siblings, remembered, () => {
-      let laidOut: WalkEdge[] | undefined
-      const node: WalkNode = {
-        edges: () =>
-          (laidOut ??= vertex.out.map((edge) => ({
-            from: node,
-            to: getNode(edge.to, edge.transitions.at(-1) ?? last),
-            items: toItems(edge.transitions, last),
-            edge,
-          }))),
-      }
-      return node
-    })
-  }
-
-  return {
-    starts: starts.map((start) => ({
-      node: getNode(start.vertex, start.transitions.at(-1)),
-      items: toItems(start.transitions),
-      start,
-    })),
-  }
 }
 
 /** The coverage of a set of paths. Plain JSON. */
@@ -306,7 +271,7 @@ function measureCoverage(
     paths: paths.length,
     events: paths.reduce((sum, { weight }) => sum + weight, 0),
     explored: {
-      inputs: exploration.starts.map(({ input }) => input.label),
+      inputs: exploration.starts.map(({ vertex }) => vertex.input.label),
       states: exploration.vertices.length,
       events: exploration.events,
     },

@@ -95,7 +95,7 @@ export function resolveSpace(options: ExploreOptions, key = 'alphabet'): Explore
     inputs: nameInputs(inputs),
     listEvents: createEventLookup(alphabet, key),
     limit,
-    toKey: createKeyFunction(serializeState as ((snapshot: AnyMachineSnapshot) => string) | undefined),
+    toKey: serializeState ? createKeyFunction(serializeState) : createStateKey(),
     onProgress: onProgress ?? (() => undefined),
   }
 }
@@ -115,10 +115,8 @@ function createEventLookup(alphabet: ExploreOptions['alphabet'], key: string): E
   if (typeof alphabet === 'function')
     return (snapshot) => {
       const where = (): string => `The ${key} threw in state ${JSON.stringify(snapshot.value)}`
-      return nameEvents(
-        callOption(key, () => alphabet(snapshot), where),
-        key,
-      )
+      const events = callOption(key, () => alphabet(snapshot), where)
+      return nameEvents(events, key)
     }
   const events = nameEvents(alphabet, key)
   return () => events
@@ -149,9 +147,8 @@ function nameEvents(events: NamedValues<AnyEventObject>, key: string): NamedEven
 }
 
 function createKeyFunction(
-  serializeState: ((snapshot: AnyMachineSnapshot) => string) | undefined,
+  serializeState: NonNullable<ExploreOptions['serializeState']>,
 ): ExploreSpace['toKey'] {
-  if (serializeState === undefined) return createStateKey()
   return (snapshot) => {
     const call = (): unknown => serializeState(snapshot)
     const key = callOption('serializeState', call, () => 'serializeState threw')
@@ -203,7 +200,11 @@ export function createWriter(): (value: unknown) => string {
     if (typeof value !== 'object' || value === null) return String(value)
     const before = known.get(value)
     if (before !== undefined) return before
-    if (open.has(value)) throw circularError()
+    if (open.has(value)) {
+      const text = 'The context contains a circular reference, so its states cannot be compared.'
+      const advice = 'Keep plain data in it, or pass serializeState.'
+      throw new PathError('unserializable_state', `${text} ${advice}`, 'serializeState')
+    }
     open.add(value)
     const text = writeObject(value)
     open.delete(value)
@@ -241,27 +242,15 @@ function stableId(id: string): string {
   return /^x:\d+$/.test(id) ? 'x' : id
 }
 
-function circularError(): PathError {
-  return new PathError(
-    'unserializable_state',
-    'The context contains a circular reference, so its states cannot be compared. Keep plain data in it, or pass serializeState.',
-    'serializeState',
-  )
-}
-
 /** Every declared event once, without a payload, except wildcards and events that the machine raises itself. */
 export function createBareEvents(machine: AnyStateMachine): Record<string, AnyEventObject> {
   const types = new Set(listTransitions(machine).map(({ declared }) => declared.event))
   const events: Record<string, AnyEventObject> = {}
   for (const type of types) {
     if (type === '' || type.includes('*') || type.startsWith('xstate.after.')) continue
-    events[describeEventType(type)] = createBareEvent(type)
+    const [, ending, actor = ''] = /^xstate\.(done|error)\.actor\.(.+)$/.exec(type) ?? []
+    const create = ending === 'done' ? createDoneActorEvent : createErrorActorEvent
+    events[describeEventType(type)] = ending ? create(actor) : { type }
   }
   return events
-}
-
-function createBareEvent(type: string): AnyEventObject {
-  const [, ending, actor = ''] = /^xstate\.(done|error)\.actor\.(.+)$/.exec(type) ?? []
-  if (ending === 'done') return createDoneActorEvent(actor)
-  return ending === 'error' ? createErrorActorEvent(actor) : { type }
 }

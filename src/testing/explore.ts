@@ -107,14 +107,8 @@ export function explore<TMachine extends AnyStateMachine>(
   }
 }
 
-export interface Start {
-  vertex: Vertex
-  input: NamedInput
-  transitions: readonly DefinedTransition[]
-}
-
 export interface Exploration {
-  starts: Start[]
+  starts: { vertex: Vertex; transitions: readonly DefinedTransition[] }[]
   vertices: Vertex[]
   /** Number of leading vertices with all their edges. Smaller than the total only if the limit was reached. */
   expanded: number
@@ -146,7 +140,7 @@ export function exploreMachine(
   { stopsAtLimit = false } = {},
 ): Exploration {
   const vertices: Vertex[] = []
-  const starts: Start[] = []
+  const starts: Exploration['starts'] = []
   const offered = new Map<string, Set<string>>()
   const byInput = new Map<NamedInput, Map<string, Vertex>>()
   const lists = new Map<string, readonly DefinedTransition[]>()
@@ -218,7 +212,7 @@ export function exploreMachine(
     for (const input of space.inputs) {
       const { snapshot, transitions, actions } = tryStep(() => observed.start(input.value), input)
       const vertex = getVertex(snapshot, input, undefined)
-      starts.push({ vertex, input, transitions: shareTransitions(transitions) })
+      starts.push({ vertex, transitions: shareTransitions(transitions) })
       if (!visit({ vertex, snapshot, actions, transitions, edge: undefined })) return
     }
     for (let next = 0; next < vertices.length; next++) {

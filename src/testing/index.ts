@@ -36,7 +36,8 @@ export {
   type RestingState,
 } from './replay-path.js'
 export { pathOf } from './path-of.js'
-export { checkSessionLog, type LogViolation } from './check-session-log.js'
+export { checkSessionLog } from './check-session-log.js'
+export type { LogViolation } from './reference-model/judge-log.js'
 export type { MachineAction } from '../core/chart/observe-machine.js'
 export { replaySession, type ReplaySessionOptions, type SessionReplay } from './play/play-session.js'
 export {

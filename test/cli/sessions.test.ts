@@ -7,7 +7,7 @@ import { calls, copyOf, type Kept, createPlace, toolsModule } from './kept.js'
 import { faults } from '../support/record-faults.js'
 import { removeFolders } from './support.js'
 import { longTest } from '../support/extent.js'
-import { createSummary } from '../../src/testing/store/store-scene.js'
+import { summary as createSummary } from '../../src/testing/store/store-scene.js'
 
 afterEach(removeFolders)
 

@@ -3,9 +3,9 @@ import type { SessionStore } from '../../src/core/sessions/store/store.js'
 
 export {
   leaseRequest,
-  createRecord,
-  createRecords,
-  createSummary,
+  record as createRecord,
+  records as createRecords,
+  summary as createSummary,
 } from '../../src/testing/store/store-scene.js'
 
 /** A place that stores sessions. Every `open` is a separate connection to it. */

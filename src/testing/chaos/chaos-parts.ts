@@ -7,6 +7,7 @@ import { type Chaos, type FaultKind, type FaultPlan, createFaults, ChaosError } 
 import type { Tool, ToolExecution } from '../../core/tools/tool.js'
 import type { Lease, SessionStore } from '../../core/sessions/store/store.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
+import { storeMethods } from '../../core/sessions/store/checked-store.js'
 
 /**
  * Faults in a model request:
@@ -276,9 +277,6 @@ function refuseWrite(fault: StoreFault, { sessionId }: Lease): StoreError {
   const what = fault === 'lost_reply' ? "The store's reply was lost." : 'The store is away.'
   return new StoreError('store_unavailable', what, sessionId)
 }
-
-const required = ['acquire', 'renew', 'release', 'read', 'get', 'list', 'delete'] as const
-const storeMethods = [...required, 'renewAll', 'setTitle', 'setMark', 'purge', 'openBudgets'] as const
 
 type Methods = Partial<Record<(typeof storeMethods)[number], (...args: unknown[]) => unknown>>
 

@@ -39,15 +39,7 @@ import { toCanonicalJson } from '../canonical-json.js'
  */
 const playTools = (tools: ToolSet, sessions: ReadonlyMap<string, SessionCalls>): ToolSet =>
   wrapTools(tools, {
-    trim: ({ readOnly, idempotent, polling, endsRun, deferred, loads, handoff }) => ({
-      readOnly,
-      idempotent,
-      polling,
-      ...(endsRun && { endsRun }),
-      ...(deferred && { deferred }),
-      ...(loads && { loads }),
-      ...(handoff && { handoff }),
-    }),
+    trim: ({ maxCalls: _maxCalls, keepsHandle: _keepsHandle, skill: _skill, ...traits }) => traits,
     wrap: (tool) => ({
       ...tool,
       client: false,

@@ -151,15 +151,7 @@ export async function evaluate<Expected, Context = unknown>(
   const runner = createCaseRunner({ id, parts, store, context, budgets, signal })
   const runs = new Map<string, (EvaluatedRun | undefined)[]>()
   const total = cases.length * repeat
-  const tally = {
-    done: 0,
-    running: 0,
-    passed: 0,
-    failed: 0,
-    errors: 0,
-    diverged: 0,
-    cost: 0 as number | null,
-  }
+  const tally: Tally = { done: 0, running: 0, passed: 0, failed: 0, errors: 0, diverged: 0, cost: 0 }
   let fatal: { error: unknown } | undefined
 
   function reportProgress(last?: EvaluationProgress['last']): void {
@@ -201,7 +193,7 @@ export async function evaluate<Expected, Context = unknown>(
     if (run === null) return
     getOrCreate(runs, one.id, () => [])[turn - 1] = run
     tally.done += 1
-    tally[verdictCounts[run.verdict]] += 1
+    tally[run.verdict === 'error' ? 'errors' : run.verdict] += 1
     tally.cost = addCosts(addCosts(tally.cost, run.cost.agent), run.cost.judges)
     reportProgress({ case: one.id, run })
   }
@@ -253,12 +245,7 @@ export async function evaluate<Expected, Context = unknown>(
   }
 }
 
-const verdictCounts = {
-  passed: 'passed',
-  failed: 'failed',
-  error: 'errors',
-  diverged: 'diverged',
-} as const satisfies Record<EvaluatedRun['verdict'], keyof EvaluationProgress>
+type Tally = Omit<EvaluationProgress, 'total' | 'elapsedMs' | 'last'>
 
 function toFacts({ result, usage, steps, durationMs, guards }: CaseOutcome) {
   return {

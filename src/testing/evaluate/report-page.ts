@@ -12,25 +12,7 @@ import {
   type CaseVerdict,
   type Spread,
 } from './evaluation-report.js'
-import {
-  describeFailure,
-  formatCostRange,
-  formatExtent,
-  formatMean,
-  formatScore,
-  formatScoreRange,
-  formatShare,
-  formatShareRange,
-  formatSignedRange,
-  listFailures,
-  listScoreRows,
-  type ShownFailure,
-  formatSigned,
-  formatGivenScores,
-  type IntervalRow,
-  listDifferences,
-  orDash,
-} from './format-report.js'
+import * as t from './format-report.js'
 
 /** The maximum number of rows in a table. The JSON report contains all rows. */
 const mostRows = 1000
@@ -85,7 +67,7 @@ function showHead(report: EvaluationReport): Markup {
   const { id, agent, startedAt, passAt, seed, interrupted } = report
   const when = new Date(startedAt).toISOString().slice(0, 16).replace('T', ' ')
   return html`<h1>Evaluation ${id}</h1>
-<p class="soft">${agent.model} · ${when} UTC · ${formatExtent(report)} · a score of ${passAt} passes · seed ${seed}</p>
+<p class="soft">${agent.model} · ${when} UTC · ${t.formatExtent(report)} · a score of ${passAt} passes · seed ${seed}</p>
 ${interrupted === true && html`<p class="note">Stopped early. The report contains only the runs scored so far.</p>`}`
 }
 
@@ -93,14 +75,14 @@ function showTiles({ summary }: EvaluationReport): Markup {
   const { mean, passRate, cost, durationMs, tokens, steps } = summary
   const tile = (value: string, words: string): Markup =>
     html`<div class="tile"><b>${value}</b><span>${words}</span></div>`
-  const time = (of: keyof Spread): string => orDash(durationMs, (spread) => formatDuration(spread[of]))
-  const step = (of: keyof Spread): string => orDash(steps, (spread) => formatMean(spread[of]))
+  const time = (of: keyof Spread): string => t.orDash(durationMs, (spread) => formatDuration(spread[of]))
+  const step = (of: keyof Spread): string => t.orDash(steps, (spread) => t.formatMean(spread[of]))
   const judged = cost.judges === 0 ? 'cost' : `cost, including judges: ${formatMoney(cost.judges)}`
   return html`<div class="tiles">
-${tile(formatScore(mean?.value ?? null), mean ? `mean score, ${formatScoreRange(mean)}` : 'mean score')}
+${tile(t.formatScore(mean?.value ?? null), mean ? `mean score, ${t.formatScoreRange(mean)}` : 'mean score')}
 ${tile(
-  orDash(passRate, ({ value }) => formatShare(value)),
-  passRate ? `passed, ${formatShareRange(passRate)}` : 'passed',
+  t.orDash(passRate, ({ value }) => t.formatShare(value)),
+  passRate ? `passed, ${t.formatShareRange(passRate)}` : 'passed',
 )}
 ${tile(formatMoney(cost.total), judged)}
 ${tile(formatCount(tokens.total), `tokens, including ${formatCount(tokens.output)} output`)}
@@ -121,14 +103,16 @@ function showCounts({ summary: { states, guards } }: EvaluationReport): Markup {
 }
 
 function showScores(report: EvaluationReport): Markup {
-  const rows = listScoreRows(report)
+  const rows = t.listScoreRows(report)
   const axis = { from: 0, to: 1, marks: [0, 0.25, 0.5, 0.75, 1] }
-  const means = rows.map(([name, { mean }]): IntervalRow => {
-    const words = mean ? `${formatScore(mean.value)} (${formatScoreRange(mean)})` : 'not scored'
+  const means = rows.map(([name, { mean }]): t.IntervalRow => {
+    const words = mean ? `${t.formatScore(mean.value)} (${t.formatScoreRange(mean)})` : 'not scored'
     return { name, range: mean, words }
   })
-  const rates = rows.map(([name, { passRate }]): IntervalRow => {
-    const words = passRate ? `${formatShare(passRate.value)} (${formatShareRange(passRate)})` : 'not scored'
+  const rates = rows.map(([name, { passRate }]): t.IntervalRow => {
+    const words = passRate
+      ? `${t.formatShare(passRate.value)} (${t.formatShareRange(passRate)})`
+      : 'not scored'
     return { name, range: passRate, words }
   })
   return html`<section><h2>Scores</h2>
@@ -140,11 +124,11 @@ function showScores(report: EvaluationReport): Markup {
 function showComparison(comparison: ReportComparison): Markup {
   const { base, pairs, cost, tokens, steps, durationMs } = comparison
   const { regressions, improvements, added, missing } = comparison
-  const differences = listDifferences(comparison)
-  const signed = (range: Interval | null, format = formatMean): string =>
-    orDash(range, (one) => formatSignedRange(one, format))
+  const differences = t.listDifferences(comparison)
+  const signed = (range: Interval | null, format = t.formatMean): string =>
+    t.orDash(range, (one) => t.formatSignedRange(one, format))
   const others: [string, string][] = [
-    ['cost per run', orDash(cost, formatCostRange)],
+    ['cost per run', t.orDash(cost, t.formatCostRange)],
     ['tokens', signed(tokens)],
     ['steps', signed(steps)],
     ['time', signed(durationMs, formatDuration)],
@@ -186,7 +170,7 @@ ${plot('Cost per run', costs, formatMoney)}
 }
 
 function showFailures(report: EvaluationReport): Markup | null {
-  const failures = listFailures(report)
+  const failures = t.listFailures(report)
   if (failures.length === 0) return null
   const rest = failures.length - mostFailures
   return html`<section><h2>${formatCount(failures.length, 'run')} not passed</h2>
@@ -194,12 +178,12 @@ ${failures.slice(0, mostFailures).map(showFailure)}
 ${rest > 0 && html`<p class="soft">… and ${formatCount(rest)} more in the JSON report.</p>`}</section>`
 }
 
-function showFailure({ of, run }: ShownFailure): Markup {
+function showFailure({ of, run }: t.ShownFailure): Markup {
   const { verdict, session, output, scores, state, reason, guards } = run
-  const why = describeFailure(run)
+  const why = t.describeFailure(run)
   const row = (name: string, words: string | null): Markup | false =>
     words !== null && words !== '' && html`<dt>${name}</dt><dd>${words}</dd>`
-  const scoreLines = formatGivenScores(Object.entries(scores))
+  const scoreLines = t.formatGivenScores(Object.entries(scores))
   return html`<details><summary><b class="${verdict}">${verdict}</b> ${of.id}${
     why !== '' && html` <span class="soft">${why.length > 160 ? `${why.slice(0, 159)}…` : why}</span>`
   }</summary>
@@ -226,7 +210,7 @@ function showCase({ id, score, runs }: EvaluatedCase): Markup {
   const isPriced = runs.every(({ cost }) => cost.agent !== null)
   return html`<tr><td class="id">${id}</td><td>${runs.map(
     ({ verdict }, i) => html`${i > 0 && ', '}<span class="${verdict}">${verdict}</span>`,
-  )}</td><td class="number">${formatScore(score)}</td><td class="number">${formatMean(mean(({ steps }) => steps))}</td><td class="number">${formatMean(
+  )}</td><td class="number">${t.formatScore(score)}</td><td class="number">${t.formatMean(mean(({ steps }) => steps))}</td><td class="number">${t.formatMean(
     mean(({ tokens }) => tokens.total),
   )}</td><td class="number">${isPriced ? formatMoney(mean(({ cost }) => cost.agent ?? 0)) : 'unknown'}</td><td class="number">${formatDuration(
     mean(({ durationMs }) => durationMs),
@@ -291,7 +275,7 @@ code{font-family:ui-monospace,monospace;font-size:.87em;overflow-wrap:anywhere}
 const percent = (share: number): string => `${Math.round(share * 10_000) / 100}%`
 
 function plotIntervals(
-  rows: readonly IntervalRow[],
+  rows: readonly t.IntervalRow[],
   { from, to, marks }: { from: number; to: number; marks: readonly number[] },
 ): Markup {
   const place = (value: number): string => percent((value - from) / (to - from || 1))
@@ -360,7 +344,7 @@ function plotChanges(changes: readonly CaseChange[]): Markup {
     const x = difference < 0 ? 0.5 - half : 0.5
     return html`<div class="row"><span class="name" title="${id}">${id}</span>
 <svg class="axis" width="100%" height="22" aria-hidden="true"><rect class="${difference < 0 ? 'worse' : 'better'}" x="${percent(x)}" width="${percent(half)}" y="5" height="12" rx="2"/><line class="base" x1="50%" x2="50%" y1="0" y2="22"/></svg>
-<span class="words">${formatSigned(difference)} (${formatScore(before)} → ${formatScore(now)})</span></div>`
+<span class="words">${t.formatSigned(difference)} (${t.formatScore(before)} → ${t.formatScore(now)})</span></div>`
   })}</div>`
 }
 

@@ -19,7 +19,7 @@ import {
 } from './compare-agents.js'
 import { type PlayScene, createCurrentAgent, createLiveTools, getSpeakerParts } from './current-agent.js'
 import { ReplayError, type SessionDifference, type ReadableRecording, readRecording } from './recording.js'
-import { toRecordedAgent, digestMessage, getPlace, listLeafChanges } from './record-session.js'
+import { toRecord, toRecordedAgent, digestMessage, getPlace, listLeafChanges } from './record-session.js'
 import { standInByAgent } from './recorded-agent.js'
 import type { AgentContext, Features } from '../../../machines/agent/context.js'
 import type { RecordContent } from '../../core/sessions/log/log-record.js'
@@ -277,7 +277,7 @@ type RecordingRow = ReadableRecording['records'][number]
 async function playRecords(scene: PlayScene) {
   const { session, records, messages: digests } = scene.recording
   const differences: Omit<SessionDifference, 'path'>[] = []
-  const first = [toRecord(records[0])]
+  const first = records.slice(0, 1).map(toRecord)
   const [then, now] = [createFoldedSession(first), createFoldedSession(first)]
   const live = scene.isLive ? createLiveTools(scene.parts, scene.appContext) : null
   const { reported, notes, adaptEntry } = createCurrentAgent(scene, live)
@@ -401,14 +401,6 @@ async function playRecords(scene: PlayScene) {
 
 /** States before a request or at rest. */
 const comparableStates = /asking\.(requesting|concluding)$|^WAITING_FOR_INPUT|^[A-Z_]+( \(done\))?$/
-
-const toRecord = (row: RecordingRow | undefined) => ({
-  seq: row?.seq ?? 1,
-  at: row?.at ?? 0,
-  type: row?.type ?? ('opened' as const),
-  data: '',
-  check: '',
-})
 
 function formatContent(message: AgentContext['messages'][number] | undefined): string {
   if (!message) return '(none)'

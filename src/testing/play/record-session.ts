@@ -26,7 +26,7 @@ import {
 } from './recording.js'
 import { scrubSecrets } from '../../core/shields/scrub-secrets.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import type { Json, JsonObject } from '../../../machines/agent/json.js'
+import type { JsonObject } from '../../../machines/agent/json.js'
 import type { AgentParts } from '../../core/live/agent-parts.js'
 import { subAgentByDelegate } from '../../core/sub-agents/as-tool.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
@@ -118,15 +118,23 @@ function foldRecords(
   records: readonly ClearedRecord[],
   session: string,
 ): { reached: (string | null)[]; folded: FoldedSession } {
-  const folded = createFoldedSession(
-    records.slice(0, 1).map((record) => ({ ...record, data: '', check: '' })),
-  )
-  const reached = records.map(({ seq, at, hidden: _hidden, ...entry }) => {
-    applyOpenedRecord(folded, { seq, at, type: entry.type, data: '', check: '' }, entry, session, pureReducer)
+  const folded = createFoldedSession(records.slice(0, 1).map(toRecord))
+  const reached = records.map((record) => {
+    const { seq: _seq, at: _at, hidden: _hidden, ...entry } = record
+    applyOpenedRecord(folded, toRecord(record), entry, session, pureReducer)
     return getPlace(folded)
   })
   return { reached, folded }
 }
+
+/** A record without its stored text. */
+export const toRecord = ({ seq, at, type }: Pick<LogRecord, 'seq' | 'at' | 'type'>): LogRecord => ({
+  seq,
+  at,
+  type,
+  data: '',
+  check: '',
+})
 
 function foldWholeLog(
   log: readonly LogRecord[],
@@ -166,16 +174,16 @@ export type CompleteRecordedAgent = Required<Omit<RecordedAgent, 'team'>> & {
 /** The parts of an agent that requests contain, as plain JSON without secrets. */
 export function toRecordedAgent(parts: AgentParts, config: AgentConfig): CompleteRecordedAgent {
   const members = (parts.tools.team?.list() ?? []) as readonly [string, AgentParts][]
-  if (members.length === 0) return toRecordedParts(parts, config)
-  const team = Object.fromEntries(
-    members.map(([name, member]) => [name, toRecordedParts(member, config)] as const),
-  )
-  return { ...toRecordedParts(parts, config), team }
+  const team = members.map(([name, member]) => [name, toRecordedParts(member, config)] as const)
+  return {
+    ...toRecordedParts(parts, config),
+    ...(team.length > 0 && { team: Object.fromEntries(team) }),
+  }
 }
 
 function toRecordedParts(parts: AgentParts, config: AgentConfig): CompleteRecordedAgent {
   const { instructions, tools, sampling, toolChoice, extraBody, output } = parts
-  return toPlainJson({
+  return toPlainJson<CompleteRecordedAgent>({
     instructions,
     tools: tools.specs.map((spec): RecordedTool => {
       const tool = tools.get(spec.name)
@@ -188,28 +196,19 @@ function toRecordedParts(parts: AgentParts, config: AgentConfig): CompleteRecord
         ...(tool?.handoff && { handoff: tool.handoff.to }),
       }
     }),
-    settings: scrubSettings({
-      sampling,
-      ...(toolChoice !== undefined && { toolChoice }),
-      extraBody,
-    } as unknown as Json),
+    settings: toPlainJson<JsonObject>(
+      { sampling, ...(toolChoice !== undefined && { toolChoice }), extraBody },
+      scrubSecrets,
+    ),
     output: output ? { name: output.name, schema: output.schema } : null,
     config,
-  } as CompleteRecordedAgent)
+  })
 }
 
-function toPlainJson<Value>(value: Value): Value {
-  return JSON.parse(JSON.stringify(value)) as Value
-}
-
-function scrubSettings(value: Json): JsonObject {
-  const clean = (one: Json): Json => {
-    if (typeof one === 'string') return scrubSecrets(one)
-    if (Array.isArray(one)) return one.map(clean)
-    if (typeof one !== 'object' || one === null) return one
-    return Object.fromEntries(Object.entries(one).map(([key, inner]) => [key, clean(inner)]))
-  }
-  return clean(value) as JsonObject
+function toPlainJson<Value>(value: unknown, change = (text: string) => text): Value {
+  return JSON.parse(JSON.stringify(value), (_key, one: unknown) =>
+    typeof one === 'string' ? change(one) : one,
+  ) as Value
 }
 
 export interface LeafChange {

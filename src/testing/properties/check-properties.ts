@@ -77,14 +77,7 @@ export function checkProperties<TMachine extends AnyStateMachine, Name extends s
   return Object.fromEntries(reports) as Record<Name, PropertyReport>
 }
 
-const kinds: ReadonlySet<unknown> = new Set<Property['kind']>([
-  'always',
-  'never',
-  'leadsTo',
-  'until',
-  'canReach',
-  'decreases',
-])
+const kinds: readonly unknown[] = ['always', 'never', 'leadsTo', 'until', 'canReach', 'decreases']
 
 function createJudges(machine: AnyStateMachine, properties: Readonly<Record<string, Property>>): Judge[] {
   const entries = Object.entries(isObject(properties) ? properties : {})
@@ -93,7 +86,7 @@ function createJudges(machine: AnyStateMachine, properties: Readonly<Record<stri
     throw new PathError('bad_option', text, 'properties')
   }
   return entries.map(([name, property]) => {
-    if (kinds.has((property as Property | null)?.kind)) return createJudge(machine, name, property)
+    if (kinds.includes((property as Property | null)?.kind)) return createJudge(machine, name, property)
     const text = `The property '${name}' must be created by always, never, leadsTo, until, canReach or decreases.`
     throw new PathError('bad_option', text, name)
   })

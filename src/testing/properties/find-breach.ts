@@ -59,10 +59,14 @@ function findMoment({ nodes }: MomentGraph, isWrong: (node: MomentNode) => boole
   return node && { reason: `does not hold in ${describeNode(node)}`, ...traceNode(node), loop: null }
 }
 
-interface WaitPlace {
+/** A node and the way on which a search has found it. */
+interface Place {
   node: MomentNode
+  via: { move: MomentMove; from: Place } | undefined
+}
+
+interface WaitPlace extends Place {
   isWaiting: boolean
-  via: { move: MomentMove; from: WaitPlace } | undefined
   depth: number
 }
 
@@ -84,14 +88,14 @@ function findEndlessWait(
   const begun = begins ? graph.nodes.filter(begins).length : graph.starts.length
   const seen = new Map<MomentNode, boolean[]>()
   const places: WaitPlace[] = []
-  const go = (node: MomentNode, wasWaiting: boolean, via: WaitPlace['via']): void => {
+  const go = (node: MomentNode, wasWaiting: boolean, via?: { move: MomentMove; from: WaitPlace }): void => {
     const isWaiting = (wasWaiting || begins?.(node) === true) && !node.verdict.q
     const known = getOrCreate(seen, node, () => [])
     if (known[Number(isWaiting)]) return
     known[Number(isWaiting)] = true
     places.push({ node, isWaiting, via, depth: via ? via.from.depth + 1 : 0 })
   }
-  for (const start of graph.starts) go(start, begins === undefined, undefined)
+  for (const start of graph.starts) go(start, begins === undefined)
 
   let best: { place: WaitPlace; round: MomentMove[] } | undefined
   let tries = 0
@@ -122,10 +126,11 @@ function findEndlessWait(
   return { breach: { reason: `${judge.goal} never holds${why}`, ...tracePlace(place), loop: round }, begun }
 }
 
-function tracePlace(place: WaitPlace): Pick<Breach, 'start' | 'moves'> {
+function tracePlace(place: Place): Pick<Breach, 'start' | 'moves'> {
+  const moves: MomentMove[] = []
   let start = place
-  while (start.via) start = start.via.from
-  return { start: start.node, moves: listMoves(place) }
+  for (; start.via; start = start.via.from) moves.unshift(start.via.move)
+  return { start: start.node, moves }
 }
 
 /** Unexplored nodes may lead anywhere, so they count as reaching the goal. */
@@ -170,31 +175,18 @@ function findIdleCycle({ nodes }: MomentGraph): Breach | undefined {
 
   /** State values that idle moves lead back to. */
   function listCirclingValues(): Set<string> {
-    const byValue = new Map<string, MomentNode>()
-    const getGroup = (node: MomentNode): MomentNode =>
-      getOrCreate(byValue, values.get(node) ?? '', () => ({ ...node, moves: [] }))
+    const next = new Map<string, Set<string>>()
     for (const node of nodes) {
-      const group = getGroup(node)
-      const targets = new Set(group.moves.map(({ to }) => to))
-      const more = node.moves.filter(isIdle).flatMap((move) => {
-        const to = getGroup(move.to)
-        if (targets.has(to)) return []
-        targets.add(to)
-        return [{ ...move, to }]
-      })
-      group.moves = [...group.moves, ...more]
+      const targets = getOrCreate(next, values.get(node) ?? '', () => new Set<string>())
+      for (const move of node.moves) if (isIdle(move)) targets.add(values.get(move.to) ?? '')
     }
-    const groups = [...byValue.values()]
-    const circling = findComponents(groups, new Set(groups)).filter(
-      (component) =>
-        component.length > 1 || component[0]?.moves.some(({ to }) => to === component[0]) === true,
+    const listTargets = (value = ''): string[] => [...(next.get(value) ?? [])]
+    const circling = findComponents([...next.keys()], listTargets).filter(
+      ([value, ...others]) => others.length > 0 || listTargets(value).includes(value ?? ''),
     )
-    const names = new Map([...byValue].map(([value, group]) => [group, value]))
-    return new Set(circling.flat().map((group) => names.get(group) ?? ''))
+    return new Set(circling.flat())
   }
 }
-
-type FairRegions = ReadonlyMap<MomentNode, FairRegion>
 
 /** A strongly connected region in which every fair event that stays possible can be taken. */
 interface FairRegion {
@@ -203,21 +195,18 @@ interface FairRegion {
   types: readonly string[]
 }
 
-function listPossibleTypes({ moves }: MomentNode): Set<string> {
-  return new Set(moves.filter(({ isEffective }) => isEffective).map(({ event }) => event.event.type))
-}
-
 /** Where a run can stay forever. Beyond the limit, every fair event counts as possible. */
 function findFairRegions(
   nodes: readonly MomentNode[],
   isFair: ((type: string) => boolean) | undefined,
-): FairRegions {
+): ReadonlyMap<MomentNode, FairRegion> {
   const inside = new Set(nodes)
   const found = new Map<MomentNode, FairRegion>()
-  const everyType = new Set(
-    nodes.flatMap((node) => [...listPossibleTypes(node)]).filter(isFair ?? (() => false)),
-  )
-  for (const component of findComponents(nodes, inside)) {
+  const possible = nodes.flatMap(({ moves }) => moves.filter(({ isEffective }) => isEffective))
+  const everyType = new Set(possible.map(({ event }) => event.event.type).filter(isFair ?? (() => false)))
+  const listTargets = ({ moves }: MomentNode): MomentNode[] =>
+    moves.flatMap(({ to }) => (inside.has(to) ? [to] : []))
+  for (const component of findComponents(nodes, listTargets)) {
     const types = [...everyType].filter((type) => component.every((node) => isPossible(node, type)))
     const members = new Set(component)
     const inner = component.flatMap(({ moves }) => moves.filter(({ to }) => members.has(to)))
@@ -239,50 +228,48 @@ const isTaking = ({ event, isEffective }: MomentMove, type: string): boolean =>
   isEffective && event.event.type === type
 
 /** Strongly connected components (iterative Tarjan). */
-function findComponents(nodes: readonly MomentNode[], inside: ReadonlySet<MomentNode>): MomentNode[][] {
-  const order = new Map<MomentNode, { index: number; low: number; isOpen: boolean }>()
-  const open: MomentNode[] = []
-  const components: MomentNode[][] = []
+function findComponents<Node>(
+  nodes: readonly Node[],
+  listTargets: (node: Node) => readonly Node[],
+): Node[][] {
+  interface Mark {
+    node: Node
+    targets: Iterator<Node>
+    index: number
+    low: number
+    isOpen: boolean
+  }
+  const marks = new Map<Node, Mark>()
+  const open: Mark[] = []
+  const components: Node[][] = []
 
-  function enter(node: MomentNode): { node: MomentNode; next: number } {
-    order.set(node, { index: order.size, low: order.size, isOpen: true })
-    open.push(node)
-    return { node, next: 0 }
+  function enter(node: Node): Mark {
+    const { size } = marks
+    const mark = { node, targets: listTargets(node).values(), index: size, low: size, isOpen: true }
+    marks.set(node, mark)
+    open.push(mark)
+    return mark
   }
 
   for (const root of nodes) {
-    if (order.has(root)) continue
-    const frames = [enter(root)]
-    for (let frame = frames.at(-1); frame; frame = frames.at(-1)) {
-      const mark = order.get(frame.node)
-      if (!mark) break
-      const move = frame.node.moves[frame.next++]
-      if (move) {
-        if (!inside.has(move.to)) continue
-        const target = order.get(move.to)
-        if (!target) frames.push(enter(move.to))
+    const path = marks.has(root) ? [] : [enter(root)]
+    for (let mark = path.at(-1); mark; mark = path.at(-1)) {
+      const { done, value } = mark.targets.next()
+      if (!done) {
+        const target = marks.get(value)
+        if (!target) path.push(enter(value))
         else if (target.isOpen) mark.low = Math.min(mark.low, target.index)
         continue
       }
-      frames.pop()
-      const parent = frames.at(-1)
-      const above = parent && order.get(parent.node)
+      path.pop()
+      const above = path.at(-1)
       if (above) above.low = Math.min(above.low, mark.low)
-      if (mark.low === mark.index) components.push(closeComponent(frame.node))
+      if (mark.low < mark.index) continue
+      const component = open.splice(open.lastIndexOf(mark))
+      for (const member of component) member.isOpen = false
+      components.push(component.map((member) => member.node).reverse())
     }
   }
-
-  function closeComponent(root: MomentNode): MomentNode[] {
-    const component: MomentNode[] = []
-    for (let node = open.pop(); node; node = open.pop()) {
-      component.push(node)
-      const mark = order.get(node)
-      if (mark) mark.isOpen = false
-      if (node === root) break
-    }
-    return component
-  }
-
   return components
 }
 
@@ -328,11 +315,9 @@ function findWay(
   return search(from, nodes, (_, move) => (isEdge(move) ? 0 : null), isWanted)
 }
 
-interface SearchedPlace {
-  node: MomentNode
+interface SearchedPlace extends Place {
   /** Bit mask of the types that the path has taken or found impossible. */
   done: number
-  via: { move: MomentMove; from: SearchedPlace } | undefined
 }
 
 /** Searches breadth first over nodes with their masks. `advance` returns the next mask, or null to skip a move. */
@@ -349,7 +334,7 @@ function search(
       const done = nodes.has(move.to) ? advance(place.done, move) : null
       if (done === null) continue
       const reached = { node: move.to, done, via: { move, from: place } }
-      if (isWanted(move, done)) return listMoves(reached)
+      if (isWanted(move, done)) return tracePlace(reached).moves
       const known = getOrCreate(seen, move.to, () => new Set<number>())
       if (known.has(done)) continue
       known.add(done)
@@ -357,14 +342,4 @@ function search(
     }
   }
   return []
-}
-
-interface Trail {
-  via: { move: MomentMove; from: Trail } | undefined
-}
-
-function listMoves(place: Trail): MomentMove[] {
-  const moves: MomentMove[] = []
-  for (let { via } = place; via; via = via.from.via) moves.unshift(via.move)
-  return moves
 }

@@ -132,32 +132,22 @@ export interface MomentGraph {
 
 /** `getGraph` returns the graph of the judge at this index. */
 export function judgeMachine(observed: ObservedMachine, space: ExploreSpace, judges: readonly Judge[]) {
-  const tables = new Map<string, { id: number; verdicts: Verdict[] }>()
+  const tables = new Map<string, readonly Verdict[]>()
   const moves = new Map<Vertex, JudgedMove[]>()
-  const starts: { vertex: Vertex; truth: number }[] = []
-  const ranks = judges.map(() => new Map<Vertex, readonly number[]>())
+  const starts: Pick<JudgedMove, 'to' | 'verdicts'>[] = []
+  /** The ranks of a state are those of its representative snapshot. */
+  const ranks = new Map<Vertex, (readonly number[])[]>()
+  const areRanked = judges.some(({ property }) => property.kind === 'decreases')
 
-  function getTruth(moment: Moment, from: Vertex | undefined): number {
-    const verdicts = judges.map((judge, i): Verdict => {
-      const ask = (condition: 'p' | 'q' | 'from'): boolean => judge.ask(condition, moment)
-      return { p: ask('p'), q: ask('q'), from: ask('from'), step: compareStep(judge, i, moment, from) }
+  /** One verdict per judge. Equal lists are one object. */
+  function judgeMoment(moment: Moment, from: Vertex | undefined): readonly Verdict[] {
+    const verdicts = judges.map(({ ask, rank }, i): Verdict => {
+      const asked = { p: ask('p', moment), q: ask('q', moment), from: ask('from', moment) }
+      const before = from && ranks.get(from)?.[i]
+      const step = before ? Math.sign(compareRanks(rank(moment), before)) : 0
+      return { ...asked, step: step as Verdict['step'] }
     })
-    return getOrCreate(tables, JSON.stringify(verdicts), () => ({ id: tables.size, verdicts })).id
-  }
-
-  function compareStep(judge: Judge, i: number, moment: Moment, from: Vertex | undefined): Verdict['step'] {
-    if (judge.property.kind !== 'decreases') return 0
-    const before = from && ranks[i]?.get(from)
-    return before ? (Math.sign(compareRanks(judge.rank(moment), before)) as Verdict['step']) : 0
-  }
-
-  /** The rank of a state is the rank of its representative snapshot. */
-  function noteRanks(vertex: Vertex, moment: Moment): void {
-    for (const [i, judge] of judges.entries()) {
-      const known = ranks[i]
-      if (judge.property.kind === 'decreases' && known && !known.has(vertex))
-        known.set(vertex, judge.rank(moment))
-    }
+    return getOrCreate(tables, JSON.stringify(verdicts), () => verdicts)
   }
 
   const exploration = exploreMachine(
@@ -166,10 +156,10 @@ export function judgeMachine(observed: ObservedMachine, space: ExploreSpace, jud
     ({ vertex, snapshot, transitions, edge }) => {
       const event = edge?.event.event ?? createInitEvent(vertex.input.value)
       const moment = createMoment(snapshot, event)
-      const truth = getTruth(moment, edge?.from)
-      noteRanks(vertex, moment)
+      const verdicts = judgeMoment(moment, edge?.from)
+      if (areRanked) getOrCreate(ranks, vertex, () => judges.map(({ rank }) => rank(moment)))
       if (!edge) {
-        starts.push({ vertex, truth })
+        starts.push({ to: vertex, verdicts })
         return true
       }
       const isEffective = transitions.length > 0 || vertex !== edge.from
@@ -177,59 +167,54 @@ export function judgeMachine(observed: ObservedMachine, space: ExploreSpace, jud
       const isKnown = list.some(
         (move) =>
           move.to === vertex &&
-          move.truth === truth &&
+          move.verdicts === verdicts &&
           move.isEffective === isEffective &&
           move.event.event.type === event.type,
       )
-      if (!isKnown) list.push({ event: edge.event, to: vertex, truth, isEffective })
+      if (!isKnown) list.push({ event: edge.event, to: vertex, verdicts, isEffective })
       return true
     },
     { stopsAtLimit: true },
   )
+  const isOpen = new Set(exploration.vertices.slice(exploration.expanded))
+  return { exploration, getGraph: linkNodes }
 
-  const verdicts = [...tables.values()].map((table) => table.verdicts)
-  return { exploration, getGraph: (at: number) => linkNodes(verdicts.map((all) => all[at] ?? noVerdict)) }
-
-  function linkNodes(verdictsOf: readonly Verdict[]): MomentGraph {
-    const isOpen = new Set(exploration.vertices.slice(exploration.expanded))
+  function linkNodes(at: number): MomentGraph {
     const nodes: MomentNode[] = []
     const byVertex = new Map<Vertex, MomentNode[]>()
     const linked = new Map<Vertex, MomentMove[]>()
 
-    function getNode(vertex: Vertex, truth: number, from: MomentNode | undefined): MomentNode {
-      const siblings = getOrCreate(byVertex, vertex, () => [])
-      const verdict = verdictsOf[truth] ?? noVerdict
+    function getNode({ to, verdicts }: (typeof starts)[number], from?: MomentNode): MomentNode {
+      const siblings = getOrCreate(byVertex, to, () => [])
+      const verdict = verdicts[at] as Verdict
       const known = siblings.find((node) => isSame(node.verdict, verdict))
       if (known) return known
       const depth = from ? from.depth + 1 : 0
-      const node = { vertex, depth, via: undefined, verdict, moves: [], isExpanded: !isOpen.has(vertex) }
+      const node = { vertex: to, depth, via: undefined, verdict, moves: [], isExpanded: !isOpen.has(to) }
       siblings.push(node)
       nodes.push(node)
       return node
     }
 
     function linkMoves(from: MomentNode): MomentMove[] {
-      return (moves.get(from.vertex) ?? []).map(({ event, to, truth, isEffective }) => {
+      return (moves.get(from.vertex) ?? []).map((move) => {
+        const { event, isEffective } = move
         const before = nodes.length
-        const target = getNode(to, truth, from)
-        if (nodes.length > before) target.via = { event, to: target, isEffective, from }
-        return { event, to: target, isEffective }
+        const to = getNode(move, from)
+        if (nodes.length > before) to.via = { event, to, isEffective, from }
+        return { event, to, isEffective }
       })
     }
 
-    const first = new Set(starts.map(({ vertex, truth }) => getNode(vertex, truth, undefined)))
+    const first = new Set(starts.map((start) => getNode(start)))
     for (const node of nodes) node.moves = getOrCreate(linked, node.vertex, () => linkMoves(node))
     return { starts: [...first], nodes }
   }
 }
 
-const noVerdict: Verdict = { p: false, q: false, from: false, step: 0 }
-
-interface JudgedMove {
-  event: NamedEvent
+interface JudgedMove extends Omit<MomentMove, 'to' | 'from'> {
   to: Vertex
-  truth: number
-  isEffective: boolean
+  verdicts: readonly Verdict[]
 }
 
 function isSame(one: Verdict, other: Verdict): boolean {

@@ -9,31 +9,12 @@ import {
   isRest,
   isWatched,
 } from '../../../spec/run.js'
-import {
-  type Skills,
-  forbidCalls,
-  listBranches,
-  readSkills,
-  readStoredSkills,
-  settleSkills,
-  type Sleep,
-  isAsleep,
-  isForLater,
-  moveSleep,
-  noSleep,
-  readSleep,
-  type Usage,
-  findNear,
-  findSpent,
-  noUsage,
-  spend,
-  toTotals,
-} from './counters.js'
+import * as counters from './counters.js'
 import type { Details, Row } from './judge-log.js'
 
-export interface Counts extends Sleep {
-  run: Usage
-  session: Usage
+export interface Counts extends counters.Sleep {
+  run: counters.Usage
+  session: counters.Usage
   lastMessageNumber: number
   batchNumber: number
   uncleared: number
@@ -46,7 +27,7 @@ export interface Counts extends Sleep {
   backOffUntil: number
   callCounts: { calls: number; isOver: boolean; byTool: Record<string, number> } | null
   hosted: string[]
-  skills: Skills
+  skills: counters.Skills
   speaker: string | null
   /** For each call of the last answer, the agent that takes over when the batch ends. */
   handoffs: Record<string, { to: string; tools: Json }>
@@ -66,10 +47,10 @@ export const details: Details = {
   answers: {
     // Tools are tracked here. After a handoff, they are the tools of the active agent.
     hasOtherTools: () => false,
-    isAsleep: (run, { now }) => isAsleep(countsOf(run), now),
-    isForLater: (_run, moment) => isForLater(moment),
-    isNearBudget: (run) => findNear(run.setup.config, countsOf(run)) !== null,
-    isSpent: (run) => findSpent(run.setup.config, countsOf(run)) !== null,
+    isAsleep: (run, { now }) => counters.isAsleep(countsOf(run), now),
+    isForLater: (_run, moment) => counters.isForLater(moment),
+    isNearBudget: (run) => counters.findNear(run.setup.config, countsOf(run)) !== null,
+    isSpent: (run) => counters.findSpent(run.setup.config, countsOf(run)) !== null,
     stopsWhenSpent: ({ response, setup, details: { outputProblem } }) => {
       const { finishBatch, onOvershoot } = setup.config.budget
       if (response === 'calls') return !finishBatch
@@ -108,10 +89,10 @@ export const details: Details = {
       session: opened.usage,
       lastMessageNumber: opened.messages?.length,
     }
-    const skills = last.skills ?? readSkills(opened.messages ?? [])
+    const skills = last.skills ?? counters.readSkills(opened.messages ?? [])
     return {
-      run: noUsage,
-      session: last.session ?? noUsage,
+      run: counters.noUsage,
+      session: last.session ?? counters.noUsage,
       lastMessageNumber: (last.lastMessageNumber ?? 0) + input.input.length,
       batchNumber: 0,
       uncleared: input.features.inputShields ? input.input.length : 0,
@@ -120,7 +101,7 @@ export const details: Details = {
       deadline: timeoutMs > 0 ? input.now + timeoutMs : null,
       timeLeft: null,
       backOffUntil: 0,
-      ...noSleep,
+      ...counters.noSleep,
       callCounts: null,
       hosted: [],
       skills,
@@ -133,11 +114,13 @@ export const details: Details = {
   /** Usage is counted before the event takes effect. */
   hear: (run, { event: { usage, partial, error, output } }) => {
     const cost = usage ?? partial?.usage ?? error?.usage ?? output?.response?.usage ?? output?.usage
-    return cost ? withCounts(run, spend(countsOf(run), cost)) : run
+    return cost ? withCounts(run, counters.spend(countsOf(run), cost)) : run
   },
   move: (run, next, moment, row) => {
     if (countsOf(run).isBranch)
-      return listBranches(countsOf(run).skills).map((skills) => withCounts(next, { skills, isBranch: false }))
+      return counters
+        .listBranches(countsOf(run).skills)
+        .map((skills) => withCounts(next, { skills, isBranch: false }))
     const done = settleSleep(run, settleCalls(run, count(run, next, moment, row)), moment, row)
     const { lastMessageNumber } = countsOf(done)
     // After a guard stopped the run, the loop may add a message that asks the model to continue.
@@ -154,8 +137,8 @@ export const details: Details = {
     outputProblem: context.pendingAnswer?.outputProblem ?? context.outputProblem,
     near: /^(token_budget|cost_limit)$/.test(context.reason) ? context.reason : null,
     hosted: context.calls.filter(({ hosted }: Json) => hosted).map(({ id }: Json) => id),
-    ...readSleep(context),
-    skills: readStoredSkills(context),
+    ...counters.readSleep(context),
+    skills: counters.readStoredSkills(context),
     speaker: context.speaker ?? null,
     handoffs: Object.fromEntries(
       context.calls.flatMap(({ id, handoff }: Json) => (handoff ? [[id, handoff]] : [])),
@@ -174,7 +157,7 @@ export const details: Details = {
       skills,
       speaker: counts.speaker,
       refused: counts.refused,
-      usage: [toTotals(counts.run), toTotals(counts.session)],
+      usage: [counters.toTotals(counts.run), counters.toTotals(counts.session)],
     }
   },
 }
@@ -221,7 +204,7 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
     ...addMessages(added),
     uncleared: run.setup.features.inputShields ? before.uncleared + added : 0,
   })
-  if (row.changes.includes('stop budget')) return set({ near: findNear(run.setup.config, before) })
+  if (row.changes.includes('stop budget')) return set({ near: counters.findNear(run.setup.config, before) })
   if (row.conditions.includes('waitsForBudget'))
     return {
       ...after,
@@ -276,7 +259,7 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
   }
   if (row.to === 'BUDGET_EXCEEDED') {
     const refused = event.error?.code ?? 'token_budget'
-    return { ...after, reason: findSpent(run.setup.config, before) ?? before.near ?? refused }
+    return { ...after, reason: counters.findSpent(run.setup.config, before) ?? before.near ?? refused }
   }
   if (row.to === 'ERROR' && row.event.startsWith('error '))
     return { ...after, reason: findFailureReason(row.event, event.error) }
@@ -299,7 +282,7 @@ function noteRefusal(run: Run, { error }: Json): Run {
 
 /** A run with sleeping sub-agents sleeps too. The table models only that the run pauses. */
 function settleSleep(run: Run, next: Run, moment: Moment, row: Row): Run {
-  const sleep = moveSleep(countsOf(run), run, next, moment, row)
+  const sleep = counters.moveSleep(countsOf(run), run, next, moment, row)
   const isSleeping = row.place === 'dispatching' && next.place === 'PAUSED' && sleep.wakeAt !== null
   return withCounts(isSleeping ? { ...next, reason: 'sleeping' } : next, sleep)
 }
@@ -315,7 +298,7 @@ function settleCalls(run: Run, next: Run): Run {
   const last = isOver ? run.calls.findLast(isHandoff) : undefined
   const handoff = last && handoffs[last.id]
   const settled = withCounts(next, {
-    skills: settleSkills(skills, isOver ? run.calls : next.calls, handoff !== undefined),
+    skills: counters.settleSkills(skills, isOver ? run.calls : next.calls, handoff !== undefined),
   })
   if (!handoff) return settled
   return withCounts(
@@ -384,7 +367,7 @@ function capCalls(run: Run, next: Run): Run {
   const counts = structuredClone(countsOf(run).callCounts) ?? { calls: 0, isOver: false, byTool: {} }
   const hasSeen = run.steps > 1 || new Set(run.calls.map(({ name }) => name)).size < run.calls.length
   let admitted = 0
-  const calls = forbidCalls(countsOf(run).skills, run, refusal).map((call): Call => {
+  const calls = counters.forbidCalls(countsOf(run).skills, run, refusal).map((call): Call => {
     if (call.unloaded || call.done) return call
     const used = counts.byTool[call.name] ?? 0
     const isLate = admitted >= ofAnswer || used >= ofTool(call.name)

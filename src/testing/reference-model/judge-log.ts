@@ -22,7 +22,7 @@ export interface LogEntry {
 }
 
 /** The first record that violates the table in spec/. Without `details`, open conditions are followed both ways. */
-export function judgeLog(entries: Iterable<LogEntry>, details?: Details): Violation | null {
+export function judgeLog(entries: Iterable<LogEntry>, details?: Details): LogViolation | null {
   let runs: Run[] = []
   let opened: Json = {}
   for (const entry of entries) {
@@ -223,10 +223,14 @@ export interface Details {
   sketch: (run: Run) => object
 }
 
-export interface Violation {
+/** The first rule of the reference model that a log violates. */
+export interface LogViolation {
+  /** Sequence number of the record. */
   seq: number
   rule: string
+  /** The rule as a sentence. */
   law: string
+  /** How the record violates the rule. */
   message: string
 }
 
@@ -240,7 +244,7 @@ export class Broken extends Error {
   }
 }
 
-export function toViolation(seq: number, error: unknown): Violation {
+export function toViolation(seq: number, error: unknown): LogViolation {
   if (!(error instanceof Broken)) throw error
   const [, rule = '', law = ''] = /^(\w+): (.+)$/s.exec(error.law) ?? []
   return { seq, rule, law, message: error.message }

@@ -204,9 +204,6 @@ function explainMissing(ability: Ability, store: SessionStore, shared: boolean):
 
 function checkDuration(key: string, ms: number): number {
   if (Number.isFinite(ms) && ms > 0) return ms
-  throw badOptionError(key, 'must be a positive number of milliseconds')
-}
-
-function badOptionError(key: string, what: string): StatewrightError {
-  return new StatewrightError('bad_option', `checkStore: ${key} ${what}.`, key)
+  const text = `checkStore: ${key} must be a positive number of milliseconds.`
+  throw new StatewrightError('bad_option', text, key)
 }

@@ -1,43 +1,29 @@
 import { isObject } from '../../core/base/values.js'
-import { expectSame, type RandomChoices, createRandomChoices } from '../check-assertions.js'
-import {
-  add,
-  hold,
-  expectHeld,
-  type StoreChecks,
-  getCode,
-  createRecord,
-  createRecords,
-  expectBusy,
-  expectLost,
-  expectRefusal,
-  listSeqs,
-  type CheckTime,
-  createGivenTime,
-} from './store-scene.js'
+import { type RandomChoices, createRandomChoices } from '../check-assertions.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 import type { Lease, SessionStore } from '../../core/sessions/store/store.js'
+import * as t from './store-scene.js'
 
-export const crowdChecks: StoreChecks = {
+export const crowdChecks: t.StoreChecks = {
   'two hundred concurrent sessions keep all records in order': async ({ store }) => {
     const ids = Array.from({ length: 200 }, (_, index) => `session-${index}`)
     await Promise.all(
       ids.map(async (id) => {
-        const lease = await hold(store, id)
+        const lease = await t.hold(store, id)
         for (let seq = 1; seq <= 10; seq += 2) {
           await Promise.resolve()
-          await store.append(lease, [createRecord(seq, `"${id}"`), createRecord(seq + 1, `"${id}"`)])
+          await store.append(lease, [t.record(seq, `"${id}"`), t.record(seq + 1, `"${id}"`)])
         }
       }),
     )
     await Promise.all(
       ids.map(async (id) => {
-        const wanted = createRecords(1, 10).map((each) => ({ ...each, data: `"${id}"` }))
-        expectSame(`the log of ${id}`, await store.read(id), wanted)
+        const wanted = t.records(1, 10).map((each) => ({ ...each, data: `"${id}"` }))
+        t.same(`the log of ${id}`, await store.read(id), wanted)
       }),
     )
-    expectSame('the number of listed sessions', (await store.list()).length, 200)
+    t.same('the number of listed sessions', (await store.list()).length, 200)
   },
   'one of twenty concurrent writers acquires a session': async ({ store }) => {
     const outcomes = await Promise.allSettled(
@@ -45,69 +31,67 @@ export const crowdChecks: StoreChecks = {
         store.acquire('s', { holder: `${index}`, ttlMs: 60_000 }),
       ),
     )
-    const refusals = outcomes.flatMap((one) => (one.status === 'rejected' ? [getCode(one.reason)] : []))
-    expectSame('the number of writers that acquired it', outcomes.length - refusals.length, 1)
-    expectSame("the other writers' errors", [...new Set(refusals)], ['session_busy'])
+    const refusals = outcomes.flatMap((one) => (one.status === 'rejected' ? [t.codeOf(one.reason)] : []))
+    t.same('the number of writers that acquired it', outcomes.length - refusals.length, 1)
+    t.same("the other writers' errors", [...new Set(refusals)], ['session_busy'])
   },
   'overlapping appends of one writer are stored completely or refused': async ({ store }) => {
-    const lease = await hold(store)
+    const lease = await t.hold(store)
     await Promise.allSettled(
       Array.from({ length: 10 }, async (_, index) =>
-        store.append(lease, [createRecord(1, `${index}`), createRecord(2, `${index}`)]),
+        store.append(lease, [t.record(1, `${index}`), t.record(2, `${index}`)]),
       ),
     )
     const log = await store.read('s')
-    expectSame('the records', listSeqs(log), [1, 2])
-    expectSame('the second record of the same append', log[1]?.data, log[0]?.data)
+    t.same('the records', t.seqs(log), [1, 2])
+    t.same('the second record of the same append', log[1]?.data, log[0]?.data)
   },
 }
 
-export const sharedChecks: StoreChecks = {
+export const sharedChecks: t.StoreChecks = {
   'another connection reads the records and is refused while the first one writes': async (scene) => {
     const { store, open, time } = scene
     const other = await open()
-    const lease = await store.acquire('s', { holder: 'run 4f2a', ttlMs: time.ms(100) })
-    await add(store, lease, 1)
-    expectSame('the log as another connection reads it', await other.read('s'), [createRecord(1)])
-    await expectBusy('acquire by another connection', 'run 4f2a', () => hold(other))
-    await expectHeld('a delete by another connection', () => other.delete('s'))
+    const lease = await t.hold(store, 's', { holder: 'run 4f2a', ttlMs: time.ms(100) })
+    await t.add(store, lease, 1)
+    t.same('the log as another connection reads it', await other.read('s'), [t.record(1)])
+    await t.busy('acquire by another connection', 'run 4f2a', () => t.hold(other))
+    await t.held('a delete by another connection', () => other.delete('s'))
 
     await time.pass(100)
-    const newLease = await hold(other)
-    await expectLost('an append with a lease that another connection has taken over', () =>
-      add(store, lease, 2),
+    const newLease = await t.hold(other)
+    await t.lost('an append with a lease that another connection has taken over', () =>
+      t.add(store, lease, 2),
     )
-    await expectLost('renewing a lease that another connection has taken over', () =>
-      store.renew(lease, 1000),
-    )
-    await add(other, newLease, 2)
-    expectSame('the log', await store.read('s'), createRecords(1, 2))
+    await t.lost('renewing a lease that another connection has taken over', () => store.renew(lease, 1000))
+    await t.add(other, newLease, 2)
+    t.same('the log', await store.read('s'), t.records(1, 2))
   },
   'a new place can be opened by several stores at once': async ({ store, open }) => {
     await Promise.all(
       Array.from({ length: 8 }, async (_, index) => {
         const one = await open()
-        await one.append(await hold(one, `s${index}`), [createRecord(1)])
+        await one.append(await t.hold(one, `s${index}`), [t.record(1)])
       }),
     )
-    expectSame('the number of sessions written by eight stores', (await store.list()).length, 8)
+    t.same('the number of sessions written by eight stores', (await store.list()).length, 8)
   },
   'a closed store throws store_unavailable, and close is idempotent': async ({ store, open }) => {
     const other = await open()
-    const lease = await hold(other)
+    const lease = await t.hold(other)
     await other.close()
     await other.close()
-    await expectRefusal('an append to a closed store', 'store_unavailable', () => add(other, lease, 1))
-    await expectRefusal('reading a closed store', 'store_unavailable', () => other.read('s'))
-    await expectRefusal('listing the sessions of a closed store', 'store_unavailable', () => other.list())
-    expectSame('the log', await store.read('s'), [])
+    await t.refused('an append to a closed store', 'store_unavailable', () => t.add(other, lease, 1))
+    await t.refused('reading a closed store', 'store_unavailable', () => other.read('s'))
+    await t.refused('listing the sessions of a closed store', 'store_unavailable', () => other.list())
+    t.same('the log', await store.read('s'), [])
   },
 }
 
 /** Sequences get longer each round, so that the first failure is short. */
 const rounds = 60
 
-export const anyOrderChecks: StoreChecks = {
+export const anyOrderChecks: t.StoreChecks = {
   'random operations behave as in the memory store': async ({ store, time, seed }) => {
     const by = createRandomChoices(seed)
     for (let round = 0; round < rounds; round += 1) {
@@ -122,11 +106,11 @@ export const anyOrderChecks: StoreChecks = {
 async function compareStores(
   operations: readonly Operation[],
   store: SessionStore,
-  time: CheckTime,
+  time: t.CheckTime,
   id: string,
   seed: number,
 ): Promise<void> {
-  const reference = time.isGiven ? time : createGivenTime()
+  const reference = time.isGiven ? time : t.createGivenTime()
   const model: Side = { store: memoryStore({ now: reference.now }), id, time: reference, leases: new Map() }
   const side: Side = { store, id, time, leases: new Map() }
   const words = operations.map((operation) => operation.words)
@@ -136,16 +120,16 @@ async function compareStores(
     if (waitMs !== undefined) await time.pass(waitMs)
     const before = words.slice(Math.max(0, index - 9), index)
     const after = before.length === 0 ? '' : ` after ${before.join(', ')}`
-    expectSame(`the result of ${words[index]}${after} (seed ${seed})`, found, wanted)
+    t.same(`the result of ${words[index]}${after} (seed ${seed})`, found, wanted)
   }
   const [found, wanted] = [await store.read(id), await model.store.read(id)]
-  expectSame(`the log of ${words.join(', ')} (seed ${seed})`, found, wanted)
+  t.same(`the log of ${words.join(', ')} (seed ${seed})`, found, wanted)
 }
 
 interface Side {
   store: SessionStore
   id: string
-  time: CheckTime
+  time: t.CheckTime
   leases: Map<number, Lease>
 }
 
@@ -169,7 +153,7 @@ async function getOutcome(run: Operation['run'], side: Side, isExact: boolean): 
 
 const kinds = ['acquire', 'renew', 'release', 'append', 'append', 'append', 'read', 'delete', 'wait'] as const
 
-function createOperation({ whole, one }: RandomChoices, { isGiven }: CheckTime): Operation {
+function createOperation({ whole, one }: RandomChoices, { isGiven }: t.CheckTime): Operation {
   const writer = whole(2)
   const ttlMs = isGiven ? whole(20) : one([0, 60_000, 60_000])
   const type = one(kinds)
@@ -228,7 +212,7 @@ function createOperation({ whole, one }: RandomChoices, { isGiven }: CheckTime):
           const next = ((await store.read(id)).at(-1)?.seq ?? 0) + 1 + gap
           await store.append(
             lease,
-            types.map((kind, index) => createRecord(next + index, `${writer}`, kind)),
+            types.map((kind, index) => t.record(next + index, `${writer}`, kind)),
           )
           return 'appended'
         }),

@@ -3,8 +3,16 @@ import { StoreError } from '../../core/sessions/store/store-error.js'
 import type { SessionInbox } from '../../core/sessions/store/inbox.js'
 import type { SessionTimers } from '../../core/sessions/store/timers.js'
 import type { Lease, LogRecord, SessionStore, SessionSummary } from '../../core/sessions/store/store.js'
-import { CheckFailure, formatValue, expectSame, expectTrue } from '../check-assertions.js'
+import {
+  CheckFailure,
+  formatValue as show,
+  expectSame as same,
+  expectTrue as ok,
+} from '../check-assertions.js'
 import { systemClock } from '../../core/base/clock.js'
+
+/** The vocabulary of the checks, which import this module as `t`. */
+export { same, ok, show }
 
 export interface StoreScene {
   store: SessionStore
@@ -30,7 +38,7 @@ export type Ability =
   | 'shared'
   | 'timers'
 
-export function createRecord(
+export function record(
   seq: number,
   data = JSON.stringify({ seq }),
   type: LogRecord['type'] = 'event',
@@ -38,10 +46,10 @@ export function createRecord(
   return { seq, at: 1_700_000_000_000 + seq, type, data, check: `check-${seq}` }
 }
 
-export const createRecords = (from: number, to: number): LogRecord[] =>
-  Array.from({ length: to - from + 1 }, (_, index) => createRecord(from + index))
+export const records = (from: number, to: number): LogRecord[] =>
+  Array.from({ length: to - from + 1 }, (_, index) => record(from + index))
 
-export const createSummary = (title: string): SessionSummary => ({
+export const summary = (title: string): SessionSummary => ({
   title,
   state: 'RUNNING',
   reason: null,
@@ -51,19 +59,20 @@ export const createSummary = (title: string): SessionSummary => ({
   cost: null,
 })
 
-export const listSeqs = (records: readonly { seq: number }[]): number[] => records.map(({ seq }) => seq)
+export const seqs = (records: readonly { seq: number }[]): number[] => records.map(({ seq }) => seq)
 
-export const listNumbers = (messages: readonly { message: number }[]): number[] =>
+export const numbers = (messages: readonly { message: number }[]): number[] =>
   messages.map(({ message }) => message)
 
-export const listIds = (list: readonly { id: string }[]): string[] => list.map(({ id }) => id)
+export const ids = (list: readonly { id: string }[]): string[] => list.map(({ id }) => id)
 
 export const leaseRequest = { holder: 'run 1', ttlMs: 60_000 }
 
 export const add = async (store: SessionStore, lease: Lease, seq: number) =>
-  store.append(lease, [createRecord(seq)])
+  store.append(lease, [record(seq)])
 
-export const hold = async (store: SessionStore, id = 's'): Promise<Lease> => store.acquire(id, leaseRequest)
+export const hold = async (store: SessionStore, id = 's', request: Partial<typeof leaseRequest> = {}) =>
+  store.acquire(id, { ...leaseRequest, ...request })
 
 /** Ids that no session has. They must not break a query. */
 export const strangeIds = ['', "s' OR 1=1 --", '\u0000', '../s', 'é'.repeat(300)]
@@ -77,7 +86,7 @@ type RefusalCode =
   | 'invalid_option'
 
 /** The error with which a call ends. @throws CheckFailure for any other error, or if the call succeeds */
-export async function expectRefusal(
+export async function refused(
   what: string,
   code: RefusalCode,
   work: () => unknown,
@@ -88,42 +97,42 @@ export async function expectRefusal(
     answer = await work()
   } catch (error) {
     if (error instanceof kind && error.code === code) return error
-    const found = error instanceof Error ? `${error.name} ${getCode(error)}` : typeof error
+    const found = error instanceof Error ? `${error.name} ${codeOf(error)}` : typeof error
     const words = describeError(error).replace(/\.$/, '')
     throw new CheckFailure(
       `${what} should be refused with a ${kind.name} ${code}, but was refused with ${found.trim()}: ${words}`,
     )
   }
   throw new CheckFailure(
-    `${what} should be refused with a ${kind.name} ${code}, but was answered with ${formatValue(answer)}`,
+    `${what} should be refused with a ${kind.name} ${code}, but was answered with ${show(answer)}`,
   )
 }
 
-export const expectHeld = (what: string, work: () => unknown) => expectRefusal(what, 'session_busy', work)
+export const held = (what: string, work: () => unknown) => refused(what, 'session_busy', work)
 
-export const expectLost = (what: string, work: () => unknown) => expectRefusal(what, 'lease_lost', work)
+export const lost = (what: string, work: () => unknown) => refused(what, 'lease_lost', work)
 
-export async function expectBusy(what: string, holder: string, work: () => unknown) {
-  const error = await expectRefusal(what, 'session_busy', work)
-  expectTrue(
+export async function busy(what: string, holder: string, work: () => unknown) {
+  const error = await refused(what, 'session_busy', work)
+  ok(
     error.message.includes(holder),
-    `the session_busy message should name the lease owner, '${holder}', but is ${formatValue(error.message)}`,
+    `the session_busy message should name the lease owner, '${holder}', but is ${show(error.message)}`,
   )
   return error
 }
 
-export async function writeSession(
+export async function write(
   store: SessionStore,
   id: string,
   more: Partial<SessionSummary> = {},
   isHeld = false,
 ): Promise<void> {
   const lease = await hold(store, id)
-  await store.append(lease, [createRecord(1)], { ...createSummary(id), ...more })
+  await store.append(lease, [record(1)], { ...summary(id), ...more })
   if (!isHeld) await store.release(lease)
 }
 
-export const getCode = (error: unknown): string =>
+export const codeOf = (error: unknown): string =>
   error instanceof Error ? String(Reflect.get(error, 'code') ?? '') : ''
 
 /** Time in hundredths of a short lease: a millisecond of the given clock, or a wait with a store's own clock. */
@@ -146,7 +155,7 @@ export function createGivenTime(): CheckTime {
     ms: (hundredths) => hundredths,
     pass: async (hundredths) => void (now += hundredths),
     passAlmost: async (hundredths) => void (now += hundredths - 1),
-    same: expectSame,
+    same,
   }
 }
 

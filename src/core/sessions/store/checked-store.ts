@@ -7,6 +7,7 @@ import type { Lease, SessionStore } from './store.js'
 
 const methods = ['acquire', 'renew', 'release', 'append', 'read', 'get', 'list', 'delete'] as const
 const optionalMethods = ['renewAll', 'setTitle', 'setMark', 'purge', 'openBudgets'] as const
+export const storeMethods = [...methods, ...optionalMethods] as const
 
 /** @throws {ConfigError} for a store without a required method, such as a promise for a store */
 export function checkStore(store: unknown): void {
@@ -73,7 +74,7 @@ export function limitStoreTime(
     ) as Part
   const { inbox, timers } = store
   const limitedStore: SessionStore = {
-    ...limitAll(store, [...methods, ...optionalMethods], '', {
+    ...limitAll(store, storeMethods, '', {
       acquire: (lease: Lease) => void giveBack(lease),
     }),
     close: () => store.close(),
