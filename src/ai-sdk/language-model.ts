@@ -4,7 +4,7 @@ import { asList, asObject, asText, getOrCreate } from '../core/base/values.js'
 import { omitUndefined } from '../../guards/lib/json.js'
 import { findSchemaFamily, fitTools } from '../core/models/fit-tools.js'
 import { closeTimeoutMs } from '../core/models/openai/answer-reader.js'
-import { SentSecrets } from '../core/models/openai/sent-secrets.js'
+import { createSentSecrets, type SentSecrets } from '../core/models/openai/sent-secrets.js'
 import {
   ModelError,
   type ModelProvider,
@@ -48,7 +48,7 @@ export function languageModel(model: AiSdkModel, options: LanguageModelOptions =
   const { provider: origin, modelId } = model
   const provider = options.provider ?? getPriceName(origin)
   const toCall = createCallBuilder(model, options)
-  const secrets = new SentSecrets({ headers: options.headers })
+  const secrets = createSentSecrets({ headers: options.headers })
   const structuredOutput = options.structuredOutput ?? findStructuredOutput(getOptionsKey(origin))
   const provided: ModelProvider = {
     provider,

@@ -25,9 +25,9 @@ import type { ModelProvider, ModelRequest, ModelRequestOptions } from '../models
 import { leaveOutContent, toRefusal } from '../models/leave-out.js'
 import { refuseUnsupportedMedia, toAcceptedMessages } from '../models/result-media.js'
 import { estimateRequestTokens } from '../prices/estimate-tokens.js'
-import { type AskedModel, Bill, OverBudgetError, withoutOurCode } from './bill.js'
+import { type AskedModel, createBill, OverBudgetError, withoutOurCode } from './bill.js'
 import { createCallNamer } from './call-stream.js'
-import type { BudgetHold, HoldScope } from './budget-hold.js'
+import type { HoldScope } from './budget-hold.js'
 import { checkPriceKnown } from './check-run-start.js'
 import { loadScreening } from './run-tools.js'
 import { watchIdle } from './watch-idle.js'
@@ -81,7 +81,7 @@ export async function askModel<Output>(
     : null
   const idle = watchIdle(abort, config, draftRequest.stream, runtime.clock)
   const { prices } = runtime
-  const bill = new Bill({ model: parts.model, prices }, request, context)
+  const bill = createBill({ model: parts.model, prices }, request, context)
   runtime.openBill = bill
   // Releases the budget even if the provider does not stop.
   const stopFollowing = hold && abort.follow(() => void hold.settleStopped(bill.getUsageSoFar()))
@@ -178,13 +178,10 @@ export async function askModel<Output>(
 const loadHold = loadOnce(() => import('./budget-hold.js'))
 
 /** Reserves the maximum cost of the request. Rejects with a plain failure if nothing was sent. */
-async function openHold(
-  scope: HoldScope,
-  toModelFailure: typeof Failures.toModelFailure,
-): Promise<BudgetHold> {
+async function openHold(scope: HoldScope, toModelFailure: typeof Failures.toModelFailure) {
   try {
-    const { BudgetHold } = await loadHold()
-    return await BudgetHold.open(scope)
+    const { openBudgetHold } = await loadHold()
+    return await openBudgetHold(scope)
   } catch (error) {
     scope.abort.throwIfAborted()
     const failure = withoutOurCode(toModelFailure(error, scope.runtime.clock.now()), error)

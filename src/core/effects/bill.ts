@@ -6,7 +6,6 @@ import { addUsage, noUsage, type TokenUsage, type Usage } from '../../../machine
 import { extendObject } from '../../../guards/lib/json.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { ModelError, type ModelProvider, type ModelRequest } from '../models/provider.js'
-import type { PriceBook } from '../prices/price-book.js'
 import { createUsage, estimatePartialUsage, estimateUsage } from '../prices/estimate-tokens.js'
 
 export type AskedModel = Pick<ModelProvider, 'provider' | 'model'>
@@ -17,101 +16,92 @@ interface BillItem {
   estimated: boolean
 }
 
-export class Bill {
-  readonly #prices: PriceBook
-  readonly #request: ModelRequest
-  readonly #estimates: boolean
-  #model: AskedModel
+/** What one request costs, with all models that it asked. */
+export function createBill(
+  { model: first, prices }: Pick<AgentParts, 'model' | 'prices'>,
+  request: ModelRequest,
+  { config }: AgentContext,
+) {
+  const estimates = config.budget.onMissingUsage === 'estimate'
+  const givenUp: BillItem[] = []
+  let model: AskedModel = first
   /** The text so far, cleared or not, because all of it must be paid for. */
-  #text = ''
-  #reasoning = ''
-  #answer: BillItem | null = null
-  readonly #givenUp: BillItem[] = []
+  let text = ''
+  let reasoning = ''
+  let answer: BillItem | null = null
 
-  constructor(
-    { model, prices }: Pick<AgentParts, 'model' | 'prices'>,
-    request: ModelRequest,
-    { config }: AgentContext,
-  ) {
-    this.#prices = prices
-    this.#request = request
-    this.#estimates = config.budget.onMissingUsage === 'estimate'
-    this.#model = model
-  }
+  const listItems = (last: BillItem | null): BillItem[] => (last ? [...givenUp, last] : givenUp)
 
-  addDelta(text: string, reasoning: string): void {
-    this.#text += text
-    this.#reasoning += reasoning
-  }
-
-  /** Continues with another model. `failure` contains the reason and, if known, the cost. */
-  switchModel(next: AskedModel, failure: ModelFailure | null): Usage | null {
-    const spent = failure && this.#findFailureItem(failure)
-    if (spent) this.#givenUp.push(spent)
-    if (failure) this.#text = this.#reasoning = ''
-    this.#model = next
-    return spent && this.#priceNow(spent)
-  }
-
-  /** The processing may take longer. `total` is the only known count if the response has no usage. */
-  receive({ usage, ...response }: ModelResponse, total: number | null): void {
-    const guess = usage === null && (this.#estimates || total !== null)
-    const estimate = guess ? estimateUsage(this.#request, response) : noUsage
-    const tokens = usage ?? (total === null ? estimate : splitTotal(estimate, total))
-    this.#answer = { model: this.#model, tokens, estimated: usage === null }
-  }
-
-  /** Returns the usage of the answer. Synchronous if prices are known. @throws if the answer has not arrived */
-  getAnswerUsage(): Usage | Promise<Usage> {
-    if (this.#answer === null) throw new Error('There is no answer yet.')
-    return this.#sumItems([...this.#givenUp, this.#answer])
-  }
-
-  /** Null for a refused request, because it costs nothing. */
-  async getFailureUsage(failure: ModelFailure): Promise<Usage | null> {
-    const last = this.#findFailureItem(failure)
-    const items = last ? [...this.#givenUp, last] : this.#givenUp
-    return items.length === 0 ? null : this.#sumItems(items)
-  }
-
-  /** The usage so far, or null. For a stopped answer, the usage is estimated, because the provider reports no usage. */
-  getUsageSoFar(): Usage | null {
-    const last = this.#answer ?? this.#estimateItem()
-    const items = last ? [...this.#givenUp, last] : this.#givenUp
-    const usages = items.map((item) => this.#priceNow(item))
-    return usages.length === 0 ? null : sumUsages(usages)
-  }
-
-  #findFailureItem({ usage, partialText, kind }: ModelFailure): BillItem | null {
-    if (usage !== null) return { model: this.#model, tokens: usage, estimated: false }
+  function findFailureItem({ usage, partialText, kind }: ModelFailure): BillItem | null {
+    if (usage !== null) return { model, tokens: usage, estimated: false }
     // The answer was complete before the failure.
-    if (this.#answer !== null) return this.#answer
-    return this.#estimateItem(partialText, kind === 'incomplete')
+    return answer ?? estimateItem(partialText, kind === 'incomplete')
   }
 
-  #estimateItem(partialText = '', wasAnswered = false): BillItem | null {
-    const text = partialText || this.#text
-    if (!this.#estimates || !(wasAnswered || text !== '' || this.#reasoning !== '')) return null
-    const tokens = estimatePartialUsage(this.#request, text, this.#reasoning)
-    return { model: this.#model, tokens, estimated: true }
+  function estimateItem(partialText = '', wasAnswered = false): BillItem | null {
+    const words = partialText || text
+    if (!estimates || !(wasAnswered || words !== '' || reasoning !== '')) return null
+    return { model, tokens: estimatePartialUsage(request, words, reasoning), estimated: true }
   }
 
-  #sumItems(items: readonly BillItem[]): Usage | Promise<Usage> {
-    const usages = items.map((item) => this.#priceItem(item))
+  function sumItems(items: readonly BillItem[]): Usage | Promise<Usage> {
+    const usages = items.map(priceItem)
     const known = usages.filter((usage): usage is Usage => !(usage instanceof Promise))
     if (known.length === usages.length) return sumUsages(known)
     return Promise.all(usages.map(async (usage) => usage)).then(sumUsages)
   }
 
-  #priceNow(item: BillItem): Usage {
+  function priceNow(item: BillItem): Usage {
     const { provider, model } = item.model
-    return toUsage(item, this.#prices.knownPrice(provider, model, pickCounts(item.tokens)))
+    return toUsage(item, prices.knownPrice(provider, model, pickCounts(item.tokens)))
   }
 
-  #priceItem(item: BillItem): Usage | Promise<Usage> {
+  function priceItem(item: BillItem): Usage | Promise<Usage> {
     const { provider, model } = item.model
-    const cost = this.#prices.price(provider, model, pickCounts(item.tokens))
+    const cost = prices.price(provider, model, pickCounts(item.tokens))
     return cost instanceof Promise ? cost.then((known) => toUsage(item, known)) : toUsage(item, cost)
+  }
+
+  return {
+    addDelta(words: string, thoughts: string): void {
+      text += words
+      reasoning += thoughts
+    },
+
+    /** Continues with another model. `failure` contains the reason and, if known, the cost. */
+    switchModel(next: AskedModel, failure: ModelFailure | null): Usage | null {
+      const spent = failure && findFailureItem(failure)
+      if (spent) givenUp.push(spent)
+      if (failure) text = reasoning = ''
+      model = next
+      return spent && priceNow(spent)
+    },
+
+    /** The processing may take longer. `total` is the only known count if the response has no usage. */
+    receive({ usage, ...response }: ModelResponse, total: number | null): void {
+      const guess = usage === null && (estimates || total !== null)
+      const estimate = guess ? estimateUsage(request, response) : noUsage
+      const tokens = usage ?? (total === null ? estimate : splitTotal(estimate, total))
+      answer = { model, tokens, estimated: usage === null }
+    },
+
+    /** Returns the usage of the answer. Synchronous if prices are known. @throws if the answer has not arrived */
+    getAnswerUsage(): Usage | Promise<Usage> {
+      if (answer === null) throw new Error('There is no answer yet.')
+      return sumItems(listItems(answer))
+    },
+
+    /** Null for a refused request, because it costs nothing. */
+    async getFailureUsage(failure: ModelFailure): Promise<Usage | null> {
+      const items = listItems(findFailureItem(failure))
+      return items.length === 0 ? null : sumItems(items)
+    },
+
+    /** The usage so far, or null. For a stopped answer, the usage is estimated, because the provider reports no usage. */
+    getUsageSoFar(): Usage | null {
+      const usages = listItems(answer ?? estimateItem()).map(priceNow)
+      return usages.length === 0 ? null : sumUsages(usages)
+    },
   }
 }
 

@@ -28,90 +28,35 @@ export interface HoldScope {
   abort: CallAbort
 }
 
-/** The reservation in the shared budgets for the current model of a request. Settled exactly once. */
-export class BudgetHold {
-  readonly #scope: HoldScope
-  #model: AskedModel
-  #held: HeldAmount[] = []
-  #isAsked = false
-  readonly #before = { usd: 0, tokens: 0 }
-
-  private constructor(scope: HoldScope) {
-    this.#scope = scope
-    this.#model = scope.parts.model
-  }
-
-  /** @throws {OverBudgetError} or the reason for the abort */
-  static async open(scope: HoldScope): Promise<BudgetHold> {
-    const hold = new BudgetHold(scope)
-    await hold.#take()
-    return hold
-  }
-
-  markAsked(): void {
-    this.#isAsked = true
-  }
-
-  async switchModel(next: AskedModel, failure: ModelFailure | null, spent: Usage | null): Promise<void> {
-    this.#before.usd += spent?.cost ?? 0
-    this.#before.tokens += spent ? countTokens(spent) : 0
-    if (failure === null) await this.#settle(unpaid)
-    else await this.#settle(spent === null ? judgeFailure(failure, null) : toPaid(spent))
-    this.#model = next
-    await this.#take()
-  }
-
-  async settleAnswer(usage: Usage, isReported: boolean): Promise<void> {
-    if (isReported) learnInputTokens(this.#model, this.#scope.request, usage.inputTokens)
-    // The cost is unknown without usage and without an estimate.
-    await this.#settle(isReported || usage.estimated ? this.#takeBefore(toPaid(usage)) : null)
-  }
-
-  settleFailure(failure: ModelFailure, usage: Usage | null, error: unknown): Promise<void> {
-    return this.#settleEarly(usage, judgeFailure(failure, error))
-  }
-
-  settleStopped(usage: Usage | null): Promise<void> {
-    return this.#settleEarly(usage, null)
-  }
-
-  #settleEarly(usage: Usage | null, unknown: Paid | null): Promise<void> {
-    if (!this.#isAsked) return this.#settle(unpaid)
-    return this.#settle(usage === null ? unknown : this.#takeBefore(toPaid(usage)))
-  }
+/**
+ * Reserves for the current model of a request in the shared budgets. Each reservation is settled exactly once.
+ * @throws {OverBudgetError} or the reason for the abort
+ */
+export async function openBudgetHold({ parts, runtime, sessionId, request, abort }: HoldScope) {
+  let model: AskedModel = parts.model
+  let held: HeldAmount[] = []
+  let isAsked = false
+  const before = { usd: 0, tokens: 0 }
 
   /** Emits an event of the run, or a process warning if the request has ended. */
-  readonly #reportUnsettled = (message: string): void => {
-    const { abort, runtime } = this.#scope
+  const reportUnsettled = (message: string): void => {
     if (abort.aborted) warnUnsettled(message)
     else runtime.emit({ type: 'warning', code: unsettledCode, message })
   }
 
-  #takeBefore(paid: Paid): Paid {
-    const { usd, tokens } = paid
-    return {
-      ...paid,
-      usd: usd === null ? null : Math.max(0, usd - this.#before.usd),
-      tokens: Math.max(0, tokens - this.#before.tokens),
-    }
-  }
-
-  async #take(): Promise<void> {
-    const { parts, runtime, sessionId, request, abort } = this.#scope
+  async function take(): Promise<void> {
     let currentId = 'budgets'
     try {
       const budgets = listRunBudgets(parts, runtime, sessionId)
-      const { inputTokens, outputCap } = findWorstCase(this.#model, request)
-      const mostOutput = runtime.prices.maxOutputTokens(this.#model.model)
+      const { inputTokens, outputCap } = findWorstCase(model, request)
+      const mostOutput = runtime.prices.maxOutputTokens(model.model)
       const getAmount = async ({ id, needsPrice, reserveOutputTokens }: SharedBudget) => {
         currentId = id
         const outputTokens = outputCap ?? mostOutput ?? reserveOutputTokens
-        const usd = needsPrice
-          ? await priceWorstCase(runtime.prices, this.#model, inputTokens, outputTokens)
-          : 0
+        const usd = needsPrice ? await priceWorstCase(runtime.prices, model, inputTokens, outputTokens) : 0
         return { usd, tokens: inputTokens + outputTokens }
       }
-      this.#held = await reserveInAll(budgets, getAmount, abort.signal, this.#reportUnsettled)
+      held = await reserveInAll(budgets, getAmount, abort.signal, reportUnsettled)
     } catch (error) {
       abort.throwIfAborted()
       throw toOverBudgetError(error, currentId, runtime.time.now())
@@ -119,17 +64,55 @@ export class BudgetHold {
   }
 
   /** Null counts the reserved amount in full, as the cost is unknown. Only the first call has an effect. */
-  async #settle(paid: Paid | null): Promise<void> {
-    const held = this.#held
-    this.#held = []
+  async function settle(paid: Paid | null): Promise<void> {
+    const settling = held
+    held = []
     await Promise.all(
-      held.map(({ settle, usd, tokens }) =>
-        settle({
-          usd: limitEstimate(paid?.usd ?? null, usd, paid?.estimated),
-          tokens: limitEstimate(paid?.tokens ?? null, tokens, paid?.estimated),
+      settling.map((one) =>
+        one.settle({
+          usd: limitEstimate(paid?.usd ?? null, one.usd, paid?.estimated),
+          tokens: limitEstimate(paid?.tokens ?? null, one.tokens, paid?.estimated),
         }),
       ),
     )
+  }
+
+  /** The part of the usage that earlier models have not settled. */
+  function toPaidNow(usage: Usage): Paid {
+    const { usd, tokens, ...paid } = toPaid(usage)
+    return {
+      ...paid,
+      usd: usd === null ? null : Math.max(0, usd - before.usd),
+      tokens: Math.max(0, tokens - before.tokens),
+    }
+  }
+
+  function settleEarly(usage: Usage | null, unknown: Paid | null): Promise<void> {
+    if (!isAsked) return settle(unpaid)
+    return settle(usage === null ? unknown : toPaidNow(usage))
+  }
+
+  await take()
+  return {
+    markAsked(): void {
+      isAsked = true
+    },
+    async switchModel(next: AskedModel, failure: ModelFailure | null, spent: Usage | null): Promise<void> {
+      before.usd += spent?.cost ?? 0
+      before.tokens += spent ? countTokens(spent) : 0
+      if (failure === null) await settle(unpaid)
+      else await settle(spent === null ? judgeFailure(failure, null) : toPaid(spent))
+      model = next
+      await take()
+    },
+    async settleAnswer(usage: Usage, isReported: boolean): Promise<void> {
+      if (isReported) learnInputTokens(model, request, usage.inputTokens)
+      // The cost is unknown without usage and without an estimate.
+      await settle(isReported || usage.estimated ? toPaidNow(usage) : null)
+    },
+    settleFailure: (failure: ModelFailure, usage: Usage | null, error: unknown) =>
+      settleEarly(usage, judgeFailure(failure, error)),
+    settleStopped: (usage: Usage | null) => settleEarly(usage, null),
   }
 }
 

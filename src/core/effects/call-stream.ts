@@ -20,74 +20,70 @@ interface StreamedCall {
 }
 
 /** Uses final ids. Calls whose id may change, and calls to some tools, are emitted only when complete. */
-export class CallStream {
-  readonly #stream: AnswerStream
-  readonly #wholeTools: readonly (string | undefined)[]
-  readonly #toCallId: (id: string) => string
-  #calls = new Map<number, StreamedCall>()
-  #ids = new Set<string>()
-
-  constructor(
-    stream: AnswerStream,
-    wholeTools: readonly (string | undefined)[],
-    toCallId = (id: string) => id,
-  ) {
-    this.#stream = stream
-    this.#toCallId = toCallId
-    this.#wholeTools = wholeTools
-  }
-
-  restart(): void {
-    this.#calls = new Map()
-    this.#ids = new Set()
-  }
-
-  /** Writes a delta. Invalid deltas are ignored instead of failing the run. */
-  write({ index, ...delta }: ToolCallDelta): void {
-    if (!Number.isInteger(index)) return
-    const [id, name, added] = [delta.id, delta.name, delta.arguments].map(asText) as [string, string, string]
-    const call = getOrCreate(this.#calls, index, (): StreamedCall => {
-      return { id: '', name: '', pending: '', state: 'unnamed' }
-    })
-    if (call.state === 'whole') return
-    if (call.state === 'streams') {
-      if (added !== '') this.#emit(index, call, added)
-      return
-    }
-    call.id ||= id
-    call.name ||= name
-    call.pending += added
-    if (call.state === 'unnamed') this.#begin(index, call)
-    if (call.state !== 'empty') return
-    const trimmed = call.pending.trim()
-    if (isPlaceholder(trimmed)) {
-      // Drops the unlimited whitespace that some models emit.
-      call.pending = trimmed
-      return
-    }
-    const text = withoutPlaceholder(call.pending.trimStart())
-    call.pending = ''
-    call.state = 'streams'
-    this.#emit(index, call, text)
-  }
-
-  #begin(index: number, call: StreamedCall): void {
-    const { name } = call
-    if (call.id === '' || name === '') return
-    const id = this.#toCallId(call.id)
-    call.id = id
-    call.state = this.#isCertain(id) && !this.#wholeTools.includes(name) ? 'empty' : 'whole'
-    this.#ids.add(id)
-    if (call.state === 'empty') this.#emit(index, call, '')
-  }
+export function createCallStream(
+  stream: AnswerStream,
+  wholeTools: readonly (string | undefined)[],
+  toCallId = (id: string) => id,
+) {
+  let calls = new Map<number, StreamedCall>()
+  let ids = new Set<string>()
 
   /** Whether the id is final. Repeated ids, and ids with a slash, may change when the answer is complete. */
-  #isCertain(id: string): boolean {
-    return !id.includes('/') && ![...this.#ids].some((known) => known === id || known.startsWith(`${id}/`))
+  const isCertain = (id: string): boolean =>
+    !id.includes('/') && ![...ids].some((known) => known === id || known.startsWith(`${id}/`))
+
+  function begin(index: number, call: StreamedCall): void {
+    const { name } = call
+    if (call.id === '' || name === '') return
+    const id = toCallId(call.id)
+    call.id = id
+    call.state = isCertain(id) && !wholeTools.includes(name) ? 'empty' : 'whole'
+    ids.add(id)
+    if (call.state === 'empty') emit(index, call, '')
   }
 
-  #emit(index: number, { id, name }: StreamedCall, delta: string): void {
-    this.#stream.writeCall({ callId: id, name, index, delta })
+  function emit(index: number, { id, name }: StreamedCall, delta: string): void {
+    stream.writeCall({ callId: id, name, index, delta })
+  }
+
+  return {
+    restart(): void {
+      calls = new Map()
+      ids = new Set()
+    },
+
+    /** Writes a delta. Invalid deltas are ignored instead of failing the run. */
+    write({ index, ...delta }: ToolCallDelta): void {
+      if (!Number.isInteger(index)) return
+      const [id, name, added] = [delta.id, delta.name, delta.arguments].map(asText) as [
+        string,
+        string,
+        string,
+      ]
+      const call = getOrCreate(calls, index, (): StreamedCall => {
+        return { id: '', name: '', pending: '', state: 'unnamed' }
+      })
+      if (call.state === 'whole') return
+      if (call.state === 'streams') {
+        if (added !== '') emit(index, call, added)
+        return
+      }
+      call.id ||= id
+      call.name ||= name
+      call.pending += added
+      if (call.state === 'unnamed') begin(index, call)
+      if (call.state !== 'empty') return
+      const trimmed = call.pending.trim()
+      if (isPlaceholder(trimmed)) {
+        // Drops the unlimited whitespace that some models emit.
+        call.pending = trimmed
+        return
+      }
+      const text = withoutPlaceholder(call.pending.trimStart())
+      call.pending = ''
+      call.state = 'streams'
+      emit(index, call, text)
+    },
   }
 }
 

@@ -22,7 +22,7 @@ import { toPlainJson } from '../models/plain-json.js'
 import { askModel } from './ask-model.js'
 import {
   createCallNamer,
-  CallStream,
+  createCallStream,
   clearReasoning,
   createClearedStream,
   type DeltaSink,
@@ -55,7 +55,7 @@ export function requestModel(
   const isScreened = features.outputShields || features.callShields
   const streamsCalls = request.stream && !isScreened && runtime.hasListener('tool_call_delta')
   const calls = streamsCalls
-    ? new CallStream(
+    ? createCallStream(
         stream,
         [parts.output && findFinalTool(parts.output, request), parts.tools.search?.dispatcher?.name],
         createCallNamer(runtime, context),

@@ -16,7 +16,7 @@ import {
   formatMessageText,
   wrapWords,
 } from './format-words.js'
-import { TextFlow } from './text-flow.js'
+import { createTextFlow } from './text-flow.js'
 import { formatRunSummary, formatUntil, getStateStyle } from './run-summary.js'
 import {
   escapeInvisible,
@@ -51,7 +51,7 @@ export function createEventFormatter(options: EventFormatterOptions = {}): (even
   expectArgument('createEventFormatter(options)', options, optionsRule)
   const { width = 100, color = false, markdown = false, timings = true } = options
   const style: LineStyle = { paint: createPaint(color), width: width >= 40 ? width : 40, timings }
-  let flow: TextFlow | null = null
+  let flow: ReturnType<typeof createTextFlow> | null = null
   let column: 'start' | 'text' | 'reasoning' = 'start'
   let streamed: string | null = null
   let waiting = ''
@@ -132,7 +132,7 @@ export function createEventFormatter(options: EventFormatterOptions = {}): (even
     const start = column === kind ? '' : startLine()
     if (markdown) {
       column = kind
-      flow ??= new TextFlow({ ...style, ...(kind === 'reasoning' && { style: 'dim' }) })
+      flow ??= createTextFlow({ ...style, ...(kind === 'reasoning' && { style: 'dim' }) })
       return start + flow.write(text)
     }
     column = text.endsWith('\n') ? 'start' : kind

@@ -15,161 +15,150 @@ const lineStart = /^( *)(#{1,6}|[-*+]|\d{1,3}[.)]|>) +/
 const rule = /^ *([-*_])( ?\1){2,} *$/
 
 /** Renders streamed Markdown. Words appear when they are complete, tables with their last row. */
-export class TextFlow {
-  readonly #width: number
-  readonly #paint: Paint
-  readonly #style: Style | undefined
-  #pending = ''
-  #isCode = false
-  #rows: string[] = []
+export function createTextFlow({ width, paint, style }: TextFlowOptions) {
+  let pending = ''
+  let isCode = false
+  let rows: string[] = []
   /** The prefix of wrapped lines. Null at the start of a line. */
-  #indent: string | null = null
-  #column = 0
-  #isHeading = false
-  #mark: '**' | '`' | null = null
+  let indent: string | null = null
+  let column = 0
+  let isHeading = false
+  let mark: '**' | '`' | null = null
 
-  constructor({ width, paint, style }: TextFlowOptions) {
-    this.#width = width
-    this.#paint = paint
-    this.#style = style
-  }
-
-  write(text: string): string {
-    this.#pending += text
+  function write(text: string): string {
+    pending += text
     let out = ''
     for (;;) {
-      const part = this.#indent === null ? this.#takeLine() : this.#takeWord()
+      const part = indent === null ? takeLine() : takeWord()
       if (part === null) return out
       out += part
     }
   }
 
-  end(): string {
-    if (this.#pending === '' && this.#indent === null) return this.#flushTable()
-    return this.write('\n') + this.#flushTable()
+  function end(): string {
+    if (pending === '' && indent === null) return flushTable()
+    return write('\n') + flushTable()
   }
 
   /** Takes a line that is shown as a whole, or the start of one. Returns null if more text is needed to decide. */
-  #takeLine(): string | null {
-    const end = this.#pending.indexOf('\n')
-    const line = end < 0 ? this.#pending : this.#pending.slice(0, end)
-    const isWhole = /^ *(```|\|)/.test(line) || this.#isCode || rule.test(line)
-    if (end < 0 && (isWhole || undecided.test(line))) return null
+  function takeLine(): string | null {
+    const stop = pending.indexOf('\n')
+    const line = stop < 0 ? pending : pending.slice(0, stop)
+    const isWhole = /^ *(```|\|)/.test(line) || isCode || rule.test(line)
+    if (stop < 0 && (isWhole || undecided.test(line))) return null
     if (isWhole) {
-      this.#pending = this.#pending.slice(end + 1)
-      return this.#showLine(line)
+      pending = pending.slice(stop + 1)
+      return showLine(line)
     }
-    const table = this.#flushTable()
-    const [all, indent = '', kind = ''] = lineStart.exec(line) ?? ['']
-    this.#pending = this.#pending.slice(all.length)
-    this.#isHeading = kind.startsWith('#')
-    const head = all === '' || this.#isHeading ? '' : `${indent}${formatLineStart(kind)} `
-    this.#indent = ' '.repeat(head.length)
-    this.#column = head.length
+    const table = flushTable()
+    const [all, before = '', kind = ''] = lineStart.exec(line) ?? ['']
+    pending = pending.slice(all.length)
+    isHeading = kind.startsWith('#')
+    const head = all === '' || isHeading ? '' : `${before}${formatLineStart(kind)} `
+    indent = ' '.repeat(head.length)
+    column = head.length
     return table + head
   }
 
-  #showLine(line: string): string {
-    if (/^ *\|/.test(line) && !this.#isCode) {
-      this.#rows.push(line)
+  function showLine(line: string): string {
+    if (/^ *\|/.test(line) && !isCode) {
+      rows.push(line)
       return ''
     }
-    const table = this.#flushTable()
-    if (/^ *```/.test(line)) this.#isCode = !this.#isCode
-    else if (this.#isCode) return `${table}  ${line}\n`
-    else return `${table}${this.#paint('dim', '─'.repeat(Math.min(this.#width, 40)))}\n`
+    const table = flushTable()
+    if (/^ *```/.test(line)) isCode = !isCode
+    else if (isCode) return `${table}  ${line}\n`
+    else return `${table}${paint('dim', '─'.repeat(Math.min(width, 40)))}\n`
     return table
   }
 
-  #takeWord(): string | null {
-    const [all, word = '', gap] = /^[ \t]*([^\s]*)(\s)/.exec(this.#pending) ?? []
+  function takeWord(): string | null {
+    const [all, word = '', gap] = /^[ \t]*([^\s]*)(\s)/.exec(pending) ?? []
     if (all === undefined) return null
-    this.#pending = this.#pending.slice(all.length)
-    const out = word === '' ? '' : this.#showWord(word)
+    pending = pending.slice(all.length)
+    const out = word === '' ? '' : showWord(word)
     if (gap !== '\n') return out
-    this.#indent = null
-    this.#column = 0
-    this.#mark = null
+    indent = null
+    column = 0
+    mark = null
     return `${out}\n`
   }
 
-  #showWord(word: string): string {
-    const text = this.#styleWord(word)
+  function showWord(word: string): string {
+    const text = styleWord(word)
     const columns = getColumns(text)
-    const indent = this.#indent ?? ''
-    const isFirst = this.#column <= indent.length
-    const breaks = !isFirst && this.#column + 1 + columns > this.#width
-    this.#column = (breaks ? indent.length : this.#column + (isFirst ? 0 : 1)) + columns
-    return (breaks ? `\n${indent}` : isFirst ? '' : ' ') + text
+    const start = indent ?? ''
+    const isFirst = column <= start.length
+    const breaks = !isFirst && column + 1 + columns > width
+    column = (breaks ? start.length : column + (isFirst ? 0 : 1)) + columns
+    return (breaks ? `\n${start}` : isFirst ? '' : ' ') + text
   }
 
   /** Applies and removes bold and code markers, which can span several words. */
-  #styleWord(word: string): string {
+  function styleWord(word: string): string {
     let out = ''
     let before = ''
     const parts = word.split(/(\*\*|`)/)
     for (const [at, part] of parts.entries()) {
-      const isMark = at % 2 === 1 && (this.#mark === null || this.#mark === part)
-      const opens = this.#mark === null && parts[at + 1] !== '' && !/[\p{L}\p{N}]$/u.test(before)
-      if (isMark && (opens || this.#mark !== null)) this.#mark = opens ? (part as '**' | '`') : null
-      else out += this.#paintText(part)
+      const isMark = at % 2 === 1 && (mark === null || mark === part)
+      const opens = mark === null && parts[at + 1] !== '' && !/[\p{L}\p{N}]$/u.test(before)
+      if (isMark && (opens || mark !== null)) mark = opens ? (part as '**' | '`') : null
+      else out += paintText(part)
       before = part
     }
     return out
   }
 
-  #paintText(text: string): string {
+  function paintText(text: string): string {
     const marked =
-      this.#mark === '`'
-        ? this.#paint('cyan', text)
-        : this.#mark === '**' || this.#isHeading
-          ? this.#paint('bold', text)
-          : text
-    return this.#style === undefined ? marked : this.#paint(this.#style, marked)
+      mark === '`' ? paint('cyan', text) : mark === '**' || isHeading ? paint('bold', text) : text
+    return style === undefined ? marked : paint(style, marked)
   }
 
-  #flushTable(): string {
-    if (this.#rows.length === 0) return ''
-    const rows = this.#rows.map((row) =>
+  function flushTable(): string {
+    if (rows.length === 0) return ''
+    const lines = rows
+    rows = []
+    const table = lines.map((row) =>
       row
         .trim()
         .replaceAll(/^\||\|$/g, '')
         .split(/(?<!\\)\|/)
         .map((cell) => cell.trim().replaceAll(/\*\*|`|\\(?=\|)/g, '')),
     )
-    const lines = this.#rows
-    this.#rows = []
-    const [heads = [], rules = [], ...cells] = rows
+    const [heads = [], rules = [], ...cells] = table
     if (!rules.every((cell) => /^:?-+:?$/.test(cell))) return lines.map((line) => `${line}\n`).join('')
     const widths = heads.map((head, at) =>
       Math.max(getColumns(head), ...cells.map((row) => getColumns(row[at] ?? ''))),
     )
-    const total = widths.reduce((sum, width) => sum + width + 2, 0)
-    if (total > this.#width) return this.#listCells(heads, cells)
+    const total = widths.reduce((sum, columns) => sum + columns + 2, 0)
+    if (total > width) return listCells(heads, cells)
     const toLine = (row: readonly string[]): string =>
       widths
-        .map((width, at) => {
+        .map((columns, at) => {
           const cell = row[at] ?? ''
-          const gap = ' '.repeat(width - getColumns(cell))
+          const gap = ' '.repeat(columns - getColumns(cell))
           return rules[at]?.endsWith(':') ? gap + cell : cell + gap
         })
         .join('  ')
         .trimEnd()
     return [
-      this.#paint('bold', toLine(heads)),
-      this.#paint('dim', widths.map((width) => '─'.repeat(width)).join('  ')),
+      paint('bold', toLine(heads)),
+      paint('dim', widths.map((columns) => '─'.repeat(columns)).join('  ')),
       ...cells.map(toLine),
       '',
     ].join('\n')
   }
 
-  #listCells(heads: readonly string[], rows: readonly (readonly string[])[]): string {
-    return rows
+  function listCells(heads: readonly string[], cells: readonly (readonly string[])[]): string {
+    return cells
       .map((row) =>
-        heads.map((head, at) => `${wrapWords(`${head}: ${row[at] ?? ''}`, this.#width, '  ')}\n`).join(''),
+        heads.map((head, at) => `${wrapWords(`${head}: ${row[at] ?? ''}`, width, '  ')}\n`).join(''),
       )
       .join('\n')
   }
+
+  return { write, end }
 }
 
 function formatLineStart(kind: string): string {

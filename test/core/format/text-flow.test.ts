@@ -1,9 +1,9 @@
 import * as fc from 'fast-check'
 import { createPaint, getColumns } from '../../../src/core/format/format-words.js'
-import { TextFlow } from '../../../src/core/format/text-flow.js'
+import { createTextFlow } from '../../../src/core/format/text-flow.js'
 
 function show(pieces: readonly string[], { width = 40, color = false } = {}): string {
-  const flow = new TextFlow({ width, paint: createPaint(color) })
+  const flow = createTextFlow({ width, paint: createPaint(color) })
   return pieces.map((piece) => flow.write(piece)).join('') + flow.end()
 }
 
@@ -70,7 +70,7 @@ describe('Markdown on a terminal', () => {
   })
 
   test('shows each word as soon as it is complete', () => {
-    const flow = new TextFlow({ width: 40, paint: createPaint(false) })
+    const flow = createTextFlow({ width: 40, paint: createPaint(false) })
     expect(['Hel', 'lo wor', 'ld', '\n'].map((piece) => flow.write(piece))).toEqual([
       '',
       'Hello',

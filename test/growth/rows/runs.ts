@@ -1,6 +1,6 @@
 import { otel } from '../../../src/otel/index.js'
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base'
-import { CallStream } from '../../../src/core/effects/call-stream.js'
+import { createCallStream } from '../../../src/core/effects/call-stream.js'
 import type { AnswerStream } from '../../../src/core/live/answer-stream.js'
 import { toAGUI } from '../../../src/agui/index.js'
 import { toUIMessageStreamResponse } from '../../../src/ui/index.js'
@@ -204,7 +204,7 @@ export const runRows: readonly Row[] = [
     from: 20_000,
     prepare: (n) => n,
     run: (n) => {
-      const calls = new CallStream({ writeCall: () => undefined } as unknown as AnswerStream, [])
+      const calls = createCallStream({ writeCall: () => undefined } as unknown as AnswerStream, [])
       calls.write({ index: 0, id: 'c', name: 'look', arguments: `{}${' '.repeat(n)}x` })
       calls.write({ index: 1, id: 'd', name: 'look', arguments: '' })
       for (let at = 0; at < n; at += 10)

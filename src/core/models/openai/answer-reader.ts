@@ -4,146 +4,130 @@ import { asObject } from '../../base/values.js'
 import { isMarkup } from '../error-body.js'
 import { toBodyFailure, toModelFailure } from '../to-model-failure.js'
 import { parseJsonOr } from '../../base/json.js'
-import { type HostedCall, ModelError, type ToolCallDelta } from '../provider.js'
+import { type HostedCall, ModelError, type ModelRequestOptions, type ToolCallDelta } from '../provider.js'
 
-export interface ReadAnswerOptions {
+export type AnswerCallbacks = Pick<ModelRequestOptions, 'onDelta' | 'onActivity'> & {
+  [Key in 'onToolCallDelta' | 'onHostedCall' | 'onWarning']?: ModelRequestOptions[Key] | undefined
+}
+
+export type ReadAnswerOptions = AnswerCallbacks & {
   format: AnswerFormat
   /** The abort signal, which is checked between chunks. */
   signal: Pick<AbortSignal, 'aborted' | 'reason'>
-  onDelta: (text: string, reasoning: string) => void
-  onToolCall?: ((delta: ToolCallDelta) => void) | undefined
-  onActivity: (kind: 'content' | 'keep_alive') => void
-  onHosted?: ((call: HostedCall) => void) | undefined
-  onWarning?: ((code: string, message: string) => void) | undefined
 }
 
 /** Detects the form of the body, because some servers ignore the wanted form and the content type. */
-export class AnswerReader {
-  readonly #url: string
-  readonly #options: ReadAnswerOptions
-  readonly #fold: ResponseFold
-  #body: BodyReader | null = null
-  #ended = false
-  #text = ''
-  #reasoning = ''
-
-  constructor(url: string, options: ReadAnswerOptions) {
-    this.#url = url
-    this.#options = options
-    this.#fold = options.format.createFold(options.onToolCall !== undefined)
-  }
-
-  /** Whether the provider has announced the end of the response. Later data is ignored. */
-  get ended(): boolean {
-    return this.#ended
-  }
-
-  /** Whether the answer is complete. Remaining data is then awaited only briefly. */
-  get finished(): boolean {
-    return this.#fold.finished
-  }
-
-  /** Reports the text of a chunk in one piece. @throws ModelError, or the reason of the abort */
-  push(text: string): void {
-    const before = this.#body?.getProgress() ?? 0
-    const start = this.#body === null ? text.trimStart() : text
-    try {
-      if (start !== '') (this.#body ??= this.#createBody(start)).push(start)
-    } finally {
-      this.#report()
-    }
-    this.#options.onActivity((this.#body?.getProgress() ?? 0) > before ? 'content' : 'keep_alive')
-  }
-
-  /** Call this at the end of the body. @throws like push */
-  finish(): ModelResponse {
-    this.#body?.end()
-    return this.#close()
-  }
-
-  #close(): ModelResponse {
-    this.#show(this.#fold.flush())
-    this.#report()
-    return this.#fold.getResponse(this.#ended)
-  }
-
-  /** The response if the connection broke after its end, or null if it is incomplete. */
-  finishBroken(): ModelResponse | null {
-    if (this.#options.signal.aborted) return null
-    try {
-      this.#body?.end()
-      return this.finished || this.#ended ? this.#close() : null
-    } catch {
-      return null
-    }
-  }
-
-  /** Converts an exception to the abort reason, or to a `ModelError` with the partial text. */
-  toFailure(error: unknown): unknown {
-    const { signal } = this.#options
-    return signal.aborted ? signal.reason : addPartial(error, this.#fold)
-  }
+export function createAnswerReader(url: string, options: ReadAnswerOptions) {
+  const { format, signal, onDelta, onActivity, onToolCallDelta, onHostedCall, onWarning } = options
+  const fold = format.createFold(onToolCallDelta !== undefined)
+  let body: BodyReader | null = null
+  let ended = false
+  let text = ''
+  let reasoning = ''
 
   /** The first non-blank character determines the form of the body. */
-  #createBody(start: string): BodyReader {
-    if (/^[{[]/.test(start)) return createJsonReader((whole) => this.#takeDocument(whole))
+  function createBody(start: string): BodyReader {
+    if (/^[{[]/.test(start)) return createJsonReader(takeDocument)
     // First letters of event stream fields and comments.
     if (!/^[deir:]/.test(start))
-      throw invalidResponseError(
-        this.#url,
-        isMarkup(start) ? 'a web page' : 'neither JSON nor an event stream',
-      )
-    const reader = createSseReader({
-      onJson: (value, event) => this.#onJson(value, event),
-      onText: (data, event) => this.#onText(data, event),
-    })
-    return { ...reader, getProgress: () => this.#fold.progress }
+      throw invalidResponseError(url, isMarkup(start) ? 'a web page' : 'neither JSON nor an event stream')
+    return { ...createSseReader({ onJson, onText }), getProgress: () => fold.progress }
   }
 
-  #onJson(value: unknown, event: string): void {
-    if (this.#ended) return
+  function onJson(value: unknown, event: string): void {
+    if (ended) return
     const isError = event === 'error' && asObject(value)?.error === undefined
-    this.#show(this.#fold.push(isError ? { error: value } : value))
-    this.#ended = this.#fold.ended
+    show(fold.push(isError ? { error: value } : value))
+    ended = fold.ended
   }
 
-  #onText(data: string, event: string): void {
-    if (this.#ended) return
-    if (data.trim() === '[DONE]') this.#ended = true
+  function onText(data: string, event: string): void {
+    if (ended) return
+    if (data.trim() === '[DONE]') ended = true
     else if (event === 'error') throw new ModelError(toBodyFailure(data))
-    else if (data.startsWith('{')) this.#fold.markLost()
+    else if (data.startsWith('{')) fold.markLost()
   }
 
-  #takeDocument(value: unknown): void {
-    const { format } = this.#options
+  function takeDocument(value: unknown): void {
     const first: unknown = Array.isArray(value) ? value[0] : value
-    const delta = this.#fold.push(first, true)
-    if (!format.isWhole(first))
-      throw invalidResponseError(this.#url, `JSON that is not a ${format.displayName}`)
-    this.#show(delta)
-    this.#ended = true
+    const delta = fold.push(first, true)
+    if (!format.isWhole(first)) throw invalidResponseError(url, `JSON that is not a ${format.displayName}`)
+    show(delta)
+    ended = true
   }
 
-  #show({ text, reasoning, calls, hosted, warnings }: Delta): void {
-    const { signal, onToolCall, onHosted, onWarning } = this.#options
+  function show(delta: Delta): void {
+    const { calls, hosted, warnings } = delta
     // A delta callback may abort the request.
     if (signal.aborted) throw signal.reason
     // Within one delta, reasoning comes before text.
-    if (reasoning !== '' && this.#text !== '') this.#report()
-    this.#text += text
-    this.#reasoning += reasoning
+    if (delta.reasoning !== '' && text !== '') report()
+    text += delta.text
+    reasoning += delta.reasoning
     if (calls === undefined && hosted === undefined && warnings === undefined) return
-    this.#report()
-    for (const call of calls ?? []) onToolCall?.(call)
-    for (const call of hosted ?? []) onHosted?.(call)
+    report()
+    for (const call of calls ?? []) onToolCallDelta?.(call)
+    for (const call of hosted ?? []) onHostedCall?.(call)
     for (const { code, message } of warnings ?? []) onWarning?.(code, message)
   }
 
-  #report(): void {
-    const [text, reasoning] = [this.#text, this.#reasoning]
-    if (text === '' && reasoning === '') return
-    this.#text = this.#reasoning = ''
-    if (!this.#options.signal.aborted) this.#options.onDelta(text, reasoning)
+  function report(): void {
+    const [words, thoughts] = [text, reasoning]
+    if (words === '' && thoughts === '') return
+    text = reasoning = ''
+    if (!signal.aborted) onDelta(words, thoughts)
+  }
+
+  function close(): ModelResponse {
+    show(fold.flush())
+    report()
+    return fold.getResponse(ended)
+  }
+
+  return {
+    /** Whether the provider has announced the end of the response. Later data is ignored. */
+    get ended(): boolean {
+      return ended
+    },
+
+    /** Whether the answer is complete. Remaining data is then awaited only briefly. */
+    get finished(): boolean {
+      return fold.finished
+    },
+
+    /** Reports the text of a chunk in one piece. @throws ModelError, or the reason of the abort */
+    push(chunk: string): void {
+      const before = body?.getProgress() ?? 0
+      const start = body === null ? chunk.trimStart() : chunk
+      try {
+        if (start !== '') (body ??= createBody(start)).push(start)
+      } finally {
+        report()
+      }
+      onActivity((body?.getProgress() ?? 0) > before ? 'content' : 'keep_alive')
+    },
+
+    /** Call this at the end of the body. @throws like push */
+    finish(): ModelResponse {
+      body?.end()
+      return close()
+    },
+
+    /** The response if the connection broke after its end, or null if it is incomplete. */
+    finishBroken(): ModelResponse | null {
+      if (signal.aborted) return null
+      try {
+        body?.end()
+        return fold.finished || ended ? close() : null
+      } catch {
+        return null
+      }
+    },
+
+    /** Converts an exception to the abort reason, or to a `ModelError` with the partial text. */
+    toFailure(error: unknown): unknown {
+      return signal.aborted ? signal.reason : addPartial(error, fold)
+    },
   }
 }
 

@@ -23,7 +23,6 @@ import {
 import { createBodyEncoder, type RequestBody, mergeExtraBody } from './encode-body.js'
 import { omitUndefined } from '../../../../guards/lib/json.js'
 import type { Json, JsonObject } from '../../../../machines/agent/json.js'
-import type { ModelResponse } from '../../../../machines/agent/model-response.js'
 import type { TokenUsage } from '../../../../machines/agent/usage.js'
 import { hasError } from '../error-body.js'
 import { toBodyFailure } from '../to-model-failure.js'
@@ -130,145 +129,133 @@ function toWireSampling(sampling: Sampling, maxTokensField: string): Record<stri
 export const chatFormat: AnswerFormat = {
   displayName: 'chat completion',
   isWhole: (value) => Array.isArray(asObject(value)?.choices),
-  createFold: (reportsCalls = false) => new ChatFold(reportsCalls),
+  createFold: createChatFold,
 }
 
-class ChatFold implements ResponseFold {
-  readonly #reportsCalls: boolean
-  #text = ''
-  #reasoning = ''
-  #refusal = ''
-  #finishReason: string | null = null
-  #usage: TokenUsage | null = null
-  #model: string | null = null
-  #id = ''
-  #lost = false
-  #progress = 0
-  #size = 0
+function createChatFold(reportsCalls = false): ResponseFold {
+  const details: JsonObject[] = []
+  const cited: Json[] = []
+  const think = new ThinkSplitter()
+  let citedBeside: readonly Json[] = []
+  let text = ''
+  let reasoning = ''
+  let refusal = ''
+  let finishReason: string | null = null
+  let usage: TokenUsage | null = null
+  let model: string | null = null
+  let id = ''
+  let isLost = false
+  let progress = 0
+  let size = 0
   // Most responses have neither calls nor details.
-  #calls: ToolCallFold | null = null
+  let calls: ToolCallFold | null = null
   /** `function_call`, the deprecated form of `tool_calls`. A response may contain both. */
-  #oldCall: ToolCallFold | null = null
-  readonly #details: JsonObject[] = []
-  readonly #cited: Json[] = []
-  #citedBeside: readonly Json[] = []
-  readonly #think = new ThinkSplitter()
+  let oldCall: ToolCallFold | null = null
 
-  constructor(reportsCalls: boolean) {
-    this.#reportsCalls = reportsCalls
-  }
-
-  get progress(): number {
-    return this.#progress + (this.#finishReason === null ? 0 : 1)
-  }
-
-  /** Whether the stream has ended. Only `[DONE]` ends the stream, because usage may follow the finish reason. */
-  get ended(): boolean {
-    return false
-  }
-
-  get finished(): boolean {
-    return this.#finishReason !== null && !this.#lost
-  }
-
-  push(value: unknown, whole = false): Delta {
-    const chunk = asObject(value)
-    if (chunk === null) return noDelta
-    const choice = findFirstChoice(chunk.choices)
-    this.#model ??= asText(chunk.model) || null
-    this.#id ||= asText(chunk.id)
-    this.#usage =
-      readUsage(chunk.usage) ??
-      readUsage(choice?.usage) ??
-      readUsage(asObject(chunk.x_groq)?.usage) ??
-      this.#usage
-    this.#refuseErrors(chunk, choice)
-    const beside = listTopLevelCitations(chunk)
-    if (beside.length > 0) this.#citedBeside = beside
-    if (choice === null) return noDelta
-    const added = this.#pushChoice(choice, whole)
-    this.#finishReason = asText(choice.finish_reason) || this.#finishReason
-    return added
-  }
-
-  markLost(): void {
-    this.#lost ||= this.#finishReason === null
-  }
-
-  flush(): Delta {
-    return this.#add(this.#think.flush())
-  }
-
-  getPartial(): Pick<ModelResponse, 'text' | 'usage'> {
-    return { text: this.#text, usage: this.#usage }
-  }
-
-  getResponse(ended: boolean): ModelResponse {
-    const toolCalls = this.#calls?.result() ?? []
-    const annotations = readCitations([...this.#cited, ...this.#citedBeside])
-    return {
-      text: this.#text,
-      reasoning: this.#reasoning,
-      refusal: this.#refusal || null,
-      toolCalls: toolCalls.length > 0 ? toolCalls : (this.#oldCall?.result() ?? []),
-      finishReason: this.#finishReason,
-      complete: !this.#lost && (ended || this.#finishReason !== null),
-      usage: this.#usage,
-      model: this.#model,
-      ...(this.#details.length > 0 && { reasoningDetails: this.#details }),
-      ...(annotations.length > 0 && { annotations }),
-      ...(this.#id !== '' && { id: this.#id }),
-    }
-  }
-
-  #add(delta: Delta): Delta {
-    this.#text += delta.text
-    this.#reasoning += delta.reasoning
+  function add(delta: Delta): Delta {
+    text += delta.text
+    reasoning += delta.reasoning
     return delta
   }
 
-  #refuseErrors(chunk: JsonObject, choice: JsonObject | null): void {
+  function refuseErrors(chunk: JsonObject, choice: JsonObject | null): void {
     const body = isErrorBody(chunk) ? chunk : choice
     if (body === null || !isErrorBody(body)) return
     const error =
       body.finish_reason === 'error' && !hasError(body.error)
         ? { message: 'its finish reason is "error"' }
         : body
-    throw new ModelError({ ...toBodyFailure(error), partialText: this.#text, usage: this.#usage })
+    throw new ModelError({ ...toBodyFailure(error), partialText: text, usage })
   }
 
   /** Some servers send the whole response so far as a message next to the delta, or only that message. */
-  #pushChoice(choice: JsonObject, whole: boolean): Delta {
+  function pushChoice(choice: JsonObject, whole: boolean): Delta {
     const delta = asObject(choice.delta)
     const message = toWholeDelta(choice.message)
-    const first = whole ? message : delta
-    const second = whole ? delta : message
-    const added = first === null ? noDelta : this.#pushDelta(first)
+    const [first, second] = whole ? [message, delta] : [delta, message]
+    const added = first === null ? noDelta : pushDelta(first)
     const isLast = whole || first === null || Boolean(choice.finish_reason)
-    return this.#progress > 0 || second === null || !isLast ? added : this.#pushDelta(second)
+    return progress > 0 || second === null || !isLast ? added : pushDelta(second)
   }
 
-  #pushDelta(delta: JsonObject): Delta {
+  function pushDelta(delta: JsonObject): Delta {
     const content = delta.content == null ? noDelta : readDeltaContent(delta.content)
-    const shown = this.#think.push(content.text)
+    const shown = think.push(content.text)
     const thoughts = readDeltaReasoning(delta) + content.reasoning + shown.reasoning
-    if (delta.refusal != null) this.#refusal += asText(delta.refusal)
-    if (delta.annotations != null) this.#cited.push(...asList(delta.annotations))
-    if (delta.reasoning_details != null) addDetails(this.#details, delta.reasoning_details)
-    this.#size += content.text.length + thoughts.length
-    let calls: ToolCallDelta[] | undefined
+    if (delta.refusal != null) refusal += asText(delta.refusal)
+    if (delta.annotations != null) cited.push(...asList(delta.annotations))
+    if (delta.reasoning_details != null) addDetails(details, delta.reasoning_details)
+    size += content.text.length + thoughts.length
+    let parts: ToolCallDelta[] | undefined
     if (delta.tool_calls != null) {
-      if (this.#reportsCalls) calls = []
-      this.#size += (this.#calls ??= new ToolCallFold()).push(delta.tool_calls, calls)
+      if (reportsCalls) parts = []
+      size += (calls ??= new ToolCallFold()).push(delta.tool_calls, parts)
     }
-    if (delta.function_call != null) {
-      this.#oldCall ??= new ToolCallFold()
-      this.#size += this.#oldCall.push([{ index: 0, function: delta.function_call }])
-    }
-    refuseTooLarge(this.#size)
-    const begun = (this.#calls?.length ?? 0) + (this.#oldCall?.length ?? 0) + this.#details.length
-    this.#progress = this.#size + this.#refusal.length + begun + this.#cited.length
-    return this.#add({ text: shown.text, reasoning: thoughts, ...(calls && { calls }) })
+    if (delta.function_call != null)
+      size += (oldCall ??= new ToolCallFold()).push([{ index: 0, function: delta.function_call }])
+    refuseTooLarge(size)
+    const begun = (calls?.length ?? 0) + (oldCall?.length ?? 0) + details.length
+    progress = size + refusal.length + begun + cited.length
+    return add({ text: shown.text, reasoning: thoughts, ...(parts && { calls: parts }) })
+  }
+
+  return {
+    get progress() {
+      return progress + (finishReason === null ? 0 : 1)
+    },
+
+    /** Only `[DONE]` ends the stream, because usage may follow the finish reason. */
+    ended: false,
+
+    get finished() {
+      return finishReason !== null && !isLost
+    },
+
+    push(value, whole = false) {
+      const chunk = asObject(value)
+      if (chunk === null) return noDelta
+      const choice = findFirstChoice(chunk.choices)
+      model ??= asText(chunk.model) || null
+      id ||= asText(chunk.id)
+      usage =
+        readUsage(chunk.usage) ??
+        readUsage(choice?.usage) ??
+        readUsage(asObject(chunk.x_groq)?.usage) ??
+        usage
+      refuseErrors(chunk, choice)
+      const beside = listTopLevelCitations(chunk)
+      if (beside.length > 0) citedBeside = beside
+      if (choice === null) return noDelta
+      const added = pushChoice(choice, whole)
+      finishReason = asText(choice.finish_reason) || finishReason
+      return added
+    },
+
+    markLost() {
+      isLost ||= finishReason === null
+    },
+
+    flush: () => add(think.flush()),
+
+    getPartial: () => ({ text, usage }),
+
+    getResponse(ended) {
+      const toolCalls = calls?.result() ?? []
+      const annotations = readCitations([...cited, ...citedBeside])
+      return {
+        text,
+        reasoning,
+        refusal: refusal || null,
+        toolCalls: toolCalls.length > 0 ? toolCalls : (oldCall?.result() ?? []),
+        finishReason,
+        complete: !isLost && (ended || finishReason !== null),
+        usage,
+        model,
+        ...(details.length > 0 && { reasoningDetails: details }),
+        ...(annotations.length > 0 && { annotations }),
+        ...(id !== '' && { id }),
+      }
+    },
   }
 }
 

@@ -1,5 +1,11 @@
 import { type ModelRequest, ModelError, type ModelRequestOptions } from '../provider.js'
-import { type AnswerFormat, AnswerReader, type ReadAnswerOptions, closeTimeoutMs } from './answer-reader.js'
+import {
+  type AnswerCallbacks,
+  type AnswerFormat,
+  closeTimeoutMs,
+  createAnswerReader,
+  type ReadAnswerOptions,
+} from './answer-reader.js'
 import type { RequestBody } from './encode-body.js'
 import type { ModelResponse } from '../../../../machines/agent/model-response.js'
 import { describeError } from '../../base/errors.js'
@@ -9,7 +15,7 @@ import { toModelFailure } from '../to-model-failure.js'
 import { createPlainClient, createStatusError, isPlainClientEnough, loadClient } from './request-client.js'
 import { findNodeHttp, getNodeHttp, type NodeHttp, postByDispatcher, postRequest } from './node-transport.js'
 import type { ClientRequestOptions, OpenAIClient, OpenAIOptions } from './openai-options.js'
-import { SentSecrets } from './sent-secrets.js'
+import { createSentSecrets, type SentSecrets } from './sent-secrets.js'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { CallAbort } from '../../base/abort.js'
 import type { Duplex, Readable } from 'node:stream'
@@ -31,7 +37,7 @@ export type Exchange = (request: ModelRequest, options: ExchangeOptions) => Prom
 export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: string): Exchange {
   const { path, format, bodies } = wire
   const { apiKey, dispatcher, timeoutMs } = options
-  const secrets = new SentSecrets(options)
+  const secrets = createSentSecrets(options)
   const family = findSchemaFamily(provider, options.model)
   const noted =
     typeof apiKey === 'function' ? { ...options, apiKey: () => secrets.noteWhenReady(apiKey()) } : options
@@ -125,12 +131,9 @@ const jsonHeaders = { 'content-type': 'application/json' }
 /** Redirects are rejected, so that the conversation is sent only to the configured address. */
 const noRedirects = { redirect: 'manual' as const }
 
-export interface ExchangeOptions extends Pick<ModelRequestOptions, 'onActivity' | 'onDelta'> {
+export type ExchangeOptions = AnswerCallbacks & {
   abort: CallAbort
   onSent: ModelRequestOptions['onSent'] | undefined
-  onToolCall: ModelRequestOptions['onToolCallDelta'] | undefined
-  onHosted: ModelRequestOptions['onHostedCall'] | undefined
-  onWarning: ModelRequestOptions['onWarning'] | undefined
 }
 
 function toHeaders(headers: IncomingHttpHeaders): Headers {
@@ -217,7 +220,7 @@ function readReader(reader: ReadableStreamDefaultReader<Uint8Array>, signal: Abo
 
 /** @throws ModelError with the partial text, or the reason of the abort */
 function readAnswer(source: AnswerSource, url: string, options: ReadAnswerOptions): Promise<ModelResponse> {
-  const answer = new AnswerReader(url, options)
+  const answer = createAnswerReader(url, options)
   return new Promise((resolve, reject) => {
     let settled = false
     let timer: ReturnType<typeof setTimeout> | undefined
@@ -284,6 +287,6 @@ export async function readFetchAnswer(
   options: ReadAnswerOptions & { signal: AbortSignal },
 ): Promise<ModelResponse> {
   return body === null
-    ? new AnswerReader(url, options).finish()
+    ? createAnswerReader(url, options).finish()
     : readAnswer(readReader(body.getReader(), options.signal), url, options)
 }

@@ -15,7 +15,7 @@ import { runAbortable, findCallAbort } from '../../base/abort.js'
 import { loadOnce } from '../../base/platform.js'
 import type { ApiWire } from './exchange.js'
 
-export type { OpenAIChatOptions } from './openai-options.js'
+export type { OpenAIChatOptions, OpenAIResponsesOptions } from './openai-options.js'
 
 /**
  * A model behind an OpenAI-compatible Chat Completions API. Outside Node it needs the package `openai`.
@@ -38,8 +38,6 @@ export function openaiChat(options: OpenAIChatOptions): ModelProvider {
     (provider) => getReasoningEcho(provider, options.echoReasoning),
   )
 }
-
-export type { OpenAIResponsesOptions } from './openai-options.js'
 
 /**
  * A model behind an OpenAI-compatible Responses API (OpenAI, Azure, xAI, DeepSeek, OpenRouter, LM Studio, Bedrock,
@@ -88,11 +86,11 @@ function createWireProvider(
     check: () => checkCredentials(options),
     request: (request, options) =>
       runAbortable(findCallAbort(options) ?? options.signal, async (abort) => {
-        const { onSent, onActivity, onHostedCall: onHosted, onWarning } = options
+        const { onSent, onActivity, onHostedCall, onWarning } = options
         const onDelta = request.stream ? options.onDelta : ignoreDelta
-        const onToolCall = request.stream ? options.onToolCallDelta : undefined
-        const answer = await exchange()
-        return answer(request, { abort, onSent, onActivity, onDelta, onToolCall, onHosted, onWarning })
+        const onToolCallDelta = request.stream ? options.onToolCallDelta : undefined
+        const ask = await exchange()
+        return ask(request, { abort, onSent, onActivity, onDelta, onToolCallDelta, onHostedCall, onWarning })
       }),
   }
   return options.limiter?.limit(created) ?? created

@@ -35,7 +35,7 @@ export function createResponsesFormat(from: string): AnswerFormat {
   return {
     displayName: 'response',
     isWhole: isWholeResponse,
-    createFold: (reportsCalls = false) => new ResponsesFold(from, reportsCalls),
+    createFold: (reportsCalls = false) => createResponsesFold(from, reportsCalls),
   }
 }
 
@@ -49,121 +49,110 @@ const silentEvents = new Set(['response.created', 'response.queued', 'response.i
 
 const endEvents = new Set(['response.completed', 'response.incomplete', 'response.done', 'response.failed'])
 
-class ResponsesFold implements ResponseFold {
-  readonly #from: string
-  readonly #items: ReturnType<typeof createOutputItems>
-  readonly #hosted = createHostedItemTracker()
-  #response: JsonObject = {}
-  #output: JsonObject[] | null = null
-  #ending: string | null = null
-  #usage: TokenUsage | null = null
-  #text = ''
-  #reasoning = ''
-  #progress = 0
-  #size = 0
-  #lost = false
+function createResponsesFold(from: string, reportsCalls: boolean): ResponseFold {
+  const items = createOutputItems(reportsCalls)
+  const hostedItems = createHostedItemTracker()
+  let response: JsonObject = {}
+  let output: JsonObject[] | null = null
+  let ending: string | null = null
+  let usage: TokenUsage | null = null
+  let text = ''
+  let reasoning = ''
+  let progress = 0
+  let size = 0
+  let isLost = false
 
-  constructor(from: string, reportsCalls: boolean) {
-    this.#from = from
-    this.#items = createOutputItems(reportsCalls)
-  }
-
-  get progress(): number {
-    return this.#progress
-  }
-
-  get ended(): boolean {
-    return this.#ending !== null
-  }
-
-  get finished(): boolean {
-    return this.ended
-  }
-
-  push(value: unknown, whole = false): Delta {
-    const event = asObject(value)
-    if (event === null) return noDelta
-    const type = asText(event.type)
-    if (type === 'error' || (hasError(event.error) && !isWholeResponse(event))) this.#fail(event)
-    this.#noteResponse(isWholeResponse(event) ? event : asObject(event.response))
-    if (whole || isWholeResponse(event)) return isWholeResponse(event) ? this.#end('') : noDelta
-    if (endEvents.has(type)) return this.#end(type)
-    const piece = asText(event.delta)
-    refuseTooLarge((this.#size += piece.length))
-    if (!silentEvents.has(type) && event.delta !== '') this.#progress += 1
-    const item = asObject(event.item)
-    const at = event.output_index
-    const hosted =
-      item === null || typeof at !== 'number'
-        ? []
-        : this.#hosted.track(item, at, type === 'response.output_item.done')
-    const shown = this.#items.push(type, event)
-    return this.#add(hosted.length > 0 ? { ...shown, hosted } : shown)
-  }
-
-  markLost(): void {
-    this.#lost ||= this.#ending === null
-  }
-
-  flush(): Delta {
-    // A final item list has already been reported.
-    return this.#output === null ? this.#add(this.#items.flush()) : noDelta
-  }
-
-  getPartial(): Pick<ModelResponse, 'text' | 'usage'> {
-    return { text: this.#text, usage: this.#usage }
-  }
-
-  getResponse(): ModelResponse {
-    const { model, id } = this.#response
-    return toModelResponse({
-      items: this.#output ?? this.#items.result().map(({ item }) => item),
-      from: this.#from,
-      finishReason: this.#ending,
-      complete: this.#ending !== null && (!this.#lost || this.#output !== null),
-      usage: this.#usage,
-      model: asText(model) || null,
-      ...(asText(id) !== '' && { id: asText(id) }),
-    })
-  }
-
-  #add(delta: Delta): Delta {
-    this.#text += delta.text
-    this.#reasoning += delta.reasoning
+  function add(delta: Delta): Delta {
+    text += delta.text
+    reasoning += delta.reasoning
     return delta
   }
 
-  #noteResponse(response: JsonObject | null): void {
-    if (response === null) return
-    this.#response = { ...this.#response, ...response }
-    this.#usage = readUsage(response.usage) ?? this.#usage
+  function noteResponse(noted: JsonObject | null): void {
+    if (noted === null) return
+    response = { ...response, ...noted }
+    usage = readUsage(noted.usage) ?? usage
   }
 
-  #fail(error: unknown): never {
-    throw new ModelError({ ...toBodyFailure(error), partialText: this.#text, usage: this.#usage })
+  function fail(error: unknown): never {
+    throw new ModelError({ ...toBodyFailure(error), partialText: text, usage })
   }
 
-  #end(type: string): Delta {
-    const response = this.#response
+  function end(type: string): Delta {
     const status = asText(response.status)
     if (type === 'response.failed' || status === 'failed' || status === 'cancelled')
-      this.#fail({ error: response.error ?? { code: status || 'failed', message: 'the response failed' } })
+      fail({ error: response.error ?? { code: status || 'failed', message: 'the response failed' } })
     if (status === 'queued' || (status === 'in_progress' && type === '')) throw unfinishedError(status)
-    this.#ending =
-      type === 'response.incomplete' || status === 'incomplete'
-        ? getCutReason(response)
-        : status || 'completed'
+    const isCut = type === 'response.incomplete' || status === 'incomplete'
+    ending = isCut ? getCutReason(response) : status || 'completed'
     const listed = asList(response.output).flatMap(toOutputItems)
     if (listed.length === 0) return noDelta
-    const { items: all, dropped } = reconcileItems(listed, this.#items.result())
-    this.#output = all
-    const hosted = all.flatMap((item, at) => this.#hosted.track(item, at, true))
-    return this.#add({
-      text: getAdded(joinText(all), this.#text),
-      reasoning: getAdded(joinThoughts(all), this.#reasoning),
+    const { items: all, dropped } = reconcileItems(listed, items.result())
+    output = all
+    const hosted = all.flatMap((item, at) => hostedItems.track(item, at, true))
+    return add({
+      text: getAdded(joinText(all), text),
+      reasoning: getAdded(joinThoughts(all), reasoning),
       ...(hosted.length > 0 && { hosted }),
       ...(dropped.length > 0 && { warnings: [createDroppedWarning(dropped)] }),
     })
+  }
+
+  return {
+    get progress() {
+      return progress
+    },
+
+    get ended() {
+      return ending !== null
+    },
+
+    get finished() {
+      return ending !== null
+    },
+
+    push(value, whole = false) {
+      const event = asObject(value)
+      if (event === null) return noDelta
+      const type = asText(event.type)
+      if (type === 'error' || (hasError(event.error) && !isWholeResponse(event))) fail(event)
+      noteResponse(isWholeResponse(event) ? event : asObject(event.response))
+      if (whole || isWholeResponse(event)) return isWholeResponse(event) ? end('') : noDelta
+      if (endEvents.has(type)) return end(type)
+      const piece = asText(event.delta)
+      refuseTooLarge((size += piece.length))
+      if (!silentEvents.has(type) && event.delta !== '') progress += 1
+      const item = asObject(event.item)
+      const at = event.output_index
+      const hosted =
+        item === null || typeof at !== 'number'
+          ? []
+          : hostedItems.track(item, at, type === 'response.output_item.done')
+      const shown = items.push(type, event)
+      return add(hosted.length > 0 ? { ...shown, hosted } : shown)
+    },
+
+    markLost() {
+      isLost ||= ending === null
+    },
+
+    // A final item list has already been reported.
+    flush: () => (output === null ? add(items.flush()) : noDelta),
+
+    getPartial: () => ({ text, usage }),
+
+    getResponse() {
+      const id = asText(response.id)
+      return toModelResponse({
+        items: output ?? items.result().map(({ item }) => item),
+        from,
+        finishReason: ending,
+        complete: ending !== null && (!isLost || output !== null),
+        usage,
+        model: asText(response.model) || null,
+        ...(id !== '' && { id }),
+      })
+    },
   }
 }
 

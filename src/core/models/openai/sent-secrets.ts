@@ -14,74 +14,72 @@ const openHeaders =
 
 const secretParameters = /key|token|secret|sig|auth|pass|credential/i
 
+export type SentSecrets = ReturnType<typeof createSentSecrets>
+
 /** The key, and headers and query parameters with secret names. Some providers repeat them in errors. */
-export class SentSecrets {
-  readonly #values = new Set<string>()
-  readonly #keys: string[] = []
+export function createSentSecrets(options: Pick<OpenAIOptions, 'apiKey' | 'headers' | 'query'>) {
+  const values = new Set<string>()
+  const keys: string[] = []
 
-  constructor({ apiKey, headers, query }: Pick<OpenAIOptions, 'apiKey' | 'headers' | 'query'>) {
-    if (typeof apiKey === 'string') this.#add(apiKey)
-    this.#addHeaders(headers)
-    this.#addHeaders(listCustomHeaders())
-    for (const [name, value] of Object.entries(query ?? {})) {
-      if (secretParameters.test(name)) this.#add(value)
-    }
+  function noteKey(key: unknown): void {
+    if (typeof key !== 'string' || key.length < minSecretLength || keys.includes(key)) return
+    keys.push(key)
+    if (keys.length > maxKeys) keys.shift()
   }
 
-  async noteWhenReady(coming: Promise<string>): Promise<string> {
-    const key = await coming
-    this.#noteKey(key)
-    return key
-  }
-
-  /** Remembers the secrets of a custom client, or of a client that read its key from the environment. */
-  noteClient(client: Pick<OpenAIClient, 'apiKey'> | undefined): void {
-    if (client === undefined) return
-    this.#noteKey(client.apiKey)
-    const options: unknown = Reflect.get(client, '_options')
-    this.#addHeaders((options as { defaultHeaders?: unknown } | undefined)?.defaultHeaders)
-  }
-
-  /** Returns null if the failure contains no secrets. */
-  hideInFailure(failure: ModelFailure): ModelFailure | null {
-    const [code, message] = [this.#hide(failure.code), this.#hide(failure.message)]
-    return code === failure.code && message === failure.message ? null : { ...failure, code, message }
-  }
-
-  occurIn(text: string): boolean {
-    return this.#hide(text) !== text
-  }
-
-  #noteKey(key: unknown): void {
-    if (typeof key !== 'string' || key.length < minSecretLength || this.#keys.includes(key)) return
-    this.#keys.push(key)
-    if (this.#keys.length > maxKeys) this.#keys.shift()
-  }
-
-  #add(value: unknown): void {
+  function add(value: unknown): void {
     if (typeof value !== 'string') return
     // The scheme and the names in `Bearer KEY` and `session=ID; theme=dark` are not secret.
     const parts = value.split(/[\s;,]+/).map((one) => one.replace(/^[\w-]*=(?=.)/, ''))
-    for (const part of [value.trim(), ...parts]) if (part.length >= minSecretLength) this.#values.add(part)
+    for (const part of [value.trim(), ...parts]) if (part.length >= minSecretLength) values.add(part)
   }
 
-  #addHeaders(headers: unknown): void {
+  function addHeaders(headers: unknown): void {
     if (typeof headers !== 'object' || headers === null) return
     const entries = Symbol.iterator in headers ? [...(headers as Iterable<unknown>)] : Object.entries(headers)
     for (const entry of entries) {
       const [name, value] = Array.isArray(entry) ? (entry as unknown[]) : []
-      if (typeof name === 'string' && !openHeaders.test(name)) this.#add(value)
+      if (typeof name === 'string' && !openHeaders.test(name)) add(value)
     }
   }
 
-  #hide(text: string): string {
+  function hide(text: string): string {
     // Longest first, because one value may contain another.
-    return [...this.#values, ...this.#keys]
+    return [...values, ...keys]
       .flatMap((value) => [
         ...new Set([value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1)]),
       ])
       .sort((a, b) => b.length - a.length)
       .reduce((rest, value) => hideCutHead(rest.replaceAll(value, redacted), value), text)
+  }
+
+  add(options.apiKey)
+  addHeaders(options.headers)
+  addHeaders(listCustomHeaders())
+  for (const [name, value] of Object.entries(options.query ?? {})) if (secretParameters.test(name)) add(value)
+
+  return {
+    async noteWhenReady(coming: Promise<string>): Promise<string> {
+      const key = await coming
+      noteKey(key)
+      return key
+    },
+
+    /** Remembers the secrets of a custom client, or of a client that read its key from the environment. */
+    noteClient(client: Pick<OpenAIClient, 'apiKey'> | undefined): void {
+      if (client === undefined) return
+      noteKey(client.apiKey)
+      const settings: unknown = Reflect.get(client, '_options')
+      addHeaders((settings as { defaultHeaders?: unknown } | undefined)?.defaultHeaders)
+    },
+
+    /** Returns null if the failure contains no secrets. */
+    hideInFailure(failure: ModelFailure): ModelFailure | null {
+      const [code, message] = [hide(failure.code), hide(failure.message)]
+      return code === failure.code && message === failure.message ? null : { ...failure, code, message }
+    },
+
+    occurIn: (text: string): boolean => hide(text) !== text,
   }
 }
 
