@@ -26,25 +26,38 @@ import type { ShieldScene } from '../shields/define-shield.js'
 
 /** Screens the user messages: each part separately, and all texts together. */
 export async function screenInput(parts: AgentParts, scope: EffectScope): Promise<InputScreening[]> {
-  const { context } = scope
-  const stepId = `${getStepId(context)}.input`
-  startSteps(scope, [
-    createShieldStep({ stepId, point: 'input' }, (screenings: InputScreening[]) => screenings),
-  ])
+  const { context, abort } = scope
+  const note = startStep(scope, { stepId: `${getStepId(context)}.input`, point: 'input' })
+  abort.throwIfAborted()
   const look: ScreenText = (text) => screenText(parts, scope, 'input', text)
   const looks = listUnclearedInput(context).map(async ({ content }, index) =>
     (await screenContent(content, look)).map((screening) => ({ ...screening, index })),
   )
-  return (await Promise.all(looks)).flat()
+  const screenings = (await Promise.all(looks)).flat()
+  note(screenings)
+  return screenings
 }
 
-/** A subscriber may stop the run when a step starts. */
-function startSteps<Output>(
-  { abort, self, runtime }: EffectScope,
-  steps: readonly StepWork<'shield_call', Output>[],
-): void {
-  for (const step of steps) runtime.steps.start(self, step)
-  abort.throwIfAborted()
+type ShieldReport = Omit<Screening, 'content'>
+type ShieldStep = Extract<Step, { stepType: 'shield_call' }>
+
+/**
+ * Starts a step, which ends with the actor. Returns a function that notes its reports. A subscriber may stop the run when
+ * the step starts, so check `abort` afterwards.
+ */
+function startStep(
+  { runtime, self }: EffectScope,
+  step: Omit<ShieldStep, 'stepType'>,
+): (reports: readonly ShieldReport[]) => void {
+  let noted: readonly ShieldReport[] = []
+  const work: StepWork<'shield_call', unknown> = {
+    step: { stepType: 'shield_call', ...step },
+    toEnding: (output) => ({ payload: { violation: output === null ? null : findViolation(noted) } }),
+  }
+  runtime.steps.start(self, work)
+  return (reports) => {
+    noted = reports
+  }
 }
 
 type ScreenText = (text: string) => Promise<Screening>
@@ -97,9 +110,11 @@ export async function screenOutput(parts: AgentParts, scope: EffectScope): Promi
   const { abort, runtime, context } = scope
   const { pendingAnswer, unscreenedText, continuedText } = context
   const stepId = `${pendingAnswer?.stepId ?? context.runId}.output`
-  startSteps(scope, [createShieldStep({ stepId, point: 'output' }, (screening: Screening) => [screening])])
+  const note = startStep(scope, { stepId, point: 'output' })
+  abort.throwIfAborted()
   const answer = (unscreenedText?.text ?? '') + (pendingAnswer?.text ?? '')
   const screening = toLastPiece(continuedText, await screenText(parts, scope, 'output', answer))
+  note([screening])
   abort.throwIfAborted()
   runtime.streamCleared(screening.action === 'block' ? '' : screening.content)
   return screening.action === 'redact'
@@ -135,15 +150,12 @@ function toLastPiece(pieces: string, screening: Screening): Screening {
 export async function screenCalls(parts: AgentParts, scope: EffectScope): Promise<CallScreening[]> {
   const { abort, runtime, context } = scope
   const calls = listUnclearedCalls(context)
-  const callShield = createShieldSteps()
-  startSteps(
-    scope,
+  const notes = new Map(
     calls
       .filter((call) => call.unscreenedArguments)
-      .map(({ id: callId }) =>
-        callShield({ stepId: `${getCallStepId(context, callId)}.toolInput`, point: 'toolInput', callId }),
-      ),
+      .map(({ id }) => [id, startCallStep(scope, id, 'toolInput')] as const),
   )
+  abort.throwIfAborted()
   const options = toPrepareOptions(parts, context, runtime.binding, abort)
   const screen = async (call: BatchCall): Promise<CallScreening> => {
     const { id: callId, name: toolName, arguments: text } = call
@@ -158,6 +170,7 @@ export async function screenCalls(parts: AgentParts, scope: EffectScope): Promis
   }
   return runStaggered(calls, abort, async (call) => {
     const screening = await screen(call)
+    notes.get(call.id)?.([screening])
     const { action, content } = screening
     const isChanged = call.undecided === true || (call.decisions !== undefined && action === 'redact')
     if (!isChanged || action === 'block') return screening
@@ -176,30 +189,34 @@ export async function screenResults(parts: AgentParts, scope: EffectScope): Prom
     if (!unscreenedResult || result === undefined) return []
     return [{ id, name, result, reason: inputShields ? findRejectionReason(result) : null }]
   })
-  const [callShield, reasonShield] = [createShieldSteps(), createShieldSteps(({ asInput }) => asInput)]
-  const createStep = (callId: string, point: 'input' | 'toolOutput') =>
-    (point === 'input' ? reasonShield : callShield)({
-      stepId: `${getCallStepId(context, callId)}.${point}`,
-      point,
-      callId,
-    })
-  startSteps(
-    scope,
-    come.map(({ id, reason }) => createStep(id, reason === null ? 'toolOutput' : 'input')),
-  )
-  return runStaggered(come, abort, async ({ id: callId, name: toolName, result, reason }) => {
+  const begun = come.map((one) => {
+    return { ...one, note: startCallStep(scope, one.id, one.reason === null ? 'toolOutput' : 'input') }
+  })
+  abort.throwIfAborted()
+  return runStaggered(begun, abort, async ({ id: callId, name: toolName, result, reason, note }) => {
     const look = (point: ShieldPoint, content: string) =>
       screenText(parts, scope, point, content, { callId, toolName })
-    if (reason === null)
-      return { ...(await screenToolResult(result, (text) => look('toolOutput', text))), callId }
+    if (reason === null) {
+      const screening = await screenToolResult(result, (text) => look('toolOutput', text))
+      note([screening])
+      return { ...screening, callId }
+    }
     const { content, ...asInput } = await look('input', reason)
+    note([asInput])
     abort.throwIfAborted()
     if (asInput.action === 'block') return { ...asInput, content, findings: [], callId, asInput }
     const words = rejectionPrefix + content
     if (!resultShields) return { ...allowedScreening, content: words, callId, asInput }
-    startSteps(scope, [createStep(callId, 'toolOutput')])
-    return { ...(await look('toolOutput', words)), callId, asInput }
+    const noteResult = startCallStep(scope, callId, 'toolOutput')
+    abort.throwIfAborted()
+    const screening = await look('toolOutput', words)
+    noteResult([screening])
+    return { ...screening, callId, asInput }
   })
+}
+
+function startCallStep(scope: EffectScope, callId: string, point: Exclude<ShieldPoint, 'output'>) {
+  return startStep(scope, { stepId: `${getCallStepId(scope.context, callId)}.${point}`, point, callId })
 }
 
 async function screenToolResult(
@@ -219,38 +236,6 @@ async function screenToolResult(
 const allowedScreening = { action: 'allow' as const, message: null, findings: [] }
 
 const withheldMedia = "[Withheld: a shield refused the content of this result's files.]"
-
-/** The actor returns all screenings at once. `getReport` picks the report for one screening. */
-function createShieldSteps(
-  getReport: (screening: CallScreening) => ShieldReport | undefined = (screening) => screening,
-) {
-  let brought: readonly CallScreening[] | undefined
-  let byCall = new Map<string, CallScreening>()
-  return (step: { stepId: string; point: Exclude<ShieldPoint, 'output'>; callId: string }) =>
-    createShieldStep(step, (screenings: CallScreening[]) => {
-      if (brought !== screenings) {
-        brought = screenings
-        byCall = new Map(screenings.map((screening) => [screening.callId, screening]))
-      }
-      const screening = byCall.get(step.callId)
-      const one = screening && getReport(screening)
-      return one ? [one] : []
-    })
-}
-
-type ShieldReport = Omit<Screening, 'content'>
-type ShieldStep = Extract<Step, { stepType: 'shield_call' }>
-
-/** Creates the step of a screening at one point. `pickReports` picks its reports from the actor's output. */
-function createShieldStep<Output>(
-  step: Omit<ShieldStep, 'stepType'>,
-  pickReports: (output: Output) => readonly ShieldReport[],
-): StepWork<'shield_call', Output> {
-  return {
-    step: { stepType: 'shield_call', ...step },
-    toEnding: (output) => ({ payload: { violation: output && findViolation(pickReports(output)) } }),
-  }
-}
 
 const gravity = ['block', 'redact', 'warn'] as const
 

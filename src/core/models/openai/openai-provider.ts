@@ -18,7 +18,7 @@ import type { ApiWire } from './exchange.js'
 export type { OpenAIChatOptions, OpenAIResponsesOptions } from './openai-options.js'
 
 /**
- * A model behind an OpenAI-compatible Chat Completions API. Outside Node it needs the package `openai`.
+ * A model behind an OpenAI-compatible Chat Completions API.
  *
  * @example
  * openaiChat({ model: 'gpt-5-mini' })                                              // OPENAI_API_KEY
@@ -41,8 +41,7 @@ export function openaiChat(options: OpenAIChatOptions): ModelProvider {
 
 /**
  * A model behind an OpenAI-compatible Responses API (OpenAI, Azure, xAI, DeepSeek, OpenRouter, LM Studio, Bedrock,
- * vLLM). The provider stores no responses. Reasoning is encrypted and sent back in full. Outside Node it needs the
- * package `openai`.
+ * vLLM). The provider stores no responses. Reasoning is encrypted and sent back in full.
  *
  * @example
  * openaiResponses({ model: 'gpt-5-mini' })                                           // OPENAI_API_KEY
