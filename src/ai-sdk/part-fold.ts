@@ -5,18 +5,12 @@ import { parseJsonOr } from '../core/base/json.js'
 import { asObject, asText } from '../core/base/values.js'
 import { ThinkSplitter } from '../core/models/openai/think-tags.js'
 import { refuseTooLarge, type Delta, noDelta } from '../core/models/openai/answer-reader.js'
-import { listDistinctCalls, type SentCall } from '../core/models/calls.js'
+import { createHostedCallTracker, listDistinctCalls, type SentCall } from '../core/models/calls.js'
 import { describeMediaList, toBase64, toContentPart } from '../core/models/media.js'
 import { toPlainJson } from '../core/models/plain-json.js'
 import { unsupportedApprovalError, unsupportedPauseError } from './ai-sdk-failure.js'
 import { readRawFinish, toFinish, toUsage } from './ai-sdk-usage.js'
-import {
-  createHostedCallTracker,
-  type EchoPart,
-  fingerprintCall,
-  isCompaction,
-  toProviderItems,
-} from './provider-echo.js'
+import { type EchoPart, fingerprintCall, isCompaction, toProviderItems } from './provider-echo.js'
 
 interface TextBlock {
   type: 'text' | 'reasoning'
@@ -47,7 +41,7 @@ export function createPartFold(provider: string, reportsCalls = false) {
   const blocks: Block[] = []
   const media: MediaPart[] = []
   const annotations: Annotation[] = []
-  const hosted = createHostedCallTracker()
+  const trackHosted = createHostedCallTracker()
   let model: string | null = null
   let responseId = ''
   let end: JsonObject | null = null
@@ -100,7 +94,6 @@ export function createPartFold(provider: string, reportsCalls = false) {
     return { text, reasoning: isNext ? paragraph + reasoning : reasoning }
   }
 
-  /** Releases text that was held back as a possible tag. */
   function flush(): Delta {
     const held = [...tagged.keys()].map((block) => writeWords(block, '', true))
     const join = (key: 'text' | 'reasoning'): string => held.map((delta) => delta[key]).join('')
@@ -132,7 +125,7 @@ export function createPartFold(provider: string, reportsCalls = false) {
   function addToCall(block: CallBlock, added: string): Delta {
     const { key, name } = block
     if (block.hosted) {
-      const started = hosted.start(key, name)
+      const started = trackHosted(key, key, name)
       return started.length === 0 ? noDelta : { ...noDelta, hosted: started }
     }
     if (!reportsCalls || (block.index !== undefined && added === '')) return noDelta
@@ -146,7 +139,15 @@ export function createPartFold(provider: string, reportsCalls = false) {
     const call = findCall(id)
     if (call) call.hosted = true
     keep(toResultPart(part))
-    return { ...noDelta, hosted: hosted.end(part, call && parseInput(call.input)) }
+    const { result = null, isError } = part
+    const ended = (toolName: string): Json => ({
+      type: 'tool-result',
+      toolName,
+      ...(call && { input: parseInput(call.input) }),
+      result,
+      ...(isError === true && { isError }),
+    })
+    return { ...noDelta, hosted: trackHosted(id, id, asText(part['toolName']), ended) }
   }
 
   function grow(length: number): void {
@@ -226,7 +227,6 @@ export function createPartFold(provider: string, reportsCalls = false) {
       return progress
     },
 
-    /** Adds a part of a stream or of a complete answer. Returns the visible additions. */
     push(part: unknown): Delta {
       const object = asObject(part)
       return object === null ? noDelta : take(object)

@@ -3,7 +3,6 @@ import type { Json, JsonObject } from '../../machines/agent/json.js'
 import type { AssistantMessage, ProviderItems, ToolCall } from '../../machines/agent/messages.js'
 import type { ModelResponse } from '../../machines/agent/model-response.js'
 import { asList, asObject, asText } from '../core/base/values.js'
-import type { HostedCall } from '../core/models/provider.js'
 import type { ProviderData } from './spec.js'
 
 /**
@@ -29,7 +28,6 @@ export interface Echo {
 /** The owner of a provider's items, because items from one provider are invalid for another. */
 const getOwner = (provider: string): string => `ai-sdk/${provider}`
 
-/** The provider items to store with an answer, or null if there is nothing to send back. */
 export function toProviderItems(
   provider: string,
   answer: Pick<ModelResponse, 'text' | 'toolCalls'>,
@@ -85,33 +83,6 @@ export function fingerprintCall({ function: { name, arguments: input } }: ToolCa
 }
 
 const hashWords = (words: readonly string[]): string => sha256(JSON.stringify(words)).slice(0, 16)
-
-/** Reports each call that the provider executes when it starts, and when its result arrives. */
-export function createHostedCallTracker() {
-  const started = new Map<string, string>()
-  const ended = new Set<string>()
-
-  function start(id: string, name: string): HostedCall[] {
-    if (name === '' || started.has(id)) return []
-    started.set(id, name)
-    return [{ id, name, item: null }]
-  }
-
-  return {
-    start,
-    /** `part` is the result from the package, and `input` the input of the call if it is known. */
-    end(part: JsonObject, input: Json | undefined): HostedCall[] {
-      const id = asText(part['toolCallId'])
-      const starting = start(id, asText(part['toolName']))
-      const name = started.get(id)
-      if (name === undefined || ended.has(id)) return []
-      ended.add(id)
-      const { result = null, isError } = part
-      const details = { ...(input !== undefined && { input }), result, ...(isError === true && { isError }) }
-      return [...starting, { id, name, item: { type: 'tool-result', toolName: name, ...details } }]
-    },
-  }
-}
 
 /**
  * Removes provider-executed calls without a result, because the answer was cut off and providers reject such calls. If

@@ -21,7 +21,6 @@ export interface CallOptions {
   includeRawChunks?: boolean
 }
 
-/** Options and metadata by provider name. */
 export type ProviderData = Record<string, JsonObject>
 
 export type CallTool =

@@ -11,7 +11,6 @@ export interface Envelope {
 
 export type Answer = ReturnType<typeof createAnswer>
 
-/** A turn as the answer to a request, with defaults. */
 export function createAnswer(turn: Turn, request: ChatRequest, envelope: Envelope) {
   const { text, reasoning, refusal, finishReason, toolCalls = [], chunkSize = 16, endWithout } = turn
   return {
@@ -57,7 +56,6 @@ function estimateTokens(values: unknown[]): number {
   return Math.ceil((JSON.stringify(values.filter(Boolean)).length - 2) / 4)
 }
 
-/** An event of a stream. */
 export interface Event {
   type: string
   [key: string]: unknown

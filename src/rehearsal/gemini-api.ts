@@ -99,11 +99,7 @@ const statusNames: Readonly<Record<number, string>> = {
   503: 'UNAVAILABLE',
 }
 
-function formatError(
-  code: number,
-  status = statusNames[code] ?? 'UNKNOWN',
-  message = 'The request failed.',
-): object {
+function formatError(code: number, status = statusNames[code] ?? 'UNKNOWN', message = 'The request failed.') {
   return { error: { code, message, status } }
 }
 

@@ -42,7 +42,6 @@ export function encodeEvents(
 const formatData = (event: object | string): string =>
   `data: ${typeof event === 'string' ? event : JSON.stringify(event)}\n\n`
 
-/** Formats an event with its type as its name. */
 export function formatTyped(event: object | string): string {
   return `event: ${String(Reflect.get(Object(event), 'type'))}\n${formatData(event)}`
 }

@@ -164,11 +164,7 @@ function createPlayer({ scenarios, origins, clock, conversation, strict, strictH
     }
   }
 
-  async function completeRequest(
-    api: ProviderApi,
-    incoming: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<void> {
+  async function completeRequest(api: ProviderApi, incoming: IncomingMessage, response: ServerResponse) {
     const sent = await readBody(incoming)
     const body = api.readRequest(sent, getPath(incoming))
     const { headers } = incoming
@@ -226,7 +222,6 @@ function createPlayer({ scenarios, origins, clock, conversation, strict, strictH
     throw new Refusal(404, 'model_not_found', message, 'model')
   }
 
-  /** @throws Refusal if no turn is left */
   function takeNext(scenario: string, conversation: string): Cue {
     const { name, turns, onExhausted }: Scenario = scenarios.get(scenario) ?? { turns: [] }
     const key = toPlaybackKey(scenario, conversation)

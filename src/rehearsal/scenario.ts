@@ -81,7 +81,6 @@ export function parseScenario(value: unknown, origin = 'The scenario'): Scenario
   return data as Scenario
 }
 
-/** @throws RehearsalError `invalid_scenario` */
 export function parseTurn(value: unknown): Turn {
   const { data, error } = turnSchema.safeParse(value)
   if (error) throw invalidScenarioError('invalid_scenario', 'The result of the turn function', error)
@@ -183,7 +182,6 @@ const optionsSchema = z.strictObject({
     .default(systemClock),
 })
 
-/** @throws RehearsalError */
 export function parseOptions(value: Scenario | RehearsalOptions): RehearsalSettings {
   if (typeof value === 'object' && value !== null && 'turns' in value)
     return parseOptions({ scenario: value })

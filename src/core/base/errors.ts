@@ -158,7 +158,6 @@ export function toPlainError(error: unknown): ModelActorError {
   return rememberThrown(createActorError('internal', describeError(error)), error)
 }
 
-/** A fatal failure as plain data for the machine. */
 export function createActorError(code: string, message: string): ModelActorError {
   return { ...createModelFailure({ kind: 'fatal', code, message }), usage: null, jitter: 1 }
 }

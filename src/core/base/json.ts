@@ -243,7 +243,6 @@ export function findJsonProblem(
   }
 }
 
-/** The index after the string that starts at `start`, or its problem. */
 function findStringEnd(text: string, start: number): number | JsonProblem {
   for (let at = start + 1; at < text.length; at += 1) {
     const code = text.charCodeAt(at)

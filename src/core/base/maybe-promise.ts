@@ -1,7 +1,6 @@
 /** A store may be synchronous. */
 export type MaybePromise<Value> = Value | Promise<Value>
 
-/** The same methods without promises. */
 export type Synchronous<Part> = { [Key in keyof Part]: SynchronousMethod<Part[Key]> }
 
 type SynchronousMethod<Method> = Method extends (...args: infer Args) => infer Result

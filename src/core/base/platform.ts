@@ -114,8 +114,11 @@ export async function loadPeer<Module>(name: string, purpose: string): Promise<M
   } catch (error) {
     const { code } = error as { code?: unknown }
     if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') throw error
-    const installed = /^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name
-    const message = `${purpose} needs the package ${installed}, which is not installed. Run: npm install ${installed}`
-    throw new StatewrightError('missing_package', message, installed, { cause: error })
+    throw missingPackageError(purpose, /^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name, error)
   }
+}
+
+export function missingPackageError(purpose: string, name: string, cause: unknown): StatewrightError {
+  const message = `${purpose} needs the package ${name}, which is not installed. Run: npm install ${name}`
+  return new StatewrightError('missing_package', message, name, { cause })
 }

@@ -8,7 +8,6 @@ import {
   settleAmount,
 } from './ledger.js'
 
-/** The rows of a budget store. */
 export interface BudgetTable {
   budget(id: string): BudgetRecord | undefined
   /** All budgets, by id. */

@@ -85,7 +85,6 @@ export const methodRule = (names: readonly string[], phrase: string): ArgumentRu
 
 export const signalRule: ArgumentRule = /* @__PURE__ */ methodRule(['addEventListener'], 'an AbortSignal')
 
-/** One of these strings. */
 export const choiceRule = (...values: string[]): ArgumentRule => ({
   is: (value) => values.includes(value as string),
   phrase: values.map((value) => `'${value}'`).join(' or '),

@@ -45,7 +45,6 @@ export type ModelApi = (typeof modelApis)[number]
 
 export const modelApis = ['chat', 'responses'] as const
 
-/** Keys that only one API supports. */
 export const apiOnlyKeys: Readonly<Record<ModelApi, readonly (keyof ModelSection)[]>> = {
   chat: ['maxTokensField', 'echoReasoning'],
   responses: ['hostedTools', 'reasoningSummary', 'encryptedReasoning'],

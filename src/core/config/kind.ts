@@ -151,7 +151,6 @@ export function map<Value>(kind: Kind<Value>, phrase: string): Kind<Record<strin
   }
 }
 
-/** Objects distinguished by the value of one key. */
 export function taggedUnion<const Kinds extends Shape>(
   tag: string,
   kinds: Kinds,
@@ -170,12 +169,7 @@ export function taggedUnion<const Kinds extends Shape>(
 }
 
 /** Rejects Maps, Dates and other objects whose content would be ignored. */
-function readObject(
-  value: unknown,
-  path: Path,
-  report: Report,
-  phrase: string,
-): Record<string, unknown> | null {
+function readObject(value: unknown, path: Path, report: Report, phrase: string) {
   if (Object.prototype.toString.call(value) === '[object Object]') return value as Record<string, unknown>
   report(path, phrase)
   return null

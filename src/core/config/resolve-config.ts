@@ -88,7 +88,6 @@ export function resolveConfig(
   return mergeConfig(checkInput(agentSchema, input, 'configuration', { beside }), base, 'configuration')
 }
 
-/** Overrides limits for one run. Throws a ConfigError, as `resolveConfig` does. */
 export function overrideLimits(config: AgentConfig, limits: unknown): AgentConfig {
   return resolveConfig({ limits }, config)
 }

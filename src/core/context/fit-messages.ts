@@ -25,12 +25,7 @@ export function fitMessages(messages: readonly Message[], fit: Fit | null): read
 const mergedByFit = new WeakMap<Fit, { seam: readonly UserMessage[]; merged: UserMessage | null }>()
 
 /** Returns the same object for the same fit, because token counts and translations are cached by identity. */
-function getMergedSeam(
-  fit: Fit,
-  seam: readonly UserMessage[],
-  noteAt: number,
-  at: number,
-): UserMessage | null {
+function getMergedSeam(fit: Fit, seam: readonly UserMessage[], noteAt: number, at: number) {
   const known = mergedByFit.get(fit)
   if (known?.seam.length === seam.length && known.seam.every((message, i) => message === seam[i]))
     return known.merged

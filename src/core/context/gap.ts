@@ -145,7 +145,6 @@ export function getLeastSize({ messages, sizes, fixed }: FitSituation): number {
   )
 }
 
-/** Positions in a transcript that fitting depends on. */
 export interface Landmarks {
   /** Number of leading system messages, which are never omitted. */
   lead: number

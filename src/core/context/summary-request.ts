@@ -74,11 +74,7 @@ function createSummaryInput(
   return { role: 'user', id: 'context-summary', createdAt: 0, internal: true, content }
 }
 
-function describeMessage(
-  message: Message,
-  names: ReadonlyMap<string, string>,
-  { result, text }: Lengths,
-): string {
+function describeMessage(message: Message, names: ReadonlyMap<string, string>, { result, text }: Lengths) {
   switch (message.role) {
     case 'tool':
       return `result of ${names.get(message.tool_call_id) ?? 'a call'}: ${truncate(message.content, result)}`

@@ -4,7 +4,7 @@ import { createActorError } from '../base/errors.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { type StepPlan, findNextPlan } from '../../../machines/agent/step-plan.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import { getMarkedModel } from '../models/marked-model.js'
+import { getMarkedModel } from '../models/foreign-reasoning.js'
 import type { ModelProvider, ToolSpec } from '../models/provider.js'
 import type { ToolSet } from '../tools/tool-set.js'
 
@@ -53,15 +53,10 @@ function narrowTools(set: ToolSet, names: readonly string[]): ToolSet {
   const isAllowed = ({ name }: { name: string }): boolean =>
     names.includes(name) || (name === dispatcher && deferred.length > 0)
   return {
+    ...set,
     get: (name) => set.get(name),
-    names: set.names,
-    specs: set.specs,
     offered: narrowSpecs(set.offered, names, isAllowed),
     deferred,
-    search,
-    team: set.team,
-    traits: set.traits,
-    isHosted: set.isHosted,
   }
 }
 

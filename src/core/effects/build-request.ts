@@ -61,11 +61,7 @@ function addToolIndex({ instructions, tools: { deferred } }: AgentParts, search:
 const indexes = new WeakMap<readonly Tool[], string>()
 
 /** Appends loaded tools in loading order, to keep the cached prefix stable. */
-function appendLoadedTools(
-  { deferred }: ToolSet,
-  offered: readonly ToolSpec[],
-  loaded: readonly string[],
-): readonly ToolSpec[] {
+function appendLoadedTools({ deferred }: ToolSet, offered: readonly ToolSpec[], loaded: readonly string[]) {
   const known = appended.get(loaded)
   if (known?.deferred === deferred && known.offered === offered) return known.tools
   const added = loaded.flatMap((wanted) => {
@@ -95,10 +91,7 @@ function canForbidCalls({ model, tools: { offered: tools }, output, extraBody }:
 const finalAnswer =
   'This is your final answer. You cannot call any more tools. Answer now with what you know.'
 
-export async function retrieveSnippets(
-  parts: AgentParts,
-  { abort, self, runtime, context }: EffectScope,
-): Promise<RetrievedSnippet[]> {
+export async function retrieveSnippets(parts: AgentParts, { abort, self, runtime, context }: EffectScope) {
   const query = getLastUserText(context.messages)
   if (!parts.memory || query === '') return []
   runtime.steps.start(self, {

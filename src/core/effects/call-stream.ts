@@ -116,11 +116,7 @@ export async function clearReasoning<Response extends Reasoning>(
   } as Response
 }
 
-async function screenReasoning(
-  text: string,
-  parts: AgentParts,
-  scene: Omit<EffectScope, 'self'>,
-): Promise<string> {
+async function screenReasoning(text: string, parts: AgentParts, scene: Omit<EffectScope, 'self'>) {
   if (text === '') return text
   const { screenText } = await loadScreening()
   const { action, content, findings } = await screenText(parts, scene, 'output', text)

@@ -47,10 +47,7 @@ export async function checkSearchInstalled({ search }: Pick<ToolSet, 'search'>):
 }
 
 /** So that a missing tokenizer does not fail a later request. @throws {ConfigError} `missing_package` */
-export async function checkTokenizerInstalled(
-  { tokenizer }: AgentParts,
-  { context }: AgentConfig,
-): Promise<void> {
+export async function checkTokenizerInstalled({ tokenizer }: AgentParts, { context }: AgentConfig) {
   if (context.window <= 0 || tokenizer) return
   const { loadDefaultTokenizer } = await import('../context/default-tokenizer.js')
   try {
@@ -107,10 +104,7 @@ export function warnOfChangedTools(
   }
 }
 
-function findChanges(
-  before: readonly ToolSpec[],
-  now: readonly ToolSpec[],
-): { name: string; what: string }[] {
+function findChanges(before: readonly ToolSpec[], now: readonly ToolSpec[]) {
   const known = new Map(before.map((spec) => [spec.name, spec]))
   return now.flatMap(({ name, description, parameters }) => {
     const old = known.get(name)

@@ -93,7 +93,6 @@ type CheckedGuardVerdict =
 
 const longestMessage = 2000
 
-/** Reads the return value of `verdict()`. Returns a sentence if the value is invalid. */
 function readGuardVerdict(
   value: unknown,
   fact: GuardFact,

@@ -2,22 +2,14 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import { isUnloadedTool } from '../../../machines/agent/batch-calls.js'
 import type { CallAbort } from '../base/abort.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import type { Binding, PoliciesAbove } from '../live/runtime.js'
+import type { Binding } from '../live/runtime.js'
 import type { PrepareOptions } from '../tools/prepare-calls.js'
 
-/** The policies of a run, including those of its parents. */
-function getPoliciesInForce(
-  { policies = [] }: Pick<AgentParts, 'policies'>,
-  { policiesAbove }: Binding,
-): PoliciesAbove {
+function getPoliciesInForce({ policies = [] }: Pick<AgentParts, 'policies'>, { policiesAbove }: Binding) {
   return { policies: [...policies, ...(policiesAbove?.policies ?? [])], path: policiesAbove?.path ?? [] }
 }
 
-export function getPoliciesBelow(
-  parts: Pick<AgentParts, 'policies'>,
-  binding: Binding,
-  name: string,
-): PoliciesAbove | undefined {
+export function getPoliciesBelow(parts: Pick<AgentParts, 'policies'>, binding: Binding, name: string) {
   const { policies, path } = getPoliciesInForce(parts, binding)
   return policies.length === 0 ? undefined : { policies, path: [...path, name] }
 }

@@ -238,7 +238,6 @@ function getClearedWords(
   return getWords({ text: message.content ?? '', refusal: message.refusal ?? null })
 }
 
-/** Creates the step of a summary request. `written` provides its outcome. */
 export function createSummaryStep(
   context: AgentContext,
   written: () => Summary | null,

@@ -18,7 +18,7 @@ import { limitText } from '../base/text.js'
 import type { RunnableCall } from '../tools/running-batch.js'
 import type { Delegate, DelegateRequest, DelegateRun, Tool } from '../tools/tool.js'
 import { type AgentParts, hasSharedBudgets, listRunBudgets } from '../live/agent-parts.js'
-import type { EffectScope } from '../live/runtime.js'
+import type { Binding, EffectScope } from '../live/runtime.js'
 import { getPoliciesBelow } from './prepare-options.js'
 import { getChildSessionId } from '../sessions/agent-definition.js'
 import { ChildRun, toChildResult } from '../live/child-run.js'
@@ -115,6 +115,7 @@ export class SubAgentBatch {
     const { runtime, self, abort } = this.#scope
     const context = this.#context
     const { config } = context
+    const { store } = runtime.binding
     const { childUsage, questions } = context.calls.find(({ id }) => id === call.id) ?? {}
     const depth = (runtime.binding.depth ?? 0) + 1
     const maxDepth = Math.min(delegate.maxDepth, runtime.binding.maxDepth ?? Infinity)
@@ -139,22 +140,24 @@ export class SubAgentBatch {
       isBegun,
       parent: self,
       actorId: `${tool.name} ${call.id}`,
-      store: runtime.binding.store,
       left,
       countCached: config.budget.countCached,
       askFirst: context.terms?.askFirst,
       requesters: context.requesters,
-      termsAbove: context,
       now: runtime.time.now(),
-      policiesAbove: getPoliciesBelow(this.#parts, runtime.binding, tool.name),
-      prices: runtime.prices,
-      budgets: hasSharedBudgets(this.#parts, runtime)
-        ? listRunBudgets(this.#parts, runtime, context.sessionId)
-        : undefined,
-      depth,
-      maxDepth,
-      context: runtime.binding.context,
-      above: runtime.telemetry?.describeParent(call.id, tool.name, this.#isWithheld),
+      binding: {
+        context: runtime.binding.context,
+        depth,
+        maxDepth,
+        above: runtime.telemetry?.describeParent(call.id, tool.name, this.#isWithheld),
+        prices: runtime.prices,
+        ...(store && { store }),
+        budgetsAbove: hasSharedBudgets(this.#parts, runtime)
+          ? listRunBudgets(this.#parts, runtime, context.sessionId)
+          : undefined,
+        policiesAbove: getPoliciesBelow(this.#parts, runtime.binding, tool.name),
+        termsAbove: context,
+      } satisfies Binding,
       isUnwanted: () => abort.aborted || child.isReleasing,
       watch: child.watch,
       onEvent: (event) => {
@@ -213,11 +216,7 @@ export class SubAgentBatch {
   }
 }
 
-async function beginChild(
-  child: ChildRun,
-  delegate: Delegate,
-  errand: DelegateRequest,
-): Promise<DelegateRun | null> {
+async function beginChild(child: ChildRun, delegate: Delegate, errand: DelegateRequest) {
   let run: DelegateRun | null = null
   try {
     run = await delegate.open(errand)

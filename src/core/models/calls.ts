@@ -1,3 +1,6 @@
+import type { Json } from '../../../machines/agent/json.js'
+import type { HostedCall } from './provider.js'
+
 export interface SentCall {
   id: string
   name: string
@@ -46,4 +49,21 @@ export const isPlaceholder = (text: string): boolean => ['', '{}', 'null'].inclu
 export function withoutPlaceholder(text: string): string {
   const rest = text.startsWith('{}') ? text.slice(2).trimStart() : ''
   return rest.startsWith('{') ? rest : text
+}
+
+/** Reports each call of a provider's own tool once when it starts and once when it ends. */
+export function createHostedCallTracker() {
+  const calls = new Map<string, Pick<HostedCall, 'id' | 'name'> & { hasEnded: boolean }>()
+
+  /** `getItem` returns the item of a call that has ended. */
+  return (key: string, id: string, name: string, getItem?: (name: string) => Json): HostedCall[] => {
+    const known = calls.get(key)
+    const call = { id: known?.id ?? id, name: known?.name ?? name }
+    if (call.name === '' || known?.hasEnded) return []
+    calls.set(key, { ...call, hasEnded: getItem !== undefined })
+    return [
+      ...(known ? [] : [{ ...call, item: null }]),
+      ...(getItem ? [{ ...call, item: getItem(call.name) }] : []),
+    ]
+  }
 }

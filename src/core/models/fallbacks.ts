@@ -10,7 +10,7 @@ import {
   type StructuredOutputSupport,
 } from './provider.js'
 import { listMedia } from './leave-out.js'
-import { stripForeignEcho } from './marked-model.js'
+import { stripForeignEcho } from './foreign-reasoning.js'
 import { refuseUnsupportedMedia, toAcceptedMessages } from './result-media.js'
 
 interface Candidate {
@@ -124,9 +124,7 @@ function checkModels(models: unknown): readonly ModelProvider[] {
   })
 }
 
-function findWeakestSupport(
-  support: readonly (StructuredOutputSupport | undefined)[],
-): StructuredOutputSupport | undefined {
+function findWeakestSupport(support: readonly (StructuredOutputSupport | undefined)[]) {
   if (support.includes(undefined)) return undefined
   return support.includes('alone') ? 'alone' : 'beside_tools'
 }
@@ -152,11 +150,7 @@ function getIdentity({
 }
 
 /** @throws ModelError `unsupported_content` if an image would be omitted that a later model accepts */
-function toOwnRequest(
-  candidate: Candidate,
-  request: ModelRequest,
-  later: readonly Candidate[],
-): ModelRequest {
+function toOwnRequest(candidate: Candidate, request: ModelRequest, later: readonly Candidate[]) {
   const { refused } = request
   const accepted = ({ model }: Candidate) => toAcceptedMessages(request.messages, refused, model)
   const messages = accepted(candidate)

@@ -21,10 +21,7 @@ type NamedModel = Pick<ModelProvider, 'provider' | 'model'>
 
 const getName = ({ provider, model }: NamedModel): string => `${provider}/${model}`
 
-export function leaveOutMessages(
-  messages: readonly Message[],
-  refused: readonly Refusal[] | undefined,
-): readonly Message[] {
+export function leaveOutMessages(messages: readonly Message[], refused: readonly Refusal[] | undefined) {
   if (refused === undefined) return messages
   const ids = listRefusedIds(refused)
   return ids.size === 0

@@ -45,10 +45,7 @@ export function toAcceptedMessages(
 }
 
 /** Otherwise, media that other models accepted in earlier turns would make this turn fail. */
-function describeEarlierMedia(
-  messages: readonly Message[],
-  { media }: Pick<ModelProvider, 'media'>,
-): readonly Message[] {
+function describeEarlierMedia(messages: readonly Message[], { media }: Pick<ModelProvider, 'media'>) {
   if (media === undefined) return messages
   const turn = messages.findLastIndex(({ role, internal }) => role === 'user' && !internal)
   const describe = getOrCreate(describers, media.join(), () => {
@@ -67,10 +64,7 @@ const describers = new Map<string, (message: Message) => Message>()
 const replacedResults = new WeakMap<ToolMessage, Map<number, ToolMessage>>()
 
 /** Removes optional media (`mediaOptional`) if the model is not known to accept it. */
-function replaceUnknownMedia(
-  messages: readonly Message[],
-  model: Pick<ModelProvider, 'media' | 'model'>,
-): readonly Message[] {
+function replaceUnknownMedia(messages: readonly Message[], model: Pick<ModelProvider, 'media' | 'model'>) {
   return mapKept(messages, (message) =>
     message.role === 'tool' && message.media !== undefined && message.data?.['mediaOptional'] === true
       ? toAcceptedResult(message, model)

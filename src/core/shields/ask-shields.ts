@@ -8,7 +8,6 @@ import type { Shield, ShieldScene } from './define-shield.js'
 import { expectArgument, listRule, objectRule } from '../base/values.js'
 import { defaultTimeoutMs } from './shield-set.js'
 
-/** `RunShieldsOptions` with all defaults. */
 export interface AskShieldsOptions extends ShieldScene {
   signal: AbortSignal
   clock: Clock

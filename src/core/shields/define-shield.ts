@@ -79,7 +79,10 @@ export function checkKeys(name: string, options: unknown, keys: readonly string[
     throw invalidShieldError(name, key, `there is no option '${key}'. The options are ${known}.`)
 }
 
-/** Returns the chosen kinds, or all kinds by default. */
+export function expectOption(name: string, option: string, isValid: boolean, rule: string): void {
+  if (!isValid) throw invalidShieldError(name, option, `${option} must be ${rule}.`)
+}
+
 export function chooseKinds<Kind extends string>(
   name: string,
   known: readonly Kind[],
@@ -88,8 +91,7 @@ export function chooseKinds<Kind extends string>(
 ): readonly Kind[] {
   const isChoice =
     Array.isArray(kinds) && kinds.length > 0 && kinds.every((kind) => known.includes(kind as Kind))
-  const problem = `${option} must be an array of one or more of ${known.join(', ')}.`
-  if (!isChoice) throw invalidShieldError(name, option, problem)
+  expectOption(name, option, isChoice, `an array of one or more of ${known.join(', ')}`)
   // The built-in order is from specific to general.
   return known.filter((kind) => kinds.includes(kind))
 }

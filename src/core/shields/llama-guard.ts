@@ -4,7 +4,7 @@ import { readPath, readProperty } from '../base/json.js'
 import { asText } from '../base/values.js'
 import {
   defineShield,
-  invalidShieldError,
+  expectOption,
   checkKeys,
   chooseKinds,
   type Shield,
@@ -143,19 +143,17 @@ const doNothing = (): void => undefined
 
 function checkOptions(name: string, { model, template, action }: LlamaGuardOptions): void {
   const isClient = typeof readPath(model, ['client', 'chat', 'completions', 'create']) === 'function'
-  if (
-    typeof readProperty(model, 'request') !== 'function' &&
-    !(isClient && typeof readProperty(model, 'model') === 'string')
+  expectOption(
+    name,
+    'model',
+    typeof readProperty(model, 'request') === 'function' ||
+      (isClient && typeof readProperty(model, 'model') === 'string'),
+    "a ModelProvider, such as openaiChat({ … }), or { client: new OpenAI(), model: 'name' }",
   )
-    throw invalidShieldError(
-      name,
-      'model',
-      "model must be a ModelProvider, such as openaiChat({ … }), or { client: new OpenAI(), model: 'name' }.",
-    )
-  if (![undefined, 'endpoint', 'prompt'].includes(template))
-    throw invalidShieldError(name, 'template', "template must be 'endpoint' or 'prompt'.")
-  if (![undefined, 'block', 'warn'].includes(action))
-    throw invalidShieldError(name, 'action', "action must be 'block' or 'warn': Llama Guard cannot redact.")
+  const isTemplate = [undefined, 'endpoint', 'prompt'].includes(template)
+  expectOption(name, 'template', isTemplate, "'endpoint' or 'prompt'")
+  const isAction = [undefined, 'block', 'warn'].includes(action)
+  expectOption(name, 'action', isAction, "'block' or 'warn': Llama Guard cannot redact")
 }
 
 export interface GuardedTurn {
@@ -186,10 +184,7 @@ function toConversation(
  * The training prompt of Llama Guard 3 and 4, for endpoints without a template:
  * llama.com/docs/model-cards-and-prompt-formats/llama-guard-4.
  */
-function formatLlamaGuardPrompt(
-  turns: readonly GuardedTurn[],
-  categories: readonly LlamaGuardCategory[],
-): string {
+function formatLlamaGuardPrompt(turns: readonly GuardedTurn[], categories: readonly LlamaGuardCategory[]) {
   const nameOf = (turn: GuardedTurn | undefined) => (turn?.role === 'assistant' ? 'Agent' : 'User')
   const role = nameOf(turns.at(-1))
   return [

@@ -1,6 +1,6 @@
 import { toWellFormed } from '../models/plain-json.js'
 import { readPath, readProperty } from '../base/json.js'
-import { defineShield, invalidShieldError, checkKeys, type Shield } from './define-shield.js'
+import { defineShield, expectOption, checkKeys, type Shield } from './define-shield.js'
 
 export type ModerationCategory =
   | 'harassment'
@@ -77,10 +77,7 @@ function readResults(answer: unknown): readonly unknown[] {
 }
 
 /** Throws if a category is missing from the response, so that a misspelled category is not treated as harmless. */
-function readFlags(
-  result: unknown,
-  { categories: chosen, threshold }: OpenAIModerationOptions,
-): { flagged: boolean; categories: string[] } {
+function readFlags(result: unknown, { categories: chosen, threshold }: OpenAIModerationOptions) {
   const judged = readProperty(result, threshold === undefined ? 'categories' : 'category_scores')
   const flagged = readProperty(result, 'flagged')
   if (typeof judged !== 'object' || judged === null || typeof flagged !== 'boolean') {
@@ -101,18 +98,15 @@ function readFlags(
 
 function checkOptions(name: string, options: OpenAIModerationOptions): void {
   const { client, model = 'default', categories = ['all'], threshold = 1, action } = options
-  const refuse = (key: string, rule: string): never => {
-    throw invalidShieldError(name, key, `${key} must be ${rule}.`)
-  }
-  if (typeof readPath(client, ['moderations', 'create']) !== 'function')
-    refuse('client', 'an OpenAI client, such as new OpenAI()')
-  if (typeof model !== 'string' || model.trim() === '')
-    refuse('model', "a model name, such as 'omni-moderation-latest'")
-  const named = Array.isArray(categories) && categories.length > 0
-  if (!named || categories.some((category) => typeof category !== 'string'))
-    refuse('categories', "an array of names, such as ['hate', 'violence']")
-  if (!(typeof threshold === 'number' && threshold > 0 && threshold <= 1))
-    refuse('threshold', 'a number above 0, up to 1')
-  if (![undefined, 'block', 'warn'].includes(action))
-    refuse('action', "'block' or 'warn': moderation cannot redact")
+  const isClient = typeof readPath(client, ['moderations', 'create']) === 'function'
+  expectOption(name, 'client', isClient, 'an OpenAI client, such as new OpenAI()')
+  const isName = typeof model === 'string' && model.trim() !== ''
+  expectOption(name, 'model', isName, "a model name, such as 'omni-moderation-latest'")
+  const areNames =
+    Array.isArray(categories) && categories.length > 0 && categories.every((one) => typeof one === 'string')
+  expectOption(name, 'categories', areNames, "an array of names, such as ['hate', 'violence']")
+  const isScore = typeof threshold === 'number' && threshold > 0 && threshold <= 1
+  expectOption(name, 'threshold', isScore, 'a number above 0, up to 1')
+  const isAction = [undefined, 'block', 'warn'].includes(action)
+  expectOption(name, 'action', isAction, "'block' or 'warn': moderation cannot redact")
 }

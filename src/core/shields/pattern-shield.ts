@@ -1,4 +1,11 @@
-import { invalidShieldError, checkKeys, type Shield, defineShield, chooseKinds } from './define-shield.js'
+import {
+  invalidShieldError,
+  checkKeys,
+  type Shield,
+  defineShield,
+  chooseKinds,
+  expectOption,
+} from './define-shield.js'
 import { type Finder, listKinds, redactAll } from './finder.js'
 import { createPiiFinders, type PiiKind, piiKinds } from './pii.js'
 import { readProperty } from '../base/json.js'
@@ -29,18 +36,15 @@ const keys = ['name', 'patterns', 'action', 'replacement', 'message']
 export function patternShield(options: PatternShieldOptions): Shield {
   checkKeys('patterns', options, keys)
   const { name = 'patterns', patterns, action } = options
-  if (!Array.isArray(patterns) || patterns.length === 0)
-    throw invalidShieldError(
-      name,
-      'patterns',
-      'patterns must be an array of at least one regular expression.',
-    )
-  if (action === undefined) throw invalidShieldError(name, 'action', actionProblem)
+  const isList = Array.isArray(patterns) && patterns.length > 0
+  expectOption(name, 'patterns', isList, 'an array of at least one regular expression')
+  expectOption(name, 'action', action !== undefined, actionRule)
   const finders = Array.from(patterns, (entry: unknown, index) => toFinder(name, entry, index))
   return createFinderShield(name, finders, 'The text matches', options)
 }
 
-const actionProblem = "action must be 'redact', 'block' or 'warn'."
+const actions = ['redact', 'block', 'warn'] as const
+const actionRule = "'redact', 'block' or 'warn'"
 
 function toFinder(shield: string, entry: unknown, index: number): Finder {
   const place = `patterns[${index}]`
@@ -103,20 +107,20 @@ function createFinderShield(
 
 function checkOptions(name: string, finders: readonly Finder[], options: FinderShieldOptions): void {
   const { action, message, replacement } = options
-  const refuse = (key: string, problem: string): never => {
-    throw invalidShieldError(name, key, problem)
-  }
-  if (action !== 'redact' && action !== 'block' && action !== 'warn') refuse('action', actionProblem)
-  if (message !== undefined && typeof message !== 'string') refuse('message', 'message must be a string.')
+  expectOption(
+    name,
+    'action',
+    actions.some((known) => known === action),
+    actionRule,
+  )
+  expectOption(name, 'message', ['undefined', 'string'].includes(typeof message), 'a string')
   for (const { kind } of finders) {
-    const text: unknown = typeof replacement === 'function' ? replacement(kind) : replacement
-    if (typeof text !== 'string')
-      return refuse('replacement', 'replacement must be a string, or a function that returns one for a kind.')
-    if (action === 'redact' && listKinds(finders, text).length > 0)
-      refuse(
-        'replacement',
-        `the replacement '${text.slice(0, 80)}' matches the pattern that it replaces. Choose another.`,
-      )
+    const text = (typeof replacement === 'function' ? replacement(kind) : replacement) as string
+    const rule = 'a string, or a function that returns one for a kind'
+    expectOption(name, 'replacement', typeof text === 'string', rule)
+    if (action !== 'redact' || listKinds(finders, text).length === 0) continue
+    const problem = `the replacement '${text.slice(0, 80)}' matches the pattern that it replaces. Choose another.`
+    throw invalidShieldError(name, 'replacement', problem)
   }
 }
 

@@ -44,7 +44,6 @@ export interface StructuredOutput {
   readonly ready: (() => Promise<void>) | undefined
 }
 
-/** @throws ConfigError for an invalid schema, or one without a JSON Schema of an object */
 export function createStructuredOutput(option: InputSchema | OutputOptions): StructuredOutput {
   const options: OutputOptions = isOptions(option) ? option : { schema: option }
   if (options === option) checkInput(record({ output: settings }), { output: options }, 'output')
@@ -145,10 +144,7 @@ export const getFormat = memoize(({ name, schema }: StructuredOutput): ResponseF
 const getSpecs = memoize((_schema: JsonObject) => new Map<string, ToolSpec>())
 
 /** The spec of the final tool. Cached by name, because providers and token counters cache tools by identity. */
-function getFinalToolSpec(
-  { name: wanted, schema }: StructuredOutput,
-  tools: readonly { name: string }[],
-): ToolSpec {
+function getFinalToolSpec({ name: wanted, schema }: StructuredOutput, tools: readonly { name: string }[]) {
   const name = findFreeName(wanted, tools)
   return getOrCreate(getSpecs(schema), name, () => ({ name, description, parameters: schema }))
 }

@@ -95,9 +95,7 @@ function formatTaskMessage(input: unknown): string {
 }
 
 /** Without `checkOptions`, which would make the first load of every page larger. */
-function readOptions<Schema extends InputSchema, Name extends string>(
-  options: AsToolOptions<Schema, Name>,
-): AsToolOptions<Schema, Name> {
+function readOptions<Schema extends InputSchema, Name extends string>(options: AsToolOptions<Schema, Name>) {
   if (typeof options !== 'object' || (options as unknown) === null)
     throw new ConfigError('invalid_tool', 'asTool takes an object: { name, description, maxSteps, … }.')
   const refuse = (key: string, problem: string): never => {

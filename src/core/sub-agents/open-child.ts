@@ -27,16 +27,13 @@ import type { RunParts } from '../run/run-parts.js'
 import { Session } from '../sessions/session.js'
 import type { DelegateRequest } from '../tools/tool.js'
 
-/** The agent to run as a sub-agent. */
 export interface ChildHost {
   parts: AgentParts
   clock: Clock
   tools: ToolSet
   /** The agent's configuration, with the options of `asTool` applied. */
   config: AgentConfig
-  /** The definition to log for a run under this label. */
   definitionAs(label: AgentLabel | undefined): AgentDefinition
-  /** Rejects when a run cannot start. */
   ready(input: AgentInput, prices?: PriceBook): Promise<void>
   run(handle: Omit<RunParts, 'machine' | 'clock' | 'tools' | 'withObject'>): Run
   bind(
@@ -93,19 +90,10 @@ export async function runChild(
 
 /** Starts or continues a run. Returns null if the run was in progress before and has no log. */
 export async function openChild(host: ChildHost, errand: DelegateRequest): Promise<Run | null> {
-  const { store, context, depth, maxDepth, isBegun, above, budgets, policiesAbove, termsAbove } = errand
-  const prices = inheritPrices(host.parts.prices, errand.prices)
-  const binding: Binding = {
-    context,
-    depth,
-    maxDepth,
-    above,
-    prices,
-    ...(store && { store }),
-    ...(budgets && { budgetsAbove: budgets }),
-    ...(policiesAbove && { policiesAbove }),
-    termsAbove,
-  }
+  const { isBegun } = errand
+  const above = errand.binding as Binding
+  const { store, prices } = above
+  const binding = prices ? { ...above, prices: inheritPrices(host.parts.prices, prices) } : above
   const runId = createId()
   if (!store) {
     if (isBegun) return null
@@ -139,12 +127,7 @@ export function bindStoredRun(
   return { runId: run.context.runId, origin: { snapshot, log } }
 }
 
-async function createChildInput(
-  host: ChildHost,
-  errand: DelegateRequest,
-  runId: string,
-  binding: Binding,
-): Promise<AgentInput> {
+async function createChildInput(host: ChildHost, errand: DelegateRequest, runId: string, binding: Binding) {
   const { sessionId, message, requesters } = errand
   const options = { config: createChildConfig(host.config, errand), requesters }
   const input = host.bind(runId, sessionId, createState(errand), toMessages(message), options, binding)
@@ -156,11 +139,7 @@ function createState({ askFirst }: DelegateRequest): SessionState {
   return { ...createSessionState(), ...(askFirst && { terms: { askFirst } }) }
 }
 
-function createChildRun(
-  host: ChildHost,
-  errand: DelegateRequest,
-  begun: Pick<RunParts, 'runId' | 'origin'>,
-): Run {
+function createChildRun(host: ChildHost, errand: DelegateRequest, begun: Pick<RunParts, 'runId' | 'origin'>) {
   const { parent, actorId: id, watch, onEvent, sessionId, name } = errand
   const session = new Session(sessionId, name)
   const above = { parent, id, watch, onEvent }

@@ -113,11 +113,7 @@ function toSearchable({ name, description, parameters }: Tool): SearchableTool {
   return { name, description, parameters }
 }
 
-function writeFound(
-  found: readonly Tool[],
-  loading: ToolSearch['loading'],
-  maxChars: number,
-): { text: string; shown: readonly Tool[] } {
+function writeFound(found: readonly Tool[], loading: ToolSearch['loading'], maxChars: number) {
   if (found.length === 0) {
     const text = 'No tool found. Search again with other words, or with a name from the list of tools.'
     return { text, shown: [] }

@@ -7,11 +7,7 @@ import type { Message, ToolCall } from '../../../machines/agent/messages.js'
 import type { AgentState, RunResult } from '../../../machines/agent/run-result.js'
 import type { Principal } from '../../../machines/agent/principal.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
-import type { SharedBudget } from '../budgets/shared-budget.js'
-import type { PriceBook } from '../prices/price-book.js'
-import type { TelemetryParent } from '../telemetry/telemetry.js'
-import type { SessionStore } from '../sessions/store/store.js'
-import type { Policy, PolicyDecision } from './policy.js'
+import type { PolicyDecision } from './policy.js'
 import type { Validate } from './input-schema.js'
 
 /**
@@ -186,26 +182,15 @@ export interface DelegateRequest {
   parent: AnyActorRef
   /** The id of the sub-agent's actor in its parent. */
   actorId: string
-  /** Without a store, the sub-agent is kept in memory. */
-  store: SessionStore | undefined
   left: BudgetRemaining
   countCached: boolean
   /** Set in a fork with `askFirst`, in which the sub-agent's calls that are not read-only need approval too. */
   askFirst: true | undefined
-  /** The authors of the run's messages. */
   requesters: readonly Principal[] | undefined
-  /** The parent run's terms of approval. */
-  termsAbove: Pick<AgentContext, 'approvers' | 'expiry'>
   /** The run's current time. A sub-agent uses the same clock. */
   now: number
-  /** The policies of the run, and the names of the sub-agents that lead to this one. */
-  policiesAbove: { policies: readonly Policy[]; path: readonly string[] } | undefined
-  prices: PriceBook
-  budgets: readonly SharedBudget[] | undefined
-  depth: number
-  maxDepth: number
-  context: unknown
-  above: TelemetryParent | undefined
+  /** The `Binding` of the sub-agent's run. Without a store, the sub-agent is kept in memory. */
+  binding: object
   /** Whether the result is no longer needed. */
   isUnwanted: () => boolean
   watch: (context: AgentContext) => void

@@ -25,7 +25,6 @@ export interface AttachmentSource {
   read(limits: AttachmentLimits, signal: AbortSignal): Promise<AttachmentContent>
 }
 
-/** @throws {AttachmentError} `invalid_attachment`, `invalid_url` */
 export function createSource(attachment: unknown): AttachmentSource {
   if (typeof attachment !== 'object' || attachment === null)
     throw invalidAttachmentError('The attachment', 'must be an object.')
@@ -59,11 +58,7 @@ export function createSource(attachment: unknown): AttachmentSource {
   return { name, mimeType, read: async (limits, signal) => await readUrl(parsed, name, limits, signal) }
 }
 
-async function readData(
-  data: string | Uint8Array,
-  name: string,
-  maxBytes: number,
-): Promise<AttachmentContent> {
+async function readData(data: string | Uint8Array, name: string, maxBytes: number) {
   // A text has at least one byte per character.
   if (data.length > maxBytes) throw tooLargeError(name, maxBytes)
   const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data
@@ -246,11 +241,7 @@ const decoders: Record<string, () => NodeJS.ReadWriteStream> = {
   br: createBrotliDecompress,
 }
 
-async function readBody(
-  response: IncomingMessage,
-  name: string,
-  maxBytes: number,
-): Promise<AttachmentContent> {
+async function readBody(response: IncomingMessage, name: string, maxBytes: number) {
   try {
     const { statusCode = 0, headers } = response
     if (statusCode < 200 || statusCode > 299) {
@@ -282,12 +273,7 @@ function getReason(error: unknown): string {
   return String(code ?? message ?? first).slice(0, 200)
 }
 
-/** Reads a source, and stops as soon as there are more than `maxBytes`. */
-async function collectBytes(
-  source: AsyncIterable<Uint8Array>,
-  maxBytes: number,
-  tooLarge: () => Error,
-): Promise<Uint8Array> {
+async function collectBytes(source: AsyncIterable<Uint8Array>, maxBytes: number, tooLarge: () => Error) {
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of source) {

@@ -2,7 +2,7 @@ import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { createRequire } from 'node:module'
-import { StatewrightError } from '../../core/base/errors.js'
+import { missingPackageError } from '../../core/base/platform.js'
 import { AttachmentError, type AttachmentErrorCode, type AttachmentLimits } from './attachment.js'
 
 /** The heap limit of a conversion, in megabytes. */
@@ -22,7 +22,6 @@ export async function convertHtml(html: string, name: string, signal: AbortSigna
   return (await runConversion(task, name, signal)).text
 }
 
-/** @throws {AttachmentError} `unreadable`, `too_large`, `no_text` */
 export async function convertPdf(
   bytes: Uint8Array,
   name: string,
@@ -96,17 +95,11 @@ function conversionError(problem: ConversionProblem, name: string, cause?: unkno
   return new AttachmentError(code, name, message, { cause })
 }
 
-/** @throws {StatewrightError} `missing_package`, with the command that installs it */
 export function resolvePeer(path: string, name: string, purpose: string): string {
   try {
     return createRequire(import.meta.url).resolve(path)
   } catch (error) {
-    throw new StatewrightError(
-      'missing_package',
-      `${purpose} needs the package ${name}, which is not installed. Run: npm install ${name}`,
-      name,
-      { cause: error },
-    )
+    throw missingPackageError(purpose, name, error)
   }
 }
 

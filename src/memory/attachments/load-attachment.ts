@@ -98,12 +98,7 @@ const signatures: [RegExp, string][] = [
 ]
 
 /** Returns undefined for a PDF. @throws {AttachmentError} `type_mismatch` */
-function decodeContent(
-  bytes: Uint8Array,
-  type: MediaType,
-  name: string,
-  contentType: string | undefined,
-): string | undefined {
+function decodeContent(bytes: Uint8Array, type: MediaType, name: string, contentType: string | undefined) {
   const head = new TextDecoder('latin1').decode(bytes.subarray(0, 16))
   const signature = signatures.find(([beginning]) => beginning.test(head))?.[1]
   const mismatch = (actual: string, hint = '', cause?: unknown) => {

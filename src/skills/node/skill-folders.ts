@@ -18,7 +18,7 @@ import { isAbsolute, join, resolve, sep } from 'node:path'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import { ToolError } from '../../core/tools/tool-error.js'
 import { createRequire } from 'node:module'
-import { StatewrightError } from '../../core/base/errors.js'
+import { missingPackageError } from '../../core/base/platform.js'
 
 const dirsRule: ArgumentRule = {
   is: (value) => Array.isArray(value) && value.every((dir) => typeof dir === 'string' && dir !== ''),
@@ -220,10 +220,7 @@ let yaml: Yaml | undefined
  * @throws {ConfigError} `invalid_skill`
  * @throws {StatewrightError} `missing_package`
  */
-function splitFrontMatter(
-  where: string,
-  text: string,
-): { fields: Readonly<Record<string, unknown>>; body: string } {
+function splitFrontMatter(where: string, text: string) {
   const whole = text.startsWith('\uFEFF') ? text.slice(1) : text
   const opening = /^---[ \t]*\r?\n/.exec(whole)
   if (!opening)
@@ -263,8 +260,6 @@ function loadYaml(): Yaml {
     return loadPackage('yaml') as Yaml
   } catch (error) {
     if ((error as { code?: unknown }).code !== 'MODULE_NOT_FOUND') throw error
-    const text =
-      'Reading skills from folders needs the package yaml, which is not installed. Run: npm install yaml'
-    throw new StatewrightError('missing_package', text, 'yaml', { cause: error })
+    throw missingPackageError('Reading skills from folders', 'yaml', error)
   }
 }

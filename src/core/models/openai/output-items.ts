@@ -170,13 +170,7 @@ export function createOutputItems(reportsCalls: boolean) {
 }
 
 /** Finds the part that an event refers to. The whole text may be numbered differently from its pieces. */
-function getPiece(
-  { pieces }: ItemDraft,
-  name: string,
-  kind: PieceKind,
-  part: number,
-  whole: string | null,
-): Piece {
+function getPiece({ pieces }: ItemDraft, name: string, kind: PieceKind, part: number, whole: string | null) {
   const continues = (piece: Piece): boolean =>
     whole !== null && piece.name === name && !piece.isDone && whole.startsWith(piece.text)
   const key = `${name} ${part}`

@@ -75,11 +75,13 @@ function toQueryPart(text: string): string {
 
 /** Creates the headers. `Headers` rejects invalid values and trims the others. */
 function createHeaders(options: OpenAIOptions, key: string | null): Headers {
-  const { organization, project, headers: own = {} } = options
+  const { headers: own = {} } = options
+  const { organization = getEnvironmentVariable('OPENAI_ORG_ID') } = options
+  const { project = getEnvironmentVariable('OPENAI_PROJECT_ID') } = options
   const headers = new Headers({ accept: 'application/json', 'user-agent': 'Statewright' })
   for (const [name, value] of [
-    ['openai-organization', organization ?? getEnvironmentVariable('OPENAI_ORG_ID')],
-    ['openai-project', project ?? getEnvironmentVariable('OPENAI_PROJECT_ID')],
+    ['openai-organization', organization],
+    ['openai-project', project],
     ['authorization', `Bearer ${key}`],
     ...listCustomHeaders(),
     ...(Symbol.iterator in own ? (own as Iterable<[string, string]>) : Object.entries(own)),

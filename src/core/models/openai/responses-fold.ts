@@ -27,7 +27,7 @@ import {
   isApprovalRequest,
 } from './response-items.js'
 import { readCitations } from '../citations.js'
-import { listDistinctCalls, type SentCall } from '../calls.js'
+import { createHostedCallTracker, listDistinctCalls, type SentCall } from '../calls.js'
 import { describeMediaList } from '../media.js'
 
 /** Creates the format of the Responses API. `from` marks the stored items. */
@@ -51,7 +51,7 @@ const endEvents = new Set(['response.completed', 'response.incomplete', 'respons
 
 function createResponsesFold(from: string, reportsCalls: boolean): ResponseFold {
   const items = createOutputItems(reportsCalls)
-  const hostedItems = createHostedItemTracker()
+  const trackHosted = createHostedItemTracker()
   let response: JsonObject = {}
   let output: JsonObject[] | null = null
   let ending: string | null = null
@@ -89,7 +89,7 @@ function createResponsesFold(from: string, reportsCalls: boolean): ResponseFold 
     if (listed.length === 0) return noDelta
     const { items: all, dropped } = reconcileItems(listed, items.result())
     output = all
-    const hosted = all.flatMap((item, at) => hostedItems.track(item, at, true))
+    const hosted = all.flatMap((item, at) => trackHosted(item, at, true))
     return add({
       text: getAdded(joinText(all), text),
       reasoning: getAdded(joinThoughts(all), reasoning),
@@ -127,7 +127,7 @@ function createResponsesFold(from: string, reportsCalls: boolean): ResponseFold 
       const hosted =
         item === null || typeof at !== 'number'
           ? []
-          : hostedItems.track(item, at, type === 'response.output_item.done')
+          : trackHosted(item, at, type === 'response.output_item.done')
       const shown = items.push(type, event)
       return add(hosted.length > 0 ? { ...shown, hosted } : shown)
     },
@@ -185,25 +185,16 @@ function unfinishedError(status: string): ModelError {
   return new ModelError({ kind: 'fatal', code: 'unfinished_response', message })
 }
 
-/** Reports each hosted call once when it starts and once when it ends. */
+/** Keyed by position, because ids may change. */
 function createHostedItemTracker() {
-  const calls = new Map<string, { id: string; hasEnded: boolean }>()
-
-  return {
-    track(item: JsonObject, at: number, hasEnded: boolean): HostedCall[] {
-      const name = findHostedName(item)
-      // Keyed by position, because ids may change.
-      const key = `${at} ${name ?? ''}`
-      const known = calls.get(key)
-      if (name === null || known?.hasEnded) return []
-      const id = known?.id ?? (asText(item.id) || `hosted_${at + 1}`)
-      calls.set(key, { id, hasEnded })
-      const started = known ? [] : [{ id, name, item: null }]
-      if (!hasEnded) return started
-      // The image is reported with the message.
-      const { result: _picture, ...hosted } = item
-      return [...started, { id, name, item: isImageCall(item) ? hosted : item }]
-    },
+  const track = createHostedCallTracker()
+  return (item: JsonObject, at: number, hasEnded: boolean): HostedCall[] => {
+    const name = findHostedName(item) ?? ''
+    const id = asText(item.id) || `hosted_${at + 1}`
+    // The image is reported with the message.
+    const { result: _picture, ...rest } = item
+    const reported = isImageCall(item) ? rest : item
+    return track(`${at} ${name}`, id, name, hasEnded ? () => reported : undefined)
   }
 }
 
@@ -330,10 +321,7 @@ function reconcileItems(listed: readonly JsonObject[], streamed: readonly Stream
 }
 
 /** Pairs items by id or content first, then by type. */
-function pairItems(
-  listed: readonly JsonObject[],
-  streamed: readonly StreamedItem[],
-): Map<JsonObject, StreamedItem> {
+function pairItems(listed: readonly JsonObject[], streamed: readonly StreamedItem[]) {
   const known = new Map<JsonObject, StreamedItem>()
   const free = new Set(streamed)
   for (const isSame of [isSameItem, (a: JsonObject, b: JsonObject) => a.type === b.type]) {

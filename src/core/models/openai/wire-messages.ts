@@ -192,11 +192,7 @@ function toParts(content: unknown): unknown[] {
   return Array.isArray(content) ? content : [{ type: 'text', text: content }]
 }
 
-function splitBatch(
-  message: WireMessage,
-  calls: readonly unknown[],
-  results: readonly WireMessage[],
-): WireMessage[] {
+function splitBatch(message: WireMessage, calls: readonly unknown[], results: readonly WireMessage[]) {
   return Array.from({ length: Math.ceil(calls.length / maxCallsPerMessage) }, (_, i) => {
     const [from, to] = [i * maxCallsPerMessage, (i + 1) * maxCallsPerMessage]
     const part = { ...message, ...(i > 0 && { content: null }), tool_calls: calls.slice(from, to) }
