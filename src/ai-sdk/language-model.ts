@@ -11,6 +11,7 @@ import {
   type ModelRequest,
   type ModelRequestOptions,
   type StructuredOutputSupport,
+  type ToolChoice,
   type ToolSpec,
 } from '../core/models/provider.js'
 import { toModelError } from './ai-sdk-failure.js'
@@ -265,9 +266,7 @@ function createCallBuilder(model: AiSdkModel, options: LanguageModelOptions) {
   }
 }
 
-function toToolChoice(
-  choice: NonNullable<ModelRequest['toolChoice']>,
-): NonNullable<CallOptions['toolChoice']> {
+function toToolChoice(choice: ToolChoice): NonNullable<CallOptions['toolChoice']> {
   return typeof choice === 'string' ? { type: choice } : { type: 'tool', toolName: choice.name }
 }
 

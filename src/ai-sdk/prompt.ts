@@ -34,15 +34,11 @@ export interface PromptTarget extends FileTarget {
 type Turn = Exclude<PromptMessage, { role: 'system' }>
 
 /** One system message, then user turns, answers with their provider data, and each batch's results. */
-export function toPrompt(
-  request: ModelRequest,
-  target: PromptTarget,
-  translated: Translations,
-): PromptMessage[] {
+export function toPrompt(request: ModelRequest, target: PromptTarget, known: Translations): PromptMessage[] {
   const { instructions, messages, nudges } = request
   const systemTexts = messages.map((message) => (message.role === 'system' ? message.content : null))
   const systemText = [instructions, ...systemTexts].filter((text) => !isBlank(text)).join('\n\n')
-  const turns = toTurns(insertMediaMessages(messages), target, translated)
+  const turns = toTurns(insertMediaMessages(messages), target, known)
   const stable = target.cache === null ? turns : markTurns(turns, target.cache)
   const guidance = nudges.join('\n\n')
   if (!isBlank(guidance)) appendTurn(stable, { role: 'user', content: toTextParts(guidance) })
@@ -130,10 +126,8 @@ function toTextParts(text: string): PromptPart[] {
   return isBlank(text) ? [] : [{ type: 'text', text: toWellFormed(text) }]
 }
 
-function toCallPart(
-  { id, function: { name, arguments: text } }: ToolCall,
-  { callId }: PromptTarget,
-): PromptPart {
+function toCallPart({ id, function: called }: ToolCall, { callId }: PromptTarget): PromptPart {
+  const { name, arguments: text } = called
   const input = JSON.parse(toObjectText(text)) as JsonObject
   return { type: 'tool-call', toolCallId: callId(id), toolName: toValidName(name), input }
 }

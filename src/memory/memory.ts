@@ -248,9 +248,7 @@ function fitSnippets(snippets: readonly Required<RetrievedSnippet>[], maxChars: 
 }
 
 /** Work of which one instance runs for all callers. It stops when the last caller has given up. */
-export function shareWork(
-  work: (signal: AbortSignal) => Promise<void>,
-): (signal: AbortSignal) => Promise<void> {
+export function shareWork(work: (signal: AbortSignal) => Promise<void>): typeof work {
   let running: { done: Promise<void>; controller: AbortController; waiting: number } | undefined
 
   function start() {

@@ -14,12 +14,12 @@ const opened: unknown[] = []
 jest.unstable_mockModule('../../src/core/effects/sub-agent-batch.js', async () => {
   startLoad()
   await loadEnds
-  class SubAgentBatch {
-    execute = (...call: unknown[]) => opened.push(call)
-    stop = () => undefined
-    takeUsage = () => null
-  }
-  return { SubAgentBatch }
+  const createSubAgentBatch = () => ({
+    execute: (...call: unknown[]) => opened.push(call),
+    stop: () => undefined,
+    takeUsage: () => null,
+  })
+  return { createSubAgentBatch }
 })
 
 it('A run that is released while its sub-agents load leaves them to the next process', async () => {

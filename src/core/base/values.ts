@@ -75,11 +75,11 @@ export function memoize<Key extends object, Value>(create: (key: Key) => Value):
 
 /** Returns the same list if no item changes. */
 export function mapKept<Item>(
-  items: readonly Item[],
+  all: readonly Item[],
   change: (item: Item, at: number) => Item,
 ): readonly Item[] {
-  const changed = items.map(change)
-  return changed.every((item, at) => item === items[at]) ? items : changed
+  const changed = all.map(change)
+  return changed.every((item, at) => item === all[at]) ? all : changed
 }
 
 /** A check for an argument, with a description for the error. */

@@ -58,18 +58,14 @@ function withoutForcedOutput(extraBody: JsonObject): JsonObject {
 
 type Lengths = (typeof cuts)[number]
 
-function createSummaryInput(
-  fresh: readonly Message[],
-  earlier: string | null,
-  lengths: Lengths,
-): UserMessage {
+function createSummaryInput(fresh: readonly Message[], earlier: string | null, cut: Lengths): UserMessage {
   const names = new Map(
     fresh.flatMap((message) => listCalls(message).map(({ id, function: { name } }) => [id, name])),
   )
   const content = [
     ...(earlier === null ? [] : ['Notes on earlier messages:', earlier]),
     'Messages:',
-    ...fresh.map((message) => describeMessage(message, names, lengths)),
+    ...fresh.map((message) => describeMessage(message, names, cut)),
   ].join('\n\n')
   return { role: 'user', id: 'context-summary', createdAt: 0, internal: true, content }
 }

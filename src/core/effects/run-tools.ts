@@ -236,8 +236,8 @@ export class ToolBatch implements RunBatchOptions {
   }
 
   async #openSubAgents(): Promise<SubAgentBatch> {
-    const { SubAgentBatch } = await loadSubAgents()
-    return (this.#subAgentBatch ??= new SubAgentBatch(this.#parts, this.#scope))
+    const { createSubAgentBatch } = await loadSubAgents()
+    return (this.#subAgentBatch ??= createSubAgentBatch(this.#parts, this.#scope))
   }
 }
 

@@ -29,58 +29,51 @@ export interface BatchScope extends EffectScope {
   sendBack: (event: AgentMachineEvent) => void
 }
 
+export type SubAgentBatch = ReturnType<typeof createSubAgentBatch>
+
 /** The sub-agents of one batch. They share the run's budget, and pause and stop together with the run. */
-export class SubAgentBatch {
-  readonly #scope: BatchScope
-  readonly #parts: Pick<AgentParts, 'budgets' | 'policies'>
-  #unfollow: (() => void) | undefined
-
-  constructor(parts: Pick<AgentParts, 'budgets' | 'policies'>, scope: BatchScope) {
-    this.#parts = parts
-    this.#scope = scope
-  }
-
-  get #context(): AgentContext {
-    return (this.#scope.parent.getSnapshot() as { context: AgentContext }).context
-  }
+export function createSubAgentBatch(
+  parts: Pick<AgentParts, 'budgets' | 'policies'>,
+  { abort, parent, runtime, self, sendBack }: BatchScope,
+) {
+  let unfollow: (() => void) | undefined
+  const getContext = (): AgentContext => (parent.getSnapshot() as { context: AgentContext }).context
 
   /** Runs a sub-agent's call. Returns null if the sub-agent rests and has reported its questions. Never rejects. */
-  async execute(
+  async function execute(
     tool: Tool,
     delegate: Delegate,
     input: unknown,
     call: RunnableCall,
   ): Promise<ToolResult | null> {
-    const { runtime } = this.#scope
-    this.#unfollow ??= this.#followPauses()
-    const context = this.#context
+    unfollow ??= followPauses()
+    const context = getContext()
+    const { maxResultChars } = context.config.toolCalls
     const startedAt = runtime.clock.now()
+    const getDuration = (): number => Math.max(0, runtime.clock.now() - startedAt)
     const failed = (message: string, status: ToolResult['status'] = 'error'): ToolResult => ({
       status,
       ...(status === 'error' && { errorKind: 'failed' as const }),
-      durationMs: Math.max(0, runtime.clock.now() - startedAt),
-      ...limitText(message, context.config.toolCalls.maxResultChars),
+      durationMs: getDuration(),
+      ...limitText(message, maxResultChars),
     })
     try {
-      const child =
-        runtime.children.get(call.id) ?? (await this.#openChild(tool, delegate, input, call, failed))
+      const child = runtime.children.get(call.id) ?? (await openChild(tool, delegate, input, call, failed))
       if (!(child instanceof ChildRun)) return child
-      child.onUsage = () => this.#reportUsage(call.id, child)
+      child.onUsage = () => reportUsage(call.id, child)
       // Reports the usage that a resumed sub-agent had before this listener was added.
-      this.#reportUsage(call.id, child)
+      reportUsage(call.id, child)
       const { questions } = context.calls.find(({ id }) => id === call.id) ?? {}
       if (questions) await child.resumeWithAnswers(questions, context.pausing !== false)
-      if (this.#context.pausing) child.pause()
-      const result = await this.#nextRest(child)
+      if (getContext().pausing) child.pause()
+      const result = await nextRest(child)
       // The process that resumes the run reads the state and delivers unread answers.
       if (child.isReleasing && isAtRest(result)) return await waitForever()
       if (!isAtRest(result)) {
         if (result.resumable) child.cancel()
-        const durationMs = Math.max(0, runtime.clock.now() - startedAt)
-        return toChildResult(result, durationMs, context.config.toolCalls.maxResultChars, context.features)
+        return toChildResult(result, getDuration(), maxResultChars, context.features)
       }
-      this.#reportRest(call.id, result.pending, result.state === 'PAUSED' ? result.wakeAt : undefined)
-      return null
+      return reportRest(call.id, result.pending, result.state === 'PAUSED' ? result.wakeAt : undefined)
     } catch (error) {
       // The process that resumes the run opens the sub-agent.
       if (runtime.children.get(call.id)?.isReleasing) return waitForever()
@@ -89,36 +82,25 @@ export class SubAgentBatch {
   }
 
   /** Waits until the sub-agent ends or rests. If a pause was withdrawn in the meantime, resumes the sub-agent. */
-  async #nextRest(child: ChildRun): Promise<RunResult> {
+  async function nextRest(child: ChildRun): Promise<RunResult> {
     const result = await child.waitForRest()
-    const isResumed = result.state === 'PAUSED' && !this.#context.pausing && child.resumeWithdrawnPause()
-    return isResumed ? this.#nextRest(child) : result
+    const isResumed = result.state === 'PAUSED' && !getContext().pausing && child.resumeWithdrawnPause()
+    return isResumed ? nextRest(child) : result
   }
 
-  takeUsage(callId: string, result: ToolResult): Usage | null {
-    const child = this.#scope.runtime.children.get(callId)
-    const usage = child?.takeUsage() ?? null
-    return haltsBatch(this.#context, result) ? this.#addOthers(usage, child) : this.#countUsage(usage, child)
-  }
-
-  stop(): void {
-    this.#unfollow?.()
-  }
-
-  async #openChild(
+  async function openChild(
     tool: Tool,
     delegate: Delegate,
     input: unknown,
     call: RunnableCall,
     failed: (message: string, status?: ToolResult['status']) => ToolResult,
   ): Promise<ChildRun | ToolResult | null> {
-    const { runtime, self, abort } = this.#scope
-    const context = this.#context
+    const context = getContext()
     const { config } = context
-    const { store } = runtime.binding
+    const { binding } = runtime
     const { childUsage, questions } = context.calls.find(({ id }) => id === call.id) ?? {}
-    const depth = (runtime.binding.depth ?? 0) + 1
-    const maxDepth = Math.min(delegate.maxDepth, runtime.binding.maxDepth ?? Infinity)
+    const depth = (binding.depth ?? 0) + 1
+    const maxDepth = Math.min(delegate.maxDepth, binding.maxDepth ?? Infinity)
     if (depth > maxDepth)
       return failed(
         `Not started: sub-agents may be nested only ${maxDepth} deep (maxDepth), and '${tool.name}' would be at level ${depth}. Do this yourself.`,
@@ -128,7 +110,7 @@ export class SubAgentBatch {
       return failed("Not executed: the run's budget is used up.", 'not_executed')
     const isBegun = childUsage !== undefined || (questions !== undefined && questions.length > 0)
     // A pending pause takes precedence.
-    if (context.pausing && !isBegun) return this.#reportRest(call.id, [])
+    if (context.pausing && !isBegun) return reportRest(call.id, [])
 
     const child = new ChildRun(childUsage)
     runtime.children.set(call.id, child)
@@ -146,22 +128,22 @@ export class SubAgentBatch {
       requesters: context.requesters,
       now: runtime.time.now(),
       binding: {
-        context: runtime.binding.context,
+        context: binding.context,
         depth,
         maxDepth,
-        above: runtime.telemetry?.describeParent(call.id, tool.name, this.#isWithheld),
+        above: runtime.telemetry?.describeParent(call.id, tool.name, isWithheld()),
         prices: runtime.prices,
-        ...(store && { store }),
-        budgetsAbove: hasSharedBudgets(this.#parts, runtime)
-          ? listRunBudgets(this.#parts, runtime, context.sessionId)
+        ...(binding.store && { store: binding.store }),
+        budgetsAbove: hasSharedBudgets(parts, runtime)
+          ? listRunBudgets(parts, runtime, context.sessionId)
           : undefined,
-        policiesAbove: getPoliciesBelow(this.#parts, runtime.binding, tool.name),
+        policiesAbove: getPoliciesBelow(parts, binding, tool.name),
         termsAbove: context,
       } satisfies Binding,
       isUnwanted: () => abort.aborted || child.isReleasing,
       watch: child.watch,
       onEvent: (event) => {
-        if (this.#scope.parent.getSnapshot().status !== 'active') return
+        if (parent.getSnapshot().status !== 'active') return
         if (context.features.resultShields && !isContentFree(event)) return
         runtime.emit(toChildEvent(event, call.id, tool.name))
       },
@@ -174,45 +156,53 @@ export class SubAgentBatch {
   }
 
   /** Whether shields of this run or of a parent screen call results before they are emitted. */
-  get #isWithheld(): boolean {
-    const { binding } = this.#scope.runtime
-    return this.#context.features.resultShields || binding.above?.isUncleared === true
-  }
+  const isWithheld = (): boolean =>
+    getContext().features.resultShields || runtime.binding.above?.isUncleared === true
 
-  #reportRest(callId: string, questions: RunResult['pending'] = [], wakeAt?: number): null {
+  function reportRest(callId: string, questions: RunResult['pending'] = [], wakeAt?: number): null {
     const wake = wakeAt !== undefined && { wakeAt }
-    this.#scope.sendBack({ type: 'CHILD_WAITING', callId, questions, ...wake })
+    sendBack({ type: 'CHILD_WAITING', callId, questions, ...wake })
     return null
   }
 
-  #reportUsage(callId: string, child: ChildRun): void {
-    const usage = this.#countUsage(child.takeUsage(), child)
-    if (usage !== null) this.#scope.sendBack({ type: 'CHILD_USAGE', callId, usage })
+  function reportUsage(callId: string, child: ChildRun): void {
+    const usage = countUsage(child.takeUsage(), child)
+    if (usage !== null) sendBack({ type: 'CHILD_USAGE', callId, usage })
   }
 
-  #countUsage(usage: Usage | null, child: ChildRun | undefined): Usage | null {
-    const context = this.#context
+  function countUsage(usage: Usage | null, child: ChildRun | undefined): Usage | null {
+    const context = getContext()
     const isSpent =
       usage !== null && findBudgetReason({ ...context, ...addToTotals(context, usage) }) !== null
-    return isSpent ? this.#addOthers(usage, child) : usage
+    return isSpent ? addOthers(usage, child) : usage
   }
 
   /** Stops the other sub-agents before the run, so that their usage is counted. */
-  #addOthers(usage: Usage | null, child: ChildRun | undefined): Usage | null {
-    const others = this.#scope.runtime.stopChildren(child)
+  function addOthers(usage: Usage | null, child: ChildRun | undefined): Usage | null {
+    const others = runtime.stopChildren(child)
     return usage && others ? addUsage(usage, others) : (usage ?? others)
   }
 
-  #followPauses(): () => void {
+  function followPauses(): () => void {
     const pauseAll = ({ context }: { context: AgentContext }): void => {
       if (context.state !== 'WAITING_FOR_TOOL') return
-      for (const child of this.#scope.runtime.children.values()) {
+      for (const child of runtime.children.values()) {
         if (context.pausing) child.pause()
         else child.withdrawPause()
       }
     }
-    const subscription = this.#scope.parent.subscribe(pauseAll as (snapshot: unknown) => void)
+    const subscription = parent.subscribe(pauseAll as (snapshot: unknown) => void)
     return () => subscription.unsubscribe()
+  }
+
+  return {
+    execute,
+    takeUsage(callId: string, result: ToolResult): Usage | null {
+      const child = runtime.children.get(callId)
+      const usage = child?.takeUsage() ?? null
+      return haltsBatch(getContext(), result) ? addOthers(usage, child) : countUsage(usage, child)
+    },
+    stop: (): void => unfollow?.(),
   }
 }
 

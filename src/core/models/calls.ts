@@ -9,15 +9,12 @@ export interface SentCall {
 }
 
 /** Drops calls resent under the same id, and blank calls before one to the same tool with arguments. */
-export function listDistinctCalls<Item>(
-  items: readonly Item[],
-  read: (item: Item) => SentCall | null,
-): Item[] {
-  const calls = items.map(read)
+export function listDistinctCalls<Item>(all: readonly Item[], read: (item: Item) => SentCall | null): Item[] {
+  const calls = all.map(read)
   const lastWritten = new Map<string, number>()
   for (const [i, call] of calls.entries()) if (call && !isBlank(call)) lastWritten.set(call.name, i)
   const seen = new Set<string>()
-  return items.filter((_, i) => {
+  return all.filter((_, i) => {
     const call = calls[i]
     if (!call) return true
     if (isBlank(call) && (lastWritten.get(call.name) ?? -1) > i) return false

@@ -166,17 +166,13 @@ export interface GuardedTurn {
  * documentation requires a user turn before an agent turn, and templates reject an agent turn alone. Without a
  * transcript, output is therefore judged as a user turn.
  */
-function toConversation(
-  content: string,
-  point: ShieldPoint,
-  messages: readonly Message[] = [],
-): GuardedTurn[] {
+function toConversation(text: string, point: ShieldPoint, messages: readonly Message[] = []): GuardedTurn[] {
   const isAgents = point === 'output' || point === 'toolInput'
   const pending = isAgents ? getLastUserText(messages).trim() : ''
-  if (pending === '') return [{ role: 'user', content: escapeMarkers(content) }]
+  if (pending === '') return [{ role: 'user', content: escapeMarkers(text) }]
   return [
     { role: 'user', content: escapeMarkers(pending) },
-    { role: 'assistant', content: escapeMarkers(content) },
+    { role: 'assistant', content: escapeMarkers(text) },
   ]
 }
 

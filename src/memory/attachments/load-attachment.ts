@@ -185,11 +185,7 @@ const extensions: Record<string, string> = {
 const supportedTypes = 'plain text, Markdown, CSV, HTML, JSON and PDF'
 
 /** An explicit type, or else the type for the name, or else the one from the server. @throws {AttachmentError} */
-function getMediaType(
-  name: string,
-  mimeType: string | undefined,
-  contentType: string | undefined,
-): MediaType {
+function getMediaType(name: string, mimeType?: string, contentType?: string): MediaType {
   const byName = extensions[extname(name).toLowerCase()]
   const charset = findCharset(mimeType) ?? findCharset(contentType)
   const [claimed, from] =
