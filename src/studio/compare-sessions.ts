@@ -7,7 +7,7 @@ import type {
   SessionView,
   ShownMessage,
 } from './protocol.js'
-import { listRunSteps, type RunStep } from './client/run-steps.js'
+import { listRunSteps, type RunStep } from './run-steps.js'
 import type { SessionFold } from './session-fold.js'
 import { createTranscript, toShownText } from './shown-values.js'
 import { findEffectiveInstructions } from './session-step.js'

@@ -1,4 +1,4 @@
-import { listAncestors, listStates } from './client/timeline-layout.js'
+import { listAncestors, listStates } from './timeline-layout.js'
 import { accent } from './session-card.js'
 import type { ChartTransition, RecordRow } from './protocol.js'
 import {

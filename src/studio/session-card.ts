@@ -1,8 +1,8 @@
 import { formatDuration } from '../core/format/format-words.js'
 import { formatCost } from './costs.js'
 import { cutToWidth, escapeXml, measureText, wrapPieces } from '../diagram/svg-parts.js'
-import { formatShort, getTone, type Tone } from './client/format.js'
-import { createTimeAxis, listSeenBars, listStates, placeBars } from './client/timeline-layout.js'
+import { formatShort, getTone, type Tone } from './format.js'
+import { createTimeAxis, listSeenBars, listStates, placeBars } from './timeline-layout.js'
 import type { Bar, ExportedSession, SessionView } from './protocol.js'
 import { drawParts, type PlacedChart, placeVisitedChart } from './visited-chart.js'
 

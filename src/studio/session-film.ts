@@ -2,7 +2,7 @@ import { StatewrightError } from '../core/base/errors.js'
 import { formatCount, formatDuration, formatMoney } from '../core/format/format-words.js'
 import { themeStyle } from '../diagram/look.js'
 import { cutToWidth } from '../diagram/svg-parts.js'
-import { formatShort, formatStatePath } from './client/format.js'
+import { formatShort, formatStatePath } from './format.js'
 import { FilmReel, lightChart, type Scene } from './film-reel.js'
 import { unpackMoment } from './pack-moments.js'
 import {

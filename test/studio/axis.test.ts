@@ -6,7 +6,7 @@ import {
   listSeenBars,
   zoomAxis,
   zoomBy,
-} from '../../src/studio/client/timeline-layout.js'
+} from '../../src/studio/timeline-layout.js'
 import type { Bar, RecordRow } from '../../src/studio/protocol.js'
 
 const row = (seq: number, at: number, state: string): RecordRow => ({

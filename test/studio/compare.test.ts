@@ -1,6 +1,6 @@
 import { memoryStore } from '../../src/index.js'
 import type { Turn } from '../../src/rehearsal/index.js'
-import { listRunSteps } from '../../src/studio/client/run-steps.js'
+import { listRunSteps } from '../../src/studio/run-steps.js'
 import type { CompareView, SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import { rehearsedAgent } from './rehearsed.js'

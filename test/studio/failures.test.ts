@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { createAgent, defineTool, memoryStore, openaiChat, type SessionStore } from '../../src/index.js'
-import { createStepFilter, listRunSteps } from '../../src/studio/client/run-steps.js'
+import { createStepFilter, listRunSteps } from '../../src/studio/run-steps.js'
 import { SessionCatalogue } from '../../src/studio/session-catalogue.js'
 import { SessionLibrary } from '../../src/studio/session-library.js'
 import type { MomentView, SessionView } from '../../src/studio/protocol.js'

@@ -1,6 +1,6 @@
 import { memoryStore, openaiChat } from '../../src/index.js'
 import { startRehearsal } from '../../src/rehearsal/index.js'
-import { listRunSteps } from '../../src/studio/client/run-steps.js'
+import { listRunSteps } from '../../src/studio/run-steps.js'
 import type { SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import { createDesk } from './rehearsed.js'

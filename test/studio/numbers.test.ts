@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { memoryStore } from '../../src/index.js'
 import { formatRunSummary } from '../../src/core/format/run-summary.js'
 import { createPaint, getCachedPercent } from '../../src/core/format/format-words.js'
-import { createStepFilter, listRunSteps } from '../../src/studio/client/run-steps.js'
+import { createStepFilter, listRunSteps } from '../../src/studio/run-steps.js'
 import { describeFork } from '../../src/studio/client/fork-choices.js'
 import { addCosts, formatCost, formatCostChange, sumCosts } from '../../src/studio/costs.js'
 import type {

@@ -1,5 +1,5 @@
 import { type Agent, memoryStore } from '../../src/index.js'
-import { listRunSteps } from '../../src/studio/client/run-steps.js'
+import { listRunSteps } from '../../src/studio/run-steps.js'
 import type { RequestView, SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import { eventful, rehearsedAgent } from './rehearsed.js'

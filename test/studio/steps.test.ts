@@ -9,7 +9,7 @@ import {
   shareTime,
   toPercents,
   type RunStep,
-} from '../../src/studio/client/run-steps.js'
+} from '../../src/studio/run-steps.js'
 import type { Bar, RecordRow, SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import { toPlainLine } from '../../src/studio/verdict.js'

@@ -1,5 +1,5 @@
 import { memoryStore } from '../../src/index.js'
-import { listRunSteps } from '../../src/studio/client/run-steps.js'
+import { listRunSteps } from '../../src/studio/run-steps.js'
 import { describeFork, findDefault, listChanges } from '../../src/studio/client/fork-choices.js'
 import type { CompareView, TextEdit, MomentView, SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'

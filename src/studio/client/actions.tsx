@@ -5,7 +5,7 @@ import { parseJsonOr } from '../../core/base/json.js'
 import { formatCount } from '../../core/format/format-words.js'
 import { listChoices } from '../../core/sessions/elicitation-answer.js'
 import type { Answer, CallTarget, GrantView, MomentView, PendingView } from '../protocol.js'
-import { formatJson } from './format.js'
+import { formatJson } from '../format.js'
 import { Check, useAttempt } from './loading.js'
 
 interface ActionsProps {

@@ -6,7 +6,7 @@ import { ChartPane, countStateVisits, getParentPath } from './chart-pane.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import { replaceAddress } from './page.js'
 import type { Source } from './data-source.js'
-import { getLastPart, formatStatePath } from './format.js'
+import { getLastPart, formatStatePath } from '../format.js'
 
 export function ChartScreen({ source, state }: { source: Source; state: string | null }) {
   const chart = useLoaded('chart', () => source.chart())

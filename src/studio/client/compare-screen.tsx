@@ -5,16 +5,16 @@ import { formatChange, formatCost, formatCostChange, sumCosts } from '../costs.j
 import type { ChartView, CompareChange, CompareStep, CompareView, SessionView } from '../protocol.js'
 import { Sheet } from './chart-pane.js'
 import type { Source } from './data-source.js'
-import { formatJson, formatShort, sessionAddress } from './format.js'
+import { formatJson, formatShort, sessionAddress } from '../format.js'
 import { CodeText, LongText, Table } from './long-text.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import { Said } from './message.js'
 import type { Mark } from './picture.js'
 import { StatePill } from './run-head.js'
 import { drawVisitedChart } from '../visited-chart.js'
-import { listStates } from './timeline-layout.js'
+import { listStates } from '../timeline-layout.js'
 import { lastTried } from './run-screen.js'
-import { listModels, measureUnion } from './run-steps.js'
+import { listModels, measureUnion } from '../run-steps.js'
 
 const atWork = new Set(['RUNNING', 'WAITING_FOR_TOOL'])
 const followMs = 700

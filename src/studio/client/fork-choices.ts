@@ -4,8 +4,8 @@ import { sumCosts } from '../costs.js'
 import type { MomentView, RecordRow, TextEdit } from '../protocol.js'
 import { isFailed, isRequestEnd } from '../session-query.js'
 import { type Call, listCallWhatIfs, toInstructionsWhatIf, toWhatIf, type WhatIf } from './what-if.js'
-import { formatWord } from './format.js'
-import type { RunStep } from './run-steps.js'
+import { formatWord } from '../format.js'
+import type { RunStep } from '../run-steps.js'
 
 export interface Choice {
   label: string

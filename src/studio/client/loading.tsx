@@ -1,7 +1,7 @@
 import type { ComponentChildren, ComponentType } from 'preact'
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import { SourceError } from './data-source.js'
-import { formatError } from './format.js'
+import { formatError } from '../format.js'
 
 export interface LoadedState<T> {
   value: T | null

@@ -6,7 +6,7 @@ import { JsonTree } from './json-tree.js'
 import { Table } from './long-text.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import type { RowPill } from './run-head.js'
-import { sessionAddress } from './format.js'
+import { sessionAddress } from '../format.js'
 
 const reloadMs = 2_000
 

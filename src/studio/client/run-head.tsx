@@ -4,11 +4,11 @@ import { formatCount, formatDuration, formatMoney, getCachedPercent } from '../.
 import { formatCost } from '../costs.js'
 import type { RecordRow, SessionRow, SessionView } from '../protocol.js'
 import { isFailed } from '../session-query.js'
-import { formatShort, formatStatePath, formatWord, getTone, type Tone, compareAddress } from './format.js'
+import { formatShort, formatStatePath, formatWord, getTone, type Tone, compareAddress } from '../format.js'
 import { Icon, type IconName } from './icons.js'
 import { Refusal, useAttempt } from './loading.js'
 import { type RunView, showTabs } from './run-hooks.js'
-import { listModels, type RunStep, shareTime, type TimeShares, toPercents } from './run-steps.js'
+import { listModels, type RunStep, shareTime, type TimeShares, toPercents } from '../run-steps.js'
 
 interface RunHeadProps {
   view: SessionView

@@ -3,8 +3,8 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { LiveMessage, MomentView, RecordRow, SessionView } from '../protocol.js'
 import type { Source } from './data-source.js'
 import type { MomentCache } from './moment-cache.js'
-import type { RunStep } from './run-steps.js'
-import { findPlayDelay } from './timeline-layout.js'
+import type { RunStep } from '../run-steps.js'
+import { findPlayDelay } from '../timeline-layout.js'
 
 /** What the parts of the run page show. */
 export interface RunView extends Pick<SessionView, 'rows' | 'bars'> {

@@ -5,7 +5,7 @@ import type { ForkDialog } from './fork-dialog.js'
 import { isRequestEnd } from '../session-query.js'
 import type { WhatIf } from './what-if.js'
 import { ChartPane } from './chart-pane.js'
-import { listStates, findStepStart, mergeBars, mergeRows } from './timeline-layout.js'
+import { listStates, findStepStart, mergeBars, mergeRows } from '../timeline-layout.js'
 import { AllSessions, createLazyScreen, Loading, loadPart, Trouble, useLoaded } from './loading.js'
 import { createMomentCache } from './moment-cache.js'
 import { useOpenedSession } from './session-data.js'
@@ -23,13 +23,13 @@ import {
   useNow,
   usePosition,
 } from './run-hooks.js'
-import { listRunSteps, type RunStep } from './run-steps.js'
+import { listRunSteps, type RunStep } from '../run-steps.js'
 import type { MarkRequest } from '../requests.js'
 import { StepMarks } from './step-marks.js'
 import { findMark, findSteps, StepsPane } from './steps-pane.js'
 import { Timeline } from './timeline.js'
 import { Transcript } from './transcript.js'
-import { formatStatePath, compareAddress, formatError, sessionAddress } from './format.js'
+import { formatStatePath, compareAddress, formatError, sessionAddress } from '../format.js'
 
 const tabs = ['transcript', 'request', 'state', 'guards', 'cost', 'record', 'chart'] as const
 type Tab = (typeof tabs)[number]

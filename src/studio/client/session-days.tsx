@@ -2,7 +2,7 @@ import { formatWakeTime } from '../../core/base/clock.js'
 import { formatCount, formatMoney } from '../../core/format/format-words.js'
 import { addCosts, formatCost } from '../costs.js'
 import type { BudgetView, DayView } from '../protocol.js'
-import { formatWord } from './format.js'
+import { formatWord } from '../format.js'
 
 const height = 36
 /** Colors do not depend on counts, because counts change. All further reasons share the last color. */

@@ -10,7 +10,7 @@ import { RunScreen } from './run-screen.js'
 import { SessionDays, SharedBudgets } from './session-days.js'
 import { SavedViews, SessionFilters } from './session-filters.js'
 import { SessionItem, SessionTable } from './session-list.js'
-import { compareAddress, formatError } from './format.js'
+import { compareAddress, formatError } from '../format.js'
 
 const titles: Record<SessionRow['status'], string> = {
   waiting: 'Waiting for you',

@@ -1,7 +1,7 @@
 import { quoteShellWord } from '../../core/format/shell-words.js'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { SharedView, ShareForm } from '../protocol.js'
-import { formatError, sessionAddress } from './format.js'
+import { formatError, sessionAddress } from '../format.js'
 import { Check, useLoaded } from './loading.js'
 
 interface ShareProps {

@@ -1,7 +1,7 @@
 import { formatCount } from '../../core/format/format-words.js'
 import { Icon, type IconName } from './icons.js'
 import type { RunView } from './run-hooks.js'
-import { formatClock, formatStatePath } from './format.js'
+import { formatClock, formatStatePath } from '../format.js'
 
 interface SliderProps extends Pick<RunView, 'rows' | 'place' | 'onPlace'> {
   isPlaying: boolean

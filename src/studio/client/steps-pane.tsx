@@ -3,7 +3,7 @@ import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { type CostSum, formatCost, addCosts } from '../costs.js'
 import type { RecordRow, SessionRow, SessionView, SettledCall } from '../protocol.js'
 import { isFailed } from '../session-query.js'
-import { formatShort, sessionAddress } from './format.js'
+import { formatShort, sessionAddress } from '../format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
 import { memoize, type RunView, showTabs, useLatest } from './run-hooks.js'
 import {
@@ -13,7 +13,7 @@ import {
   type RunStep,
   type StepLine,
   toStepKey,
-} from './run-steps.js'
+} from '../run-steps.js'
 
 /** In pixels, and the same for all lines, so that only visible lines have to be rendered. */
 const lineHeight = 46

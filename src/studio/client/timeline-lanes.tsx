@@ -4,9 +4,9 @@ import { Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Bar, RecordRow, SessionView } from '../protocol.js'
 import { isFailed } from '../session-query.js'
-import { getLastPart, getTone, joinNames } from './format.js'
+import { getLastPart, getTone, joinNames } from '../format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
-import { type Axis, grain, isAtEnd, listSeenBars, listStretches, placeBars } from './timeline-layout.js'
+import { type Axis, grain, isAtEnd, listSeenBars, listStretches, placeBars } from '../timeline-layout.js'
 
 const lanes: Record<Bar['lane'], string> = {
   model: 'Model',

@@ -1,7 +1,7 @@
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { formatDuration } from '../../core/format/format-words.js'
 import type { Bar, MomentView, RecordRow } from '../protocol.js'
-import { formatJson } from './format.js'
+import { formatJson } from '../format.js'
 import { useLoaded } from './loading.js'
 import { type RunView, showTabs, useKeys } from './run-hooks.js'
 import {
@@ -12,7 +12,7 @@ import {
   type Zoom,
   zoomAxis,
   zoomBy,
-} from './timeline-layout.js'
+} from '../timeline-layout.js'
 import { TimelineLanes, toPercent } from './timeline-lanes.js'
 
 interface TimelineProps extends RunView {

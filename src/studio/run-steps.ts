@@ -1,6 +1,6 @@
-import { type CostSum, sumCosts } from '../costs.js'
-import type { Bar, RecordRow, SessionView, SettledCall } from '../protocol.js'
-import { isFailed, readComparison, readTerm, splitQuery } from '../session-query.js'
+import { type CostSum, sumCosts } from './costs.js'
+import type { Bar, RecordRow, SessionView, SettledCall } from './protocol.js'
+import { isFailed, readComparison, readTerm, splitQuery } from './session-query.js'
 
 /** A request to the model with its retries, up to the last result of its calls. */
 export interface RunStep {

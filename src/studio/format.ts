@@ -1,4 +1,4 @@
-import { formatCount } from '../../core/format/format-words.js'
+import { formatCount } from '../core/format/format-words.js'
 
 /** `1,234`, `12.3k`, `4.5M`. */
 export function formatShort(value: number): string {

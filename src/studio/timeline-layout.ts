@@ -1,5 +1,5 @@
-import { formatDuration } from '../../core/format/format-words.js'
-import type { Bar, ChartTransition, RecordRow, SessionView } from '../protocol.js'
+import { formatDuration } from '../core/format/format-words.js'
+import type { Bar, ChartTransition, RecordRow, SessionView } from './protocol.js'
 
 export interface PlacedBar {
   bar: Bar
