@@ -1,6 +1,6 @@
 import { type Attributes, type Context, type Span, SpanKind, trace } from '@opentelemetry/api'
 import type { EmittedEvent, StepCompleted } from '../../machines/agent/announcements.js'
-import { noUsage, type Usage } from '../../machines/agent/usage.js'
+import { noUsage, subtractUsage, type Usage } from '../../machines/agent/usage.js'
 import type { TelemetryRequestInfo } from '../core/telemetry/telemetry.js'
 import {
   formatInputMessages,
@@ -101,7 +101,10 @@ export function createRequestSpans({ tracer, names, captureContent }: OtelKit, m
     forEachThenThrow(all.entries(), ([i, request]) => {
       const isLast = i === all.length - 1
       const own: Usage | null = left === null || isLast ? left : capUsage(request.request.usage, left)
-      if (left !== null && own !== null && !isLast) left = subtractUsage(left, own)
+      if (left !== null && own !== null && !isLast) {
+        const none = { ...noUsage, cost: left.cost === null ? null : 0, estimated: left.estimated }
+        left = subtractUsage({ ...own, cost: own.cost ?? 0 }, left) ?? none
+      }
       end(request, own)
     })
   }
@@ -247,27 +250,13 @@ const countedKeys = [
   'totalTokens',
   'cachedInputTokens',
   'reasoningTokens',
-  'cacheWriteTokens',
 ] as const
-
-/** Combines the counts of two usages. Without cache writes, the count is absent. */
-function combineCounts(a: Usage, b: Usage, combine: (a: number, b: number) => number): Partial<Usage> {
-  const counts = countedKeys.map((key) => [key, combine(a[key] ?? 0, b[key] ?? 0)] as const)
-  return Object.fromEntries(counts.filter(([key, count]) => key !== 'cacheWriteTokens' || count > 0))
-}
 
 /** The usage of one of several models, limited to the usage that the run has counted. */
 function capUsage(used: Usage | null, counted: Usage): Usage | null {
   if (used === null) return null
-  const { cacheWriteTokens: _writes, ...rest } = used
-  return { ...rest, ...combineCounts(used, counted, Math.min) }
-}
-
-function subtractUsage(all: Usage, part: Usage): Usage {
-  return {
-    ...noUsage,
-    ...combineCounts(all, part, (a, b) => a - b),
-    cost: all.cost === null ? null : Math.max(0, all.cost - (part.cost ?? 0)),
-    estimated: all.estimated,
-  }
+  const { cacheWriteTokens: writes, ...capped } = used
+  for (const key of countedKeys) capped[key] = Math.min(capped[key], counted[key])
+  const written = Math.min(writes ?? 0, counted.cacheWriteTokens ?? 0)
+  return { ...capped, ...(written > 0 && { cacheWriteTokens: written }) }
 }

@@ -4,13 +4,17 @@ import { join } from 'node:path'
 import type { AnyStateMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { loadOnce } from '../core/base/platform.js'
-import { type Chart, type ChartState, flattenStates, toChart } from '../diagram/chart.js'
+import { type Chart, type ChartState as State, flattenStates, toChart } from '../diagram/chart.js'
 import { toOverview } from '../diagram/overview.js'
 import { drawOverview } from '../diagram/overview-svg.js'
-import { listAncestors } from './timeline-layout.js'
-import type { SessionFold } from './session-fold.js'
 import { packageRoot } from './studio-page.js'
-import type { ChartView } from './protocol.js'
+
+export type ChartView = Awaited<ReturnType<typeof drawMachine>> & {
+  /** The address of Stately's editor, and the machine in its format. */
+  editor?: { url: string; machine: object; withContext: boolean }
+}
+export type ChartState = ChartView['states'][number]
+export type ChartTransition = ChartView['transitions'][number]
 
 export function drawChart(machine: AnyStateMachine = agentMachine): Promise<ChartView> {
   return machine === agentMachine ? drawAgentChart() : drawMachine(machine)
@@ -18,7 +22,7 @@ export function drawChart(machine: AnyStateMachine = agentMachine): Promise<Char
 
 const drawAgentChart = loadOnce(() => drawMachine(agentMachine))
 
-async function drawMachine(machine: AnyStateMachine): Promise<ChartView> {
+async function drawMachine(machine: AnyStateMachine) {
   const chart = toDrawnChart(machine)
   const compound = flattenStates(chart.root).filter(({ states }) => states.length > 0)
   const sheets = compound.map((state) =>
@@ -28,6 +32,7 @@ async function drawMachine(machine: AnyStateMachine): Promise<ChartView> {
   )
   const tested = machine === agentMachine ? await readTestedIds() : null
   const states = flattenStates(chart.root).slice(1)
+  /** Whether generated tests cover it. Null if unknown. */
   const isTested = (id: string): boolean | null => tested && tested.has(id)
   const words = mapWords(chart)
   return {
@@ -48,10 +53,12 @@ async function drawMachine(machine: AnyStateMachine): Promise<ChartView> {
         guard: when ?? '',
         actions,
         description,
+        /** The label of a transition from one outer state to another. Empty for other transitions. */
         words: words.get(id) ?? '',
         isTested: isTested(id),
       })),
     ),
+    /** SVG with `data-state` and `data-transition`. The overview comes first, then one sheet per state. */
     sheets,
   }
 }
@@ -67,7 +74,7 @@ function toDrawnChart(machine: AnyStateMachine): Chart {
     source: name,
     targets: one.targets.map(() => name),
   }))
-  const only: ChartState = { ...root, id: name, key: name, transitions }
+  const only: State = { ...root, id: name, key: name, transitions }
   return { id, root: { ...root, initial: [name], states: [only], transitions: [] } }
 }
 
@@ -93,13 +100,4 @@ function mapWords(chart: Chart): ReadonlyMap<string, string> {
       events.flatMap((event, at) => (causes[at] ?? []).map((id) => [id, event] as const)),
     ),
   )
-}
-
-export function countVisits(counts: Map<string, number>, { rows }: Pick<SessionFold, 'rows'>): void {
-  const add = (id: string): void => void counts.set(id, (counts.get(id) ?? 0) + 1)
-  for (const { from, to, transitionIds } of rows) {
-    for (const id of transitionIds) add(id)
-    const before = new Set(from.flatMap(listAncestors))
-    for (const path of new Set(to.flatMap(listAncestors))) if (!before.has(path)) add(path)
-  }
 }

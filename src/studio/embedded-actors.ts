@@ -6,12 +6,8 @@ import type { AgentState } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
 import { type ActorFollower, followRuntime } from '../core/live/journaled-machine.js'
 import { type AgentRuntime, findRuntime } from '../core/live/runtime.js'
-import {
-  checkMessageFits,
-  toToolOutputEvent,
-  getAwaitedCall,
-  parseAnswerTarget,
-} from '../core/run/answer-events.js'
+import { checkMessageFits, toToolOutputEvent, getAwaitedCall } from '../core/run/answer-events.js'
+import type { Run } from '../core/run/run.js'
 import { type FoldedRun, toMachineState } from '../core/sessions/fold-session.js'
 import type { JournalEntry } from '../core/sessions/journal.js'
 import { createOpening, createSnapshot, toStartInput } from '../core/sessions/log/create-records.js'
@@ -20,9 +16,14 @@ import { getInnerStore } from '../core/sessions/store/checked-store.js'
 import { type DigestTable, openDigests } from '../core/sessions/store/log-digests.js'
 import { memoryStore } from '../core/sessions/store/memory-store.js'
 import type { Lease, SessionStore } from '../core/sessions/store/store.js'
-import { toMessages } from '../core/sessions/user-input.js'
-import type { AttachableRun } from './attached-runs.js'
-import { toTarget } from '../core/sessions/inbox/session-message.js'
+import { readSender } from '../core/sessions/principal.js'
+import {
+  type AnswerMessage,
+  isAnswer,
+  type SessionMessage,
+  toPublicEvent,
+  toTarget,
+} from '../core/sessions/inbox/session-message.js'
 
 export interface ReadableStore extends Pick<SessionStore, 'list' | 'get' | 'read'> {
   /** Opens the table of saved log digests. Null if there is none. */
@@ -52,7 +53,7 @@ export class EmbeddedActors {
    * Returns the same run for the same actor.
    * @throws {UsageError} `invalid_input` for an actor of another machine
    */
-  attach(actor: AnyActorRef): AttachableRun {
+  attach(actor: AnyActorRef): EmbeddedRun {
     const runtime = findRuntime(actor)
     if (runtime === undefined)
       throw new UsageError(
@@ -102,7 +103,7 @@ export class EmbeddedActors {
 const getContext = (actor: AnyActorRef): AgentContext => (actor.getSnapshot() as FoldedRun).context
 
 /** Its session id is the run id, because a store may contain the real session. The log is written as the actor runs. */
-class EmbeddedRun implements AttachableRun, ActorFollower {
+export class EmbeddedRun implements ActorFollower {
   readonly actor: AnyActorRef
   readonly sessionId: string
   readonly started = Promise.resolve()
@@ -129,16 +130,16 @@ class EmbeddedRun implements AttachableRun, ActorFollower {
   }
 
   get state(): AgentState {
-    return this.#context.state ?? 'RUNNING'
+    return getContext(this.actor).state ?? 'RUNNING'
   }
 
-  get events$(): AttachableRun['events$'] {
+  get events$(): Run['events$'] {
     const subscribe = ({ next, complete, error }: EventObserver) => {
       const events = this.actor.on('*', (event) => next(event as AgentEvent))
       const end = this.actor.subscribe({ complete, error })
       return { unsubscribe: () => [events, end].forEach((one) => one.unsubscribe()) }
     }
-    return { subscribe } as AttachableRun['events$']
+    return { subscribe } as Run['events$']
   }
 
   stop(): void {
@@ -146,63 +147,29 @@ class EmbeddedRun implements AttachableRun, ActorFollower {
     this.#logs.release(this.#lease)
   }
 
-  approve(...[call, edited]: Parameters<AttachableRun['approve']>): void {
-    const target = toTarget(this.#getAwaitedCall(call, 'approval'))
-    const text = edited === undefined ? undefined : JSON.stringify(edited)
-    this.#send({ type: 'APPROVE', ...target, ...(text !== undefined && { arguments: text }) })
-  }
-
-  reject(...[call, why = '']: Parameters<AttachableRun['reject']>): void {
-    this.#send({ type: 'REJECT', ...toTarget(this.#getAwaitedCall(call, 'approval')), why })
-  }
-
-  revoke({ grant }: { grant: string }): void {
-    const event: ControlEvent = { type: 'REVOKE', grant }
-    checkMessageFits(event, this.actor.getSnapshot() as FoldedRun, this.sessionId, this.#now())
-    this.#send(event)
-  }
-
-  addToolOutput(...[call, value]: Parameters<AttachableRun['addToolOutput']>): void {
-    const maxChars = this.#context.config.toolCalls.maxResultChars ?? Infinity
-    this.#send(toToolOutputEvent(this.#getAwaitedCall(call, 'client'), value, { maxChars }))
-  }
-
-  reply(...[input]: Parameters<AttachableRun['reply']>): void {
-    this.#send({ type: 'REPLY', messages: toMessages(input) })
-  }
-
-  steer(text: string): void {
-    // Throws if the text is empty.
-    toMessages(text)
-    this.#send({ type: 'STEER', text })
-  }
-
-  pause(): void {
-    this.#send({ type: 'PAUSE' })
-  }
-
-  resume(): void {
-    this.#send({ type: 'RESUME' })
-  }
-
-  cancel(why?: string): void {
-    this.#send({ type: 'CANCEL', ...(why !== undefined && { why }) })
-  }
-
-  get #context(): AgentContext {
-    return getContext(this.actor)
-  }
-
-  #getAwaitedCall(
-    call: Parameters<AttachableRun['approve']>[0],
-    needs: Parameters<typeof getAwaitedCall>[2],
-  ): ReturnType<typeof getAwaitedCall> {
-    const { callId, ...target } = parseAnswerTarget(call)
-    return getAwaitedCall(this.#context, callId, needs, target)
-  }
-
-  #send(event: ControlEvent): void {
+  send(message: Exclude<SessionMessage, { type: 'message' }>): void {
+    const event = isAnswer(message) ? this.#toAnswerEvent(message) : toPublicEvent(message)
+    if (event.type === 'REVOKE')
+      checkMessageFits(event, this.actor.getSnapshot() as FoldedRun, this.sessionId, this.#now())
     this.actor.send(event)
+  }
+
+  #toAnswerEvent(answer: AnswerMessage): ControlEvent {
+    const isOutput = answer.type === 'toolOutput'
+    const context = getContext(this.actor)
+    const call = getAwaitedCall(context, answer.callId, isOutput ? 'client' : 'approval', answer)
+    const target = { ...toTarget(call), ...readSender(answer, answer.type) }
+    if (isOutput) {
+      const maxChars = context.config.toolCalls.maxResultChars ?? Infinity
+      return { ...toToolOutputEvent(call, answer.value, { maxChars }), ...target }
+    }
+    if (answer.type === 'reject') return { type: 'REJECT', ...target, why: answer.why ?? '' }
+    const { editedInput } = answer
+    return {
+      type: 'APPROVE',
+      ...target,
+      ...(editedInput !== undefined && { arguments: JSON.stringify(editedInput) }),
+    }
   }
 
   onEntry(entry: JournalEntry): void {

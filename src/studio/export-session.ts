@@ -59,8 +59,7 @@ export async function renderShared(
 }
 
 export function createSessionData(store: SessionStore, id: string): Promise<ExportedSession> {
-  const ignore = (): void => undefined
-  const runs = new AttachedRuns(ignore, ignore)
+  const runs = new AttachedRuns()
   const library = new SessionLibrary(store, () => false)
   const actions = new SessionActions({ library, runs })
   const catalogue = new SessionCatalogue(library)

@@ -1,4 +1,5 @@
-import { listAncestors, listStates } from './timeline-layout.js'
+import { listAncestors } from './format.js'
+import { listStates } from './timeline-layout.js'
 import { accent } from './session-card.js'
 import type { ChartTransition, RecordRow } from './protocol.js'
 import {

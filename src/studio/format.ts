@@ -78,3 +78,14 @@ export function formatJson(text: string): string {
     return text
   }
 }
+
+/** Matches only bitmap formats, because an SVG is a document. */
+const picture = /^data:image\/(?:png|jpeg|gif|webp);base64,[\w+/=]+$/
+
+export const isPicture = (address: string): boolean => picture.test(address)
+
+/** `a.b.c` → `a`, `a.b`, `a.b.c`. Empty for the root. */
+export function listAncestors(path: string): string[] {
+  if (path === '' || path === '(root)') return []
+  return path.split('.').map((_, index, parts) => parts.slice(0, index + 1).join('.'))
+}

@@ -93,19 +93,23 @@ export class KeptDigests {
     this.#open = open
   }
 
-  async find(places: readonly LogPlace[]): Promise<Map<string, ReadLog>> {
-    const found = new Map<string, ReadLog>()
-    if (places.length === 0) return found
-    const table = await this.#getTable()
+  async find(places: readonly LogPlace[]): Promise<(LogPlace & { log: ReadLog })[]> {
+    if (places.length === 0) return []
     const byId = new Map(places.map((place) => [place.id, place]))
-    const digests = await readDigests(table, [...byId.keys()])
-    for (const { sessionId, head, createdAt, data } of digests) {
-      const now = byId.get(sessionId)
+    return (await this.#read([...byId.keys()])).flatMap(({ sessionId: id, head, createdAt, data }) => {
+      const now = byId.get(id)
       const isNow = now?.head === head && now.createdAt === createdAt
-      const log = isNow ? parseDigest(data) : null
-      if (log) found.set(sessionId, log)
+      const log = isNow && digestSchema.safeParse(parseJsonOr(data, null)).data
+      return log ? [{ id, head, createdAt, log }] : []
+    })
+  }
+
+  async #read(ids: readonly string[]): Promise<LogDigest[]> {
+    try {
+      return (await (await this.#getTable())?.read(ids)) ?? []
+    } catch {
+      return []
     }
-    return found
   }
 
   /** A damaged log is not saved, because it may be restored from a backup. */
@@ -129,16 +133,4 @@ export class KeptDigests {
   #getTable(): Promise<DigestTable | null> {
     return (this.#table ??= this.#open().catch(() => null))
   }
-}
-
-async function readDigests(table: DigestTable | null, ids: readonly string[]): Promise<LogDigest[]> {
-  try {
-    return (await table?.read(ids)) ?? []
-  } catch {
-    return []
-  }
-}
-
-function parseDigest(data: string): ReadLog | null {
-  return digestSchema.safeParse(parseJsonOr(data, null)).data ?? null
 }

@@ -45,6 +45,8 @@ export class LiveFeed {
     this.#library = catalogue.library
     this.#runs = runs
     catalogue.onChange = (change) => this.#emitChange(change)
+    runs.onText = (text) => this.emit(text)
+    runs.onChange = () => this.pollSoon()
   }
 
   addViewer(response: ServerResponse, session: string | null, after: number): void {
@@ -144,7 +146,7 @@ export class LiveFeed {
       const reset = viewer.check !== null && fold.getCheck(viewer.lastSeq) !== viewer.check
       const lastSent = reset ? 0 : viewer.lastSeq
       viewer.lastSeq = fold.head
-      viewer.check = fold.check
+      viewer.check = fold.getCheck()
       const rows = fold.rows.slice(lastSent)
       if (rows.length === 0 && !reset) continue
       const bars = fold.bars.filter(({ fromSeq, toSeq }) => fromSeq > lastSent || (toSeq ?? 0) > lastSent)

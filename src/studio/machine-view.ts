@@ -1,18 +1,23 @@
 import { openMachineRecord, type MachineRecord } from '../core/sessions/log/machine-record.js'
 import type { LogRecord } from '../core/sessions/store/store.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
-import type { MachineView, SessionRow } from './protocol.js'
+import type { SessionRow } from './protocol.js'
 import { toShownText, toShownValue } from './shown-values.js'
 
 /** Only the latest are listed. */
 const maxRecords = 500
 
-/** @throws {StoreError} `corrupt_log`, `newer_log` */
+export type MachineView = ReturnType<typeof createMachineView>
+
+/**
+ * `children` are the sessions of the machine's agents, oldest first.
+ * @throws {StoreError} `corrupt_log`, `newer_log`
+ */
 export function createMachineView(
   session: SessionRow,
   records: readonly LogRecord[],
   children: SessionRow[],
-): MachineView {
+) {
   const opened = records.slice(-maxRecords).map((record) => {
     const content = openMachineRecord(record, session.id)
     if (content === null)

@@ -14,7 +14,7 @@ import { getSpeakerTools } from '../core/live/agent-parts.js'
 import { findTool } from '../core/run/answer-events.js'
 import type { RecordContent } from '../core/sessions/log/log-record.js'
 import type { ToolSet } from '../core/tools/tool-set.js'
-import type { GaugeView, GrantView, GuardView, MomentView, PendingView } from './protocol.js'
+import type { Answer } from './requests.js'
 import { findEffectiveInstructions, type Moment, type SessionStep } from './session-step.js'
 import {
   type CallNotes,
@@ -24,6 +24,15 @@ import {
   toShownValue,
   withheldNote,
 } from './shown-values.js'
+
+export interface GaugeView {
+  name: 'tokens' | 'output tokens' | 'cost' | 'steps' | 'time'
+  used: number | null
+  limit: number | null
+  children: number | null
+  /** The part that a fork copied from its original. Null if unknown. */
+  inherited: number | null
+}
 
 function createGauges(context: AgentContext, { children, inherited }: Moment, at: number): GaugeView[] {
   const totals = getBudgetTotals(context)
@@ -59,13 +68,18 @@ function measureTimeUsed({ deadline, timeLeft }: AgentContext, timeoutMs: number
   return Math.min(timeoutMs, Math.max(0, timeoutMs - left))
 }
 
+export type MomentView = ReturnType<typeof createMomentView>
+export type PendingView = MomentView['pending'][number]
+export type GrantView = MomentView['grants'][number]
+
 export interface MomentOptions {
   /** Undefined without an agent. */
   tools: ToolSet | undefined
   /** Undefined if the agent is not the session's agent, or has no instructions. */
   instructions: string | undefined
   notes: CallNotes
-  actions: MomentView['actions']
+  /** The actions that the page offers. Empty without an agent, or for a record before the last one. */
+  actions: Answer['type'][]
   now?: number
   unread?: readonly ControlEvent[]
   /** Minimum number of messages, counted from the end. Defaults to all. */
@@ -83,7 +97,7 @@ export function createMomentView(
     unread = [],
     latest = Infinity,
   }: MomentOptions,
-): MomentView {
+) {
   const { record, before, after } = step
   const context = after.session.run?.context ?? null
   const previous = before.session.run?.context ?? null
@@ -91,13 +105,16 @@ export function createMomentView(
   return {
     seq: record.seq,
     ...createTranscript(after, notes, { seq: record.seq, latest }),
+    /** Null if there are none, or if they are unknown because the studio does not have the agent. */
     instructions: effective && {
       ...effective,
       text: toShownText(effective.text),
       forkAt: notes.forkPoints.get(`run ${after.session.runs}`) ?? null,
     },
+    /** Without secrets. */
     record: createRecordView(step),
     context: context && createContextView(context),
+    /** Context paths that this record changed, such as `usage.run.totalTokens`. */
     changed: context === null ? [] : listChanges(previous ?? {}, context),
     guards: context === null ? [] : createGuardViews(context),
     budget: context === null ? [] : createGauges(context, after, record.at),
@@ -182,7 +199,7 @@ function isSame(a: unknown, b: unknown): boolean {
   return JSON.stringify(a) === JSON.stringify(b)
 }
 
-function createPendingViews(context: AgentContext, toolSet: ToolSet | undefined): PendingView[] {
+function createPendingViews(context: AgentContext, toolSet: ToolSet | undefined) {
   const tools = toolSet && getSpeakerTools(toolSet, context.speaker)
   return listAnswerableCalls(context).map((call) => ({
     callId: call.callId,
@@ -191,13 +208,27 @@ function createPendingViews(context: AgentContext, toolSet: ToolSet | undefined)
     arguments: toShownText(call.arguments),
     fingerprint: call.fingerprint,
     ...(call.messageId !== undefined && { messageId: call.messageId }),
+    /** Whether an approval can also approve later calls with the same arguments. */
     isGrantable: call.needs === 'approval' && call.path === undefined && call.hosted !== true,
+    /** JSON Schema of the arguments. Null if the studio does not have the agent. */
     schema: (tools && findTool(call, tools))?.parameters ?? null,
     ...(call.elicitation && { elicitation: call.elicitation }),
     ...(call.reason !== undefined && { reason: toShownText(call.reason) }),
     ...(call.expiresAt !== undefined && { expiresAt: call.expiresAt }),
     ...(call.onExpiry && { onExpiry: call.onExpiry }),
   }))
+}
+
+export interface GuardView {
+  name: string
+  watches: string
+  /** The count and the threshold of the guard. Null for guards that do not count. */
+  streak: number | null
+  threshold: number | null
+  evidence: string
+  /** The next action as a phrase, such as `nudge at 3`. */
+  next: string
+  isOn: boolean
 }
 
 function createGuardViews(context: AgentContext): GuardView[] {
@@ -215,22 +246,53 @@ function createGuardViews(context: AgentContext): GuardView[] {
     ),
     ...createOtherViews(context, findEvidence),
     ...createLimitViews(context),
-    ...Object.entries(state.user).map(([name, remembered]) => ({
-      name,
-      watches: '',
-      streak: null,
-      threshold: null,
-      evidence:
-        verdict?.userGuard === name
-          ? toShownText(verdict.evidence)
-          : toShownText(JSON.stringify(remembered), 600),
-      next: 'custom guard',
-      isOn: true,
-    })),
+    ...Object.entries(state.user).map(([name, remembered]) =>
+      createGuardView(name, {
+        watches: '',
+        evidence:
+          verdict?.userGuard === name
+            ? toShownText(verdict.evidence)
+            : toShownText(JSON.stringify(remembered), 600),
+        next: 'custom guard',
+      }),
+    ),
   ]
 }
 
+const createGuardView = (name: string, known: Partial<GuardView>): GuardView => ({
+  name,
+  watches: watches[name] ?? '',
+  streak: null,
+  threshold: null,
+  evidence: '',
+  next: '',
+  isOn: true,
+  ...known,
+})
+
 type Rule = Exclude<keyof ProgressConfig, 'waiting' | 'memory' | 'onHalt' | 'lastWords'>
+
+const watches: Record<string, string> & Record<`progress.${Rule}`, string> = {
+  'progress.stale': 'steps in a row with the same calls and no new results',
+  'progress.mixed': 'steps in a row with different calls and no new results',
+  'progress.failing': 'steps in a row in which every call failed',
+  'progress.sameError': 'calls to one tool that fail with the same error',
+  'progress.unknownTools': 'calls to tools that do not exist',
+  'progress.refused': 'steps in a row in which every call was refused',
+  'progress.policyDenied': "the same call, denied by its tool's policy",
+  'progress.transient': 'temporary failures in a row without a success',
+  repeatedCall: 'steps in a row with the same call',
+  repeatedOutput: 'rounds with the same results',
+  cycle: 'rounds that repeat calls in the same order',
+  failing: 'failed calls in a row',
+  terminalDelegation: 'sub-agents that failed permanently',
+  steps: 'model responses in this run',
+  attempts: 'attempts of the current request',
+  continuations: 'truncated answers that were continued',
+  reprompts: 'repeated prompts after empty answers',
+  'empty answers': 'repeated requests after empty answers',
+  repairs: 'answers that did not match the schema',
+}
 
 function createProgressViews(context: AgentContext, findEvidence: (rule: string) => string): GuardView[] {
   const settings = context.config.guardrails.progress
@@ -248,26 +310,13 @@ function createProgressViews(context: AgentContext, findEvidence: (rule: string)
   return Object.entries(counts).map(([rule, count]) => {
     const steps = settings?.[rule as Rule] ?? null
     const streak = count === null ? null : Math.round(count * 10) / 10
-    return {
-      name: `progress.${rule}`,
-      watches: progressWatches[rule as Rule],
+    return createGuardView(`progress.${rule}`, {
       streak,
       ...findNext(streak ?? 0, steps),
       evidence: findEvidence(rule),
       isOn: steps !== null,
-    }
+    })
   })
-}
-
-const progressWatches: Record<Rule, string> = {
-  stale: 'steps in a row with the same calls and no new results',
-  mixed: 'steps in a row with different calls and no new results',
-  failing: 'steps in a row in which every call failed',
-  sameError: 'calls to one tool that fail with the same error',
-  unknownTools: 'calls to tools that do not exist',
-  refused: 'steps in a row in which every call was refused',
-  policyDenied: "the same call, denied by its tool's policy",
-  transient: 'temporary failures in a row without a success',
 }
 
 function findNext(count: number, steps: object | null): Pick<GuardView, 'threshold' | 'next'> {
@@ -282,40 +331,15 @@ function findNext(count: number, steps: object | null): Pick<GuardView, 'thresho
   return { threshold: next[1] ?? null, next: `${next[0]} at ${next[1]}` }
 }
 
-const otherWatches: Record<string, string> = {
-  repeatedCall: 'steps in a row with the same call',
-  repeatedOutput: 'rounds with the same results',
-  cycle: 'rounds that repeat calls in the same order',
-  failing: 'failed calls in a row',
-  terminalDelegation: 'sub-agents that failed permanently',
-  steps: 'model responses in this run',
-  attempts: 'attempts of the current request',
-  continuations: 'truncated answers that were continued',
-  reprompts: 'repeated prompts after empty answers',
-  'empty answers': 'repeated requests after empty answers',
-  repairs: 'answers that did not match the schema',
-}
-
 function createOtherViews(
   { guardrails: state, config: { guardrails: config } }: AgentContext,
-  findEvidence: (guard: string, rule?: string) => string,
+  findEvidence: (guard: string) => string,
 ): GuardView[] {
   const { repeatedCall, repeatedOutput, cycle, failing, maxRepeatedToolSteps } = config
-  const view = (
-    name: string,
-    guard: string,
-    isOn: boolean,
-    count: Partial<Pick<GuardView, 'streak' | 'threshold' | 'next'>>,
-  ): GuardView => ({
-    name,
-    watches: otherWatches[name] ?? '',
-    streak: null,
-    threshold: null,
-    next: '',
-    ...(isOn ? count : { streak: count.streak ?? null }),
-    evidence: findEvidence(guard),
-    isOn,
-  })
+  const view = (name: string, guard: string, isOn: boolean, known: Partial<GuardView>): GuardView => {
+    const { streak = null } = known
+    return createGuardView(name, { ...(isOn ? known : { streak }), evidence: findEvidence(guard), isOn })
+  }
   return [
     view('repeatedCall', 'repeated_call', repeatedCall !== null, {
       streak: state.repeatedCall.count,
@@ -344,15 +368,10 @@ function createOtherViews(
 function createLimitViews(context: AgentContext): GuardView[] {
   const { config, attempt, recoveries, reprompts, emptyRetries, outputRepairs, steps } = context
   const { emptyAnswer, maxTokensRecoveries } = config.guardrails
-  const counter = (name: string, streak: number, threshold: number | null, next: string): GuardView => ({
-    name,
-    watches: otherWatches[name] ?? '',
-    streak,
-    threshold,
-    evidence: '',
-    next: threshold === null || threshold === 0 ? '' : next,
-    isOn: threshold !== null && threshold > 0,
-  })
+  const counter = (name: string, streak: number, threshold: number | null, next: string): GuardView => {
+    const isOn = threshold !== null && threshold > 0
+    return createGuardView(name, { streak, threshold, next: isOn ? next : '', isOn })
+  }
   const { maxSteps } = config.limits
   return [
     counter('steps', steps, maxSteps, `the run ends after ${maxSteps} steps`),
@@ -392,7 +411,7 @@ function createGrantViews(
   { record, after }: SessionStep,
   notes: ReadonlyMap<string, GrantNote>,
   { now, unread = [] }: { now: number; unread?: readonly ControlEvent[] },
-): GrantView[] {
+) {
   const present = getGrants(after)
   const context = after.session.run?.context
   const foreseen = context ? applyMessages(context, unread, now) : present
@@ -419,23 +438,30 @@ function applyMessages(context: AgentContext, unread: readonly ControlEvent[], n
   )
 }
 
-function findEnd(grant: Grant, now: number): GrantView['ended'] {
+/** How the grant ended. Null while it is active. */
+type GrantEnd = 'used up' | 'expired' | 'revoked' | null
+
+function findEnd(grant: Grant, now: number): GrantEnd {
   return !isGrantOver(grant, now) ? null : grant.uses === 0 ? 'used up' : 'expired'
 }
 
 function toView(
   { id, tool, speaker, when, arguments: exact = '{}', uses, until, givers }: Grant,
   notes: ReadonlyMap<string, GrantNote>,
-  ended: GrantView['ended'],
-): GrantView {
+  ended: GrantEnd,
+) {
   return {
     id,
     tool,
+    /** The agent that has the tool. Absent for the session's first agent. */
     ...(speaker !== undefined && { speaker }),
+    /** As JSON: exactly these, or conditions by name. `{}` allows any. */
     arguments: toShownText(when ? JSON.stringify(when) : exact),
     isExact: when === undefined,
     usesLeft: uses ?? null,
+    /** How many calls the grant allows in total. Null if unlimited or unknown. */
     uses: notes.get(id)?.uses ?? null,
+    /** In milliseconds since the epoch. */
     until: until ?? null,
     givers: givers.flatMap(({ by }) => (by ? [toShownText(by.id, 200)] : [])),
     ended,

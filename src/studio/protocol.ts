@@ -1,10 +1,14 @@
-import type { Message } from '../../machines/agent/messages.js'
-import type { Elicitation, PendingCall } from '../../machines/agent/run-result.js'
 import type { StepMark } from '../core/sessions/store/step-marks.js'
+import type { ChartView } from './chart-view.js'
 import type { CostSum } from './costs.js'
-import type { Answer, SavedView } from './requests.js'
+import type { MomentView, PendingView } from './moment-view.js'
+import type { SavedView } from './requests.js'
 import type { QueryKey, sessionStatuses } from './session-query.js'
+export type { ChartState, ChartTransition, ChartView } from './chart-view.js'
+export type { GaugeView, GrantView, GuardView, MomentView, PendingView } from './moment-view.js'
 export type { Answer, ForkRequest, SavedView, TextEdit } from './requests.js'
+export type { InstructionsView } from './session-step.js'
+export type { Decision, ShownMedia, ShownMessage } from './shown-values.js'
 
 // The protocol between the page and its server. It is JSON without secrets or unscreened content. routes.ts has the
 // addresses.
@@ -203,137 +207,6 @@ export interface EndView {
   moment: MomentView | null
 }
 
-export interface GuardView {
-  name: string
-  watches: string
-  /** The count and the threshold of the guard. Null for guards that do not count. */
-  streak: number | null
-  threshold: number | null
-  evidence: string
-  /** The next action as a phrase, such as `nudge at 3`. */
-  next: string
-  isOn: boolean
-}
-
-export interface GaugeView {
-  name: 'tokens' | 'output tokens' | 'cost' | 'steps' | 'time'
-  used: number | null
-  limit: number | null
-  children: number | null
-  /** The part that a fork copied from its original. Null if unknown. */
-  inherited: number | null
-}
-
-export interface PendingView {
-  callId: string
-  name: string
-  needs: PendingCall['needs']
-  arguments: string
-  fingerprint: string
-  messageId?: string
-  reason?: string
-  expiresAt?: number
-  onExpiry?: PendingCall['onExpiry']
-  /** Whether an approval of this call can also approve later calls with the same arguments. */
-  isGrantable: boolean
-  /** JSON Schema of the arguments. Null if the studio does not have the agent. */
-  schema: object | null
-  elicitation?: Elicitation
-}
-
-export interface GrantView {
-  id: string
-  tool: string
-  /** The agent that has the tool. Absent for the session's first agent. */
-  speaker?: string
-  /** The allowed arguments as JSON: exactly these, or conditions by name. `{}` allows any. */
-  arguments: string
-  isExact: boolean
-  usesLeft: number | null
-  /** How many calls the grant allows in total. Null if unlimited or unknown. */
-  uses: number | null
-  /** When the grant expires, in milliseconds since the epoch. Null if the grant does not expire. */
-  until: number | null
-  givers: string[]
-  /** How the grant ended. Null while the grant is active. */
-  ended: 'used up' | 'expired' | 'revoked' | null
-}
-
-export interface MomentView {
-  seq: number
-  earlier: number
-  transcript: ShownMessage[]
-  /** Null if there are none, or if they are unknown because the studio does not have the agent. */
-  instructions: InstructionsView | null
-  /** The record, with secrets removed. */
-  record: unknown
-  context: unknown
-  /** Context paths that this record changed, such as `usage.run.totalTokens`. */
-  changed: string[]
-  guards: GuardView[]
-  budget: GaugeView[]
-  pending: PendingView[]
-  grants: GrantView[]
-  /** The actions that the page offers. Empty without an agent, or for a record before the last one. */
-  actions: Answer['type'][]
-}
-
-export interface MachineView {
-  session: SessionRow
-  machine: string
-  status: 'active' | 'done' | 'error' | 'stopped'
-  context: unknown
-  output?: unknown
-  error?: unknown
-  actors: string[]
-  waits: { event: string; at: number }[]
-  /** The sessions of the machine's agents, oldest first. */
-  children: SessionRow[]
-  /** The latest records, oldest first. */
-  records: {
-    seq: number
-    at: number
-    event: string
-    data: unknown
-    value: string
-    refused: string | null
-  }[]
-}
-
-/** A request to a model. Without the session's agent, the parts that are not in the log are null. */
-export interface RequestView {
-  seq: number
-  step: number
-  model: { name: string; provider: string; host: string | null } | null
-  instructions: string | null
-  /** The messages that were not in the previous request, or all messages. */
-  messages: RequestMessage[]
-  total: number
-  nudges: string[]
-  tools: { name: string; description: string | null; parameters: unknown }[]
-  /** Sampling, tool choice, response format and other keys of the request. */
-  settings: Record<string, unknown> | null
-  response: unknown
-  answer: {
-    model: string | null
-    finishReason: string | null
-    inputTokens: number
-    cachedTokens: number
-    outputTokens: number
-    reasoningTokens: number
-    /** The cost in USD. Null if the price is unknown. */
-    cost: number | null
-    isEstimated: boolean
-  } | null
-}
-
-export interface RequestMessage {
-  id: string
-  role: Message['role']
-  text: string
-  calls: { name: string; arguments: string }[]
-}
-
 /** Several moments. Numbers are indexes into `parts`. */
 export interface PackedMoments {
   parts: unknown[]
@@ -382,38 +255,6 @@ export type LiveMessage =
   /** Why the store cannot be read. Null once it can be read again. */
   | { type: 'store'; problem: string | null }
 
-export interface ChartView {
-  id: string
-  description: string
-  states: ChartState[]
-  transitions: ChartTransition[]
-  /** SVG with `data-state` and `data-transition`. The overview comes first, then one sheet per state. */
-  sheets: { id: string; title: string; svg: string }[]
-  /** The address of Stately's editor, and the machine in its format. */
-  editor?: { url: string; machine: object; withContext: boolean }
-}
-
-export interface ChartState {
-  path: string
-  description: string
-  type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history'
-  /** Whether generated tests cover the state. Null if unknown. */
-  isTested: boolean | null
-}
-
-export interface ChartTransition {
-  id: string
-  source: string
-  target: string | null
-  event: string
-  guard: string
-  actions: string[]
-  description: string
-  /** The label of a transition from one outer state to another. Empty for other transitions. */
-  words: string
-  isTested: boolean | null
-}
-
 export interface VisitsView {
   /** Number of sessions counted. Only the latest are counted. */
   sessions: number
@@ -450,59 +291,4 @@ export interface CompareStep {
   tokens: number
   cost: number | null
   ms: number
-}
-
-export interface ShownMedia {
-  words: string
-  /** A `data:` address of a picture. Null if only the description is shown. */
-  picture: string | null
-}
-
-/** Matches only bitmap formats, because an SVG is a document. */
-const picture = /^data:image\/(?:png|jpeg|gif|webp);base64,[\w+/=]+$/
-
-export const isPicture = (address: string): boolean => picture.test(address)
-
-export interface Decision {
-  seq: number
-  kind: 'approved' | 'rejected'
-  by: string[]
-  /** The edited arguments as JSON, or the reason for a rejection. Can be empty. */
-  words: string
-}
-
-export interface InstructionsView {
-  text: string
-  /** Where the instructions come from: the `agent` (current), this `step` only, or this `fork` only. */
-  from: 'agent' | 'step' | 'fork'
-  /** The first record of the run, where a fork with other instructions starts. Null if unknown. */
-  forkAt: number | null
-}
-
-export interface ShownMessage {
-  role: Message['role']
-  /** The agent that spoke after a handoff. Absent for the session's first agent. */
-  speaker?: string
-  id: string
-  at: number
-  /** The record where a fork applies an edit of the message or of its calls' arguments. Null if unknown. */
-  forkAt: number | null
-  text: string
-  media: ShownMedia[]
-  reasoning: string
-  calls: {
-    id: string
-    name: string
-    arguments: string
-    result: string | null
-    /** The record where a fork applies another result. Null if there is no such record yet. */
-    forkAt: number | null
-    media: ShownMedia[]
-    status: string | null
-    durationMs: number | null
-    decision: Decision | null
-    edited?: 'arguments' | 'result'
-  }[]
-  /** `partial`, `internal`, `withheld`, `edited`, `steering`, … */
-  marks: string[]
 }

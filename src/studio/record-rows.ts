@@ -2,6 +2,7 @@ import { findBudgetWait, findLaterResume } from '../../machines/agent/actions/sl
 import type { BatchCall } from '../../machines/agent/batch-calls.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
+import type { AssistantMessage } from '../../machines/agent/messages.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import { isActiveState, isRestState } from '../../machines/agent/run-result.js'
 import { formatWakeTime } from '../core/base/clock.js'
@@ -286,14 +287,12 @@ export function getCallName(callId: string, ...contexts: (AgentContext | null)[]
 
 /** A batch that was refused as a whole was never the current batch. */
 function findNameInTranscript(callId: string, context: AgentContext | null): string | undefined {
-  if (context === null) return undefined
-  for (let at = context.messages.length - 1; at >= 0; at -= 1) {
-    const message = context.messages[at]
-    if (message?.role !== 'assistant') continue
-    const name = message.tool_calls?.find(({ id }) => id === callId)?.function.name
-    if (name !== undefined) return Object.hasOwn(context.tools, name) ? shorten(name, 60) : 'call'
-  }
-  return undefined
+  const asking = context?.messages.findLast(
+    (message): message is AssistantMessage =>
+      message.role === 'assistant' && message.tool_calls?.some(({ id }) => id === callId) === true,
+  )
+  const name = asking?.tool_calls?.find(({ id }) => id === callId)?.function.name
+  return context && name !== undefined ? toLabel(name, context) : undefined
 }
 
 export class TimelineBars {

@@ -7,18 +7,19 @@ import { applyPlan } from '../core/effects/apply-plan.js'
 import { formatMessageText } from '../core/format/format-words.js'
 import { type AgentParts, isLostSpeaker, toSpeaker } from '../core/live/agent-parts.js'
 import type { ModelRequest } from '../core/models/provider.js'
-import type { RequestMessage, RequestView } from './protocol.js'
 import type { SessionFold } from './session-fold.js'
 import { isRequestEnd } from './session-query.js'
 import { findEffectiveInstructions, type SessionStep } from './session-step.js'
 import { toShownText, toShownValue, withheldNote } from './shown-values.js'
 import { findUsage } from './verdict.js'
 
+export type RequestView = NonNullable<ReturnType<typeof createRequestView>>
+
 /** Messages and response come from the log, the rest from the agent's current configuration. Null for other records. */
 export function createRequestView(
   fold: SessionFold,
   { seq, all, parts }: { seq: number; all: boolean; parts: AgentParts | undefined },
-): RequestView | null {
+) {
   const step = fold.findStep(seq)
   const context = step?.before.session.run?.context
   if (!step || !context || step.entry.type !== 'event' || !endsRequest(step.entry.event)) return null
@@ -35,6 +36,7 @@ export function createRequestView(
     step: context.steps + 1,
     model: rebuilt?.model ?? null,
     instructions: instructions == null ? null : toShownText(instructions),
+    /** The messages that were not in the previous request, or all messages. */
     messages: messages.filter(({ id }) => !known.has(id)).map(toRequestMessage),
     total: messages.length,
     nudges: (rebuilt?.request.nudges ?? context.nudges).map((text) => toShownText(text)),
@@ -43,6 +45,7 @@ export function createRequestView(
       description: 'description' in tool ? toShownText(tool.description) : null,
       parameters: 'parameters' in tool ? toShownValue(tool.parameters) : null,
     })),
+    /** Sampling, tool choice, response format and other keys of the request. */
     settings: rebuilt ? listSettings(rebuilt.request) : null,
     response: event.withheld
       ? withheldNote
@@ -64,7 +67,7 @@ function rebuildRequest(
   context: AgentContext,
   { type }: Pick<RequestEnd, 'type'>,
   parts: AgentParts | undefined,
-): { request: ModelRequest; model: RequestView['model'] } | null {
+) {
   if (!parts || isLostSpeaker(parts.tools, context.speaker)) return null
   const concludes = type.endsWith('conclusion')
   const model = context.plan?.model
@@ -93,7 +96,7 @@ function listEarlierMessages(
   return new Set((rebuilt?.request.messages ?? context.messages).map(({ id }) => id))
 }
 
-function toRequestMessage(message: Message): RequestMessage {
+function toRequestMessage(message: Message) {
   const calls = message.role === 'assistant' ? (message.tool_calls ?? []) : []
   return {
     id: message.id,
@@ -117,7 +120,7 @@ function listSettings(request: ModelRequest): Record<string, unknown> {
   }) as Record<string, unknown>
 }
 
-function createAnswer({ entry }: SessionStep, event: RequestEnd): RequestView['answer'] {
+function createAnswer({ entry }: SessionStep, event: RequestEnd) {
   const usage = findUsage(entry)
   if (!usage) return null
   const { model, finishReason } =
@@ -129,6 +132,7 @@ function createAnswer({ entry }: SessionStep, event: RequestEnd): RequestView['a
     cachedTokens: usage.cachedInputTokens,
     outputTokens: usage.outputTokens,
     reasoningTokens: usage.reasoningTokens,
+    /** In USD. Null if the price is unknown. */
     cost: usage.cost,
     isEstimated: usage.estimated,
   }

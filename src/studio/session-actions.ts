@@ -3,6 +3,7 @@ import type { AgentContext } from '../../machines/agent/context.js'
 import { listLate } from '../../machines/agent/expiry.js'
 import type { ControlEvent } from '../../machines/agent/machine-events.js'
 import type { Principal } from '../../machines/agent/principal.js'
+import type { SentBy } from '../core/sessions/principal.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { formatMessageText } from '../core/format/format-words.js'
@@ -20,8 +21,8 @@ import type { SessionStore } from '../core/sessions/store/store.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { ToolSet } from '../core/tools/tool-set.js'
 import type { ForkEdit } from '../core/run/edit-fork.js'
-import type { AttachableRun, AttachedRuns } from './attached-runs.js'
-import { EmbeddedActors, embeddedNote } from './embedded-actors.js'
+import type { AttachableRun, AttachedRun, AttachedRuns } from './attached-runs.js'
+import { EmbeddedActors, EmbeddedRun, embeddedNote } from './embedded-actors.js'
 import type { SessionFold } from './session-fold.js'
 import type { SessionLibrary } from './session-library.js'
 import type { Answer, Done, ForkRequest, MomentView, TextEdit } from './protocol.js'
@@ -50,10 +51,13 @@ export class SessionActions {
   readonly #parts: ActionParts
   readonly #runs: AttachedRuns
   readonly #embedded: EmbeddedActors
+  /** Undefined for an agent that `createAgent` has not created. */
+  readonly #internals: ReturnType<typeof internalsByAgent.get>
   #ownDefinition: ReturnType<typeof createDefinitionFactory> | undefined
 
   constructor(parts: ActionParts) {
     this.#parts = parts
+    this.#internals = parts.agent && internalsByAgent.get(parts.agent)
     this.#runs = parts.runs
     this.#embedded = parts.embedded ?? new EmbeddedActors()
   }
@@ -73,7 +77,7 @@ export class SessionActions {
 
   describeOtherAgent(id: string, { now, models }: Pick<SessionFold, 'now' | 'models'>): string | null {
     const { definition } = now.session
-    const internals = this.#parts.agent && internalsByAgent.get(this.#parts.agent)
+    const internals = this.#internals
     if (!internals || definition === null || this.#embedded.has(id)) return null
     this.#ownDefinition ??= createDefinitionFactory(internals.parts)
     if (this.#ownDefinition(internals.label).hash === definition.hash) return null
@@ -94,12 +98,11 @@ export class SessionActions {
     const agent: (StudioAgent & { machine?: unknown }) | undefined = this.#parts.agent
     if (agent === undefined || (this.#embedded.has(id) && !this.#embedded.isOf(id, agent.machine)))
       return undefined
-    return internalsByAgent.get(agent)?.parts.tools
+    return this.#internals?.parts.tools
   }
 
   findParts({ definition }: Pick<FoldedSession, 'definition'>): AgentParts | undefined {
-    const parts = this.#parts.agent && internalsByAgent.get(this.#parts.agent)?.parts
-    return parts && acceptsDefinition(this.#label, definition) ? parts : undefined
+    return acceptsDefinition(this.#label, definition) ? this.#internals?.parts : undefined
   }
 
   /** Undefined if the agent may not continue the session. */
@@ -171,42 +174,41 @@ export class SessionActions {
     await this.#checkEdit(id, context, answer)
     // Cancelling needs only the store, so the run is not resumed.
     const isSent = isRemote || (answer.type === 'cancel' && !this.#runs.get(id) && this.#canSend)
-    if (isSent && (await this.#sendToOtherProcess(await this.#checkOwnStore(id), answer)))
-      return { sessionId: id }
-    const run = this.#runs.get(id) ?? (await this.#resumeRun(await this.#checkOwnStore(id)))
+    if (isSent && (await this.#sendToOtherProcess(id, answer))) return { sessionId: id }
+    const run = this.#runs.get(id) ?? (await this.#resumeRun(await this.#getAgent(id), id))
     // Resuming continues an interrupted run and ends an expired question.
     if (answer.type !== 'resume' || (run.state === 'PAUSED' && !isLate) || context?.pausing)
-      applyMessage(run, { ...answer, by: this.#parts.by })
+      await sendAnswer(run, { ...answer, by: this.#parts.by })
     return { sessionId: id }
   }
 
   async #revokeGrant(id: string, grant: string): Promise<Done> {
     const run = this.#runs.get(id)
-    if (run) await run.revoke({ grant }, { by: this.#parts.by })
+    if (run) await sendAnswer(run, { type: 'revoke', grant, by: this.#parts.by })
     else {
-      const agent = this.#getAgent()
+      const agent = await this.#getAgent(id)
       if (!agent.send) throw new StatewrightError('read_only', 'This agent cannot send messages.', 'agent')
-      await agent.send(await this.#checkOwnStore(id), { type: 'revoke', grant, by: this.#parts.by })
+      await agent.send(id, { type: 'revoke', grant, by: this.#parts.by })
     }
     return { sessionId: id }
   }
 
   /** Returns false if the store has no inbox. */
   async #sendToOtherProcess(id: string, answer: RunAnswer): Promise<boolean> {
-    const receipt = await this.#getAgent().send?.(id, { ...answer, by: this.#parts.by })
+    const agent = await this.#getAgent(id)
+    const receipt = await agent.send?.(id, { ...answer, by: this.#parts.by })
     if (receipt?.status !== 'waiting') return receipt !== undefined
     // A resumed run reads its inbox first.
-    await this.#resumeRun(id)
+    await this.#resumeRun(agent, id)
     return true
   }
 
   get #label(): AgentLabel | undefined {
-    return this.#parts.agent && internalsByAgent.get(this.#parts.agent)?.label
+    return this.#internals?.label
   }
 
   get #canSend(): boolean {
-    const agent = this.#parts.agent
-    return agent?.send !== undefined && internalsByAgent.get(agent)?.store?.inbox !== undefined
+    return this.#parts.agent?.send !== undefined && this.#internals?.store?.inbox !== undefined
   }
 
   #checkAnswer(context: AgentContext | undefined, answer: RunAnswer, isWorkedOn: boolean): void {
@@ -251,8 +253,8 @@ export class SessionActions {
     if (problem) throw problem
   }
 
-  async #resumeRun(id: string): Promise<AttachableRun> {
-    const run = await this.#getAgent().resume(id, { context: this.#parts.context } as never)
+  async #resumeRun(agent: StudioAgent, id: string): Promise<AttachableRun> {
+    const run = await agent.resume(id, { context: this.#parts.context } as never)
     this.#runs.attach(run, { isOurs: true })
     await run.started
     return run
@@ -266,8 +268,7 @@ export class SessionActions {
   async markStep(id: string, { seq, mark, note }: MarkRequest): Promise<Done> {
     if (this.#embedded.has(id)) throw new StatewrightError('read_only', embeddedNote, id)
     if (!this.#runs.has(id)) {
-      this.#getAgent()
-      await this.#checkOwnStore(id)
+      await this.#getAgent(id)
       const { definition } = (await this.#parts.library.readFold(id)).now.session
       const isHeld = (await this.#parts.library.readRow(id))?.holder != null
       if (!isHeld && !acceptsDefinition(this.#label, definition))
@@ -285,19 +286,30 @@ export class SessionActions {
   }
 
   async fork(id: string, { at, edit, run, askFirst, decision }: ForkRequest): Promise<Done> {
-    const agent = this.#getAgent()
-    await this.#checkOwnStore(id)
+    const agent = await this.#getAgent(id)
     const session = (await this.#parts.library.readFold(id)).findStep(at)?.after.session
-    if (run) this.#checkRun(id, at, session)
-    if (decision) await this.#checkDecision(id, session, decision, run)
-    const changed = edit && this.#createEdit(session, edit)
+    if (run && session) {
+      const { definition } = session
+      if (!acceptsDefinition(this.#label, definition)) throw strandedError(id, definition, [this.#label])
+      if (session.run?.status !== 'active') {
+        const text = `No run is active at record ${at}, so a fork from there has no run to resume. Fork without running it, or fork from an earlier record.`
+        throw new UsageError('nothing_to_resume', text, id)
+      }
+    }
+    if (decision) {
+      if (!run)
+        throw new UsageError('invalid_input', 'A decision needs a run. Set run in the fork request.', 'run')
+      const context = session?.run?.context
+      const { fingerprint } = getAwaitedCall(context, decision.callId, 'approval')
+      await this.#checkEdit(id, context, { ...decision, fingerprint })
+    }
     const sessionId = await agent.fork(id, at, {
-      ...(changed && { edit: changed }),
+      ...(edit && { edit: this.#createEdit(session, edit) }),
       ...(askFirst && { askFirst }),
       context: this.#parts.context,
     })
     if (run) {
-      const forked = await this.#resumeRun(sessionId)
+      const forked = await this.#resumeRun(agent, sessionId)
       if (decision) applyMessage(forked, { ...decision, by: this.#parts.by })
     }
     // The original lists its forks from the rows that the library has read.
@@ -305,39 +317,20 @@ export class SessionActions {
     return { sessionId }
   }
 
-  async #checkDecision(
-    id: string,
-    session: FoldedSession | undefined,
-    decision: NonNullable<ForkRequest['decision']>,
-    run = false,
-  ): Promise<void> {
-    if (!run)
-      throw new UsageError('invalid_input', 'A decision needs a run. Set run in the fork request.', 'run')
-    const context = session?.run?.context
-    const { fingerprint } = getAwaitedCall(context, decision.callId, 'approval')
-    await this.#checkEdit(id, context, { ...decision, fingerprint })
-  }
-
   /**
-   * The agent's store may differ from the studio's store.
+   * The agent that acts on a session. The agent's store may differ from the studio's store.
+   * @throws {StatewrightError} `read_only`
    * @throws {StoreError} `unknown_session`
    */
-  async #checkOwnStore(id: string): Promise<string> {
+  async #getAgent(id: string): Promise<StudioAgent> {
     if (this.#embedded.has(id)) throw new StatewrightError('read_only', embeddedNote, id)
-    const store = this.#parts.agent && internalsByAgent.get(this.#parts.agent)?.store
-    const [shown, own] = await Promise.all([this.#parts.library.readRow(id), store?.get(id)])
-    if (store === undefined || shown === null || own?.createdAt === shown.createdAt) return id
+    const { agent, library } = this.#parts
+    if (!agent) throw new StatewrightError('read_only', this.readOnly ?? '', 'agent')
+    const store = this.#internals?.store
+    const [shown, own] = await Promise.all([library.readRow(id), store?.get(id)])
+    if (store === undefined || shown === null || own?.createdAt === shown.createdAt) return agent
     const text = `Session '${id}' is not in the agent's store, which differs from the studio's store. Pass the agent's store to the studio, or omit store.`
     throw new StoreError('unknown_session', text, id)
-  }
-
-  #checkRun(id: string, at: number, session: FoldedSession | undefined): void {
-    if (!session) return
-    const { run, definition } = session
-    if (!acceptsDefinition(this.#label, definition)) throw strandedError(id, definition, [this.#label])
-    if (run?.status === 'active') return
-    const text = `No run is active at record ${at}, so a fork from there has no run to resume. Fork without running it, or fork from an earlier record.`
-    throw new UsageError('nothing_to_resume', text, id)
   }
 
   /** Keeps the other parts of a message, such as pictures. */
@@ -362,11 +355,11 @@ export class SessionActions {
     if (others.length === 0) return edit
     return { message: edit.message, content: [{ type: 'text', text: edit.content }, ...others] }
   }
+}
 
-  #getAgent(): StudioAgent {
-    if (this.#parts.agent) return this.#parts.agent
-    throw new StatewrightError('read_only', this.readOnly ?? '', 'agent')
-  }
+function sendAnswer(run: AttachedRun, answer: Answer & SentBy): void | Promise<void> {
+  if (run instanceof EmbeddedRun) return run.send(answer)
+  return answer.type === 'revoke' ? run.revoke(answer, answer) : applyMessage(run, answer)
 }
 
 function findResultText(messages: readonly Message[], callId: string): string {

@@ -18,11 +18,11 @@ import {
 } from '../core/sessions/fold-session.js'
 import { type CostSum, sumCosts } from './costs.js'
 import { createRow, TimelineBars } from './record-rows.js'
-import type { Bar, Decision, RecordRow } from './protocol.js'
+import type { Bar, RecordRow } from './protocol.js'
 import { recordGrants } from './moment-view.js'
 import { forkableStates, isFailed } from './session-query.js'
 import { formatGuardName } from './verdict.js'
-import { type CallNotes, type GrantNote, toShownText } from './shown-values.js'
+import { type CallNotes, type Decision, toShownText } from './shown-values.js'
 import {
   getOwnUsage,
   type Inherited,
@@ -47,10 +47,7 @@ export class SessionFold {
   readonly guards = new Set<string>()
   /** Answers by run, as `limits.maxSteps` counts them. */
   readonly #steps = new Map<number, number>()
-  readonly #durations = new Map<string, number>()
-  readonly #decisions = new Map<string, Decision>()
-  readonly #grants = new Map<string, GrantNote>()
-  readonly #forkPoints = new Map<string, number>()
+  readonly notes: CallNotes
   readonly #moments: Moment[] = []
   readonly #bars = new TimelineBars()
   #received = { count: 0, check: '' }
@@ -74,6 +71,8 @@ export class SessionFold {
     this.base = this.now.session.head
     this.origin = origin
     this.#beganAt = opening[0]?.at
+    const maps = { durations: new Map(), decisions: new Map(), grants: new Map(), forkPoints: new Map() }
+    this.notes = { edit: origin?.edit, ...maps }
     this.#moments.push(this.now)
   }
 
@@ -81,12 +80,8 @@ export class SessionFold {
     return this.base + this.#records.length
   }
 
-  /** The checksum reveals whether the log was replaced. */
-  get check(): string {
-    return this.#records.at(-1)?.record.check ?? ''
-  }
-
-  getCheck(seq: number): string {
+  /** The checksum of a record, which reveals whether the log was replaced. */
+  getCheck(seq = this.head): string {
     return this.#findRecord(seq)?.record.check ?? ''
   }
 
@@ -121,16 +116,6 @@ export class SessionFold {
     return this.rows.reduce((sum, { calls }) => sum + calls.filter(isFailed).length, 0)
   }
 
-  get notes(): CallNotes {
-    return {
-      edit: this.origin?.edit,
-      durations: this.#durations,
-      decisions: this.#decisions,
-      grants: this.#grants,
-      forkPoints: this.#forkPoints,
-    }
-  }
-
   /** The last record may be unreadable. */
   hasRead(records: readonly LogRecord[]): boolean {
     return records.length === this.#received.count && records.at(-1)?.check === this.#received.check
@@ -155,26 +140,23 @@ export class SessionFold {
   }
 
   #addRecord(record: LogRecord): void {
-    const earlier = this.now
-    const session: FoldedSession = { ...earlier.session }
     try {
-      takenTransitions = []
-      const entry = applyRecord(session, record, this.#id, folding)
-      const transitionIds = takenTransitions
-      this.now = toMoment(earlier, entry, session)
+      const done = this.#applyRecord(this.now, record)
+      const { entry } = done
+      this.now = done.after
+      const { session, inherited } = this.now
       this.#records.push({ record, entry })
       if (this.#records.length % momentInterval === 0) this.#moments.push(this.now)
-      if (entry.type === 'opened') this.origin = entry.forkedFrom
-      // A snapshot does not change the state, even as the first record.
-      const isFirst = this.base > 0 && record.seq === this.base + 1
-      const before = isFirst ? this.now : earlier
-      const done: SessionStep = { record, entry, before, after: this.now, transitionIds }
+      if (entry.type === 'opened') {
+        this.origin = entry.forkedFrom
+        this.notes.edit = this.origin?.edit
+      }
       const row = createRow(done)
       this.rows.push(row)
-      if (session.run) this.#steps.set(session.runs, session.run.context.steps - this.now.inherited.steps)
+      if (session.run) this.#steps.set(session.runs, session.run.context.steps - inherited.steps)
       this.#bars.addStep(done)
       this.#recordCall(done)
-      recordGrants(this.#grants, done)
+      recordGrants(this.notes.grants, done)
       this.#recordNames(done)
       this.#recordForkPoints(done, row)
     } catch (error) {
@@ -198,8 +180,9 @@ export class SessionFold {
     const place = calls.findIndex(({ id }) => id === event.callId)
     if (place < 0) return
     const result = `m${batchNumber + 1 + place}`
-    if (event.type === 'TOOL_RESULT') this.#durations.set(result, event.result.durationMs)
-    else this.#decisions.set(result, toDecision(seq, event, this.#decisions.get(result)))
+    const { durations, decisions } = this.notes
+    if (event.type === 'TOOL_RESULT') durations.set(result, event.result.durationMs)
+    else decisions.set(result, toDecision(seq, event, decisions.get(result)))
   }
 
   #recordNames({ entry, after: { session } }: SessionStep): void {
@@ -219,7 +202,7 @@ export class SessionFold {
   #recordForkPoints({ before, after }: SessionStep, { seq, run, state, calls }: RecordRow): void {
     // In a partial log, it is unknown where earlier messages first appeared.
     if (this.base > 0) return
-    const points = this.#forkPoints
+    const { forkPoints: points } = this.notes
     const setFirst = (key: string): void => void (points.has(key) || points.set(key, seq))
     const canRun = forkableStates.has(state)
     if (canRun) setFirst(`run ${run}`)
@@ -246,8 +229,12 @@ export class SessionFold {
     let from = this.base + nearest * momentInterval
     let moment = this.#moments[nearest] ?? this.now
     if (this.#last && this.#last.seq >= from && this.#last.seq < seq) ({ seq: from, moment } = this.#last)
-    for (let next = from + 1; next < seq; next += 1) moment = this.#replayRecord(moment, next).after
-    const step = this.#replayRecord(moment, seq)
+    const replay = (before: Moment, at: number): SessionStep => {
+      const { record, entry } = this.#findRecord(at) as OpenedRecord
+      return this.#applyRecord(before, record, entry)
+    }
+    for (let next = from + 1; next < seq; next += 1) moment = replay(moment, next).after
+    const step = replay(moment, seq)
     this.#last = { seq, moment: step.after }
     return step
   }
@@ -256,13 +243,19 @@ export class SessionFold {
     return this.#records[seq - this.base - 1]
   }
 
-  #replayRecord(before: Moment, seq: number): SessionStep {
-    const { record, entry } = this.#findRecord(seq) as OpenedRecord
+  /** `opened` is the content of the record, if it was read before. */
+  #applyRecord(before: Moment, record: LogRecord, opened?: RecordContent): SessionStep {
     const session: FoldedSession = { ...before.session }
     takenTransitions = []
-    applyOpenedRecord(session, record, entry, this.#id, folding)
-    const after = toMoment(before, entry, session)
-    const isFirst = this.base > 0 && seq === this.base + 1
+    if (opened) applyOpenedRecord(session, record, opened, this.#id, folding)
+    const entry = opened ?? applyRecord(session, record, this.#id, folding)
+    const after: Moment = {
+      session,
+      children: updateChildUsage(before.children, entry),
+      inherited: updateInherited(before.inherited, entry, session),
+    }
+    // A snapshot does not change the state, even as the first record.
+    const isFirst = this.base > 0 && record.seq === this.base + 1
     return { record, entry, before: isFirst ? after : before, after, transitionIds: takenTransitions }
   }
 }
@@ -331,14 +324,6 @@ function toDecision(
     kind,
     words: event.withheld ? '' : toShownText(words),
     by: isVote ? [...new Set([...earlier.by, ...name])] : name,
-  }
-}
-
-function toMoment(before: Moment, entry: RecordContent, session: FoldedSession): Moment {
-  return {
-    session,
-    children: updateChildUsage(before.children, entry),
-    inherited: updateInherited(before.inherited, entry, session),
   }
 }
 

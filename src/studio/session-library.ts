@@ -61,14 +61,12 @@ export class SessionLibrary {
   }
 
   async #findKept(page: readonly ListedSession[]): Promise<void> {
-    const isKnown = ({ id, head, createdAt }: ListedSession): boolean =>
-      this.#facts.get(id)?.key === toReadKey(head, createdAt)
-    const places = page.filter((entry) => entry.holder === null && !isKnown(entry))
-    const found = await this.#kept.find(places)
-    for (const { id, head, createdAt } of places) {
-      const log = found.get(id)
-      if (log) this.#learn(id, toReadKey(head, createdAt), log)
-    }
+    const places = page.filter(
+      ({ id, head, createdAt, holder }) =>
+        holder === null && this.#facts.get(id)?.key !== toReadKey(head, createdAt),
+    )
+    for (const { id, head, createdAt, log } of await this.#kept.find(places))
+      this.#learn(id, toReadKey(head, createdAt), log)
   }
 
   #learn(id: string, key: string, { facts, logSummary }: ReadLog): void {
@@ -186,7 +184,7 @@ export class SessionLibrary {
     if (!known) return null
     this.#ends.delete(id)
     const [at, ...since] = await this.#store.read(id, { from: known.head })
-    if (at?.check !== known.check || since.length > mostSince) return null
+    if (at?.check !== known.getCheck() || since.length > mostSince) return null
     return this.#addToEnd(known, since)
   }
 
@@ -232,11 +230,11 @@ export class SessionLibrary {
   async #refreshFold(id: string): Promise<SessionFold> {
     if (!isSessionId(id)) throw unknownSessionError(id)
     const known = this.#folds.get(id)
-    const { head, check, problem } = known ?? { head: 0, check: '', problem: null }
+    const { head, problem } = known ?? { head: 0, problem: null }
     // The checksum of the last known record reveals whether the log was replaced. A damaged log is read whole.
     const isWhole = head === 0 || problem !== null
     const records = await this.#store.read(id, { from: isWhole ? 1 : head })
-    if (known && !isWhole && records[0]?.check === check) {
+    if (known && !isWhole && records[0]?.check === known.getCheck()) {
       await known.addRecords(records.slice(1), this.#letEndsGoFirst)
       return this.#keepFold(id, known)
     }

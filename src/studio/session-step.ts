@@ -3,7 +3,6 @@ import { noUsage, subtractUsage, type Usage } from '../../machines/agent/usage.j
 import type { FoldedRun, FoldedSession } from '../core/sessions/fold-session.js'
 import type { RecordContent } from '../core/sessions/log/log-record.js'
 import type { LogRecord } from '../core/sessions/store/store.js'
-import type { InstructionsView } from './protocol.js'
 
 export interface Moment {
   session: Readonly<FoldedSession>
@@ -58,6 +57,14 @@ function listLeaves(value: StateValue, above = ''): string[] {
   return Object.entries(value).flatMap(([key, inner]) =>
     inner === undefined ? [] : listLeaves(inner, `${above}${key}.`),
   )
+}
+
+export interface InstructionsView {
+  text: string
+  /** Where the instructions come from: the `agent` (current), this `step` only, or this `fork` only. */
+  from: 'agent' | 'step' | 'fork'
+  /** The first record of the run, where a fork with other instructions starts. Null if unknown. */
+  forkAt: number | null
 }
 
 /** From the fork, or else from the step, or else from the agent. */

@@ -10,8 +10,50 @@ import { describeMedia } from '../core/models/media.js'
 import type { LoggedEdit } from '../core/sessions/log/log-record.js'
 import { redactEvent } from '../diagram/redact.js'
 import type { Grant } from '../../machines/agent/grant.js'
-import { type Decision, isPicture, type ShownMedia, type ShownMessage } from './protocol.js'
+import { isPicture } from './format.js'
 import type { Moment } from './session-step.js'
+
+export interface ShownMedia {
+  words: string
+  /** A `data:` address of a picture. Null if only the description is shown. */
+  picture: string | null
+}
+
+export interface Decision {
+  seq: number
+  kind: 'approved' | 'rejected'
+  by: string[]
+  /** The edited arguments as JSON, or the reason for a rejection. Can be empty. */
+  words: string
+}
+
+export interface ShownMessage {
+  role: Message['role']
+  /** The agent that spoke after a handoff. Absent for the session's first agent. */
+  speaker?: string
+  id: string
+  at: number
+  /** The record where a fork applies an edit of the message or of its calls' arguments. Null if unknown. */
+  forkAt: number | null
+  text: string
+  media: ShownMedia[]
+  reasoning: string
+  calls: {
+    id: string
+    name: string
+    arguments: string
+    result: string | null
+    /** The record where a fork applies another result. Null if there is no such record yet. */
+    forkAt: number | null
+    media: ShownMedia[]
+    status: string | null
+    durationMs: number | null
+    decision: Decision | null
+    edited?: 'arguments' | 'result'
+  }[]
+  /** `partial`, `internal`, `withheld`, `edited`, `steering`, … */
+  marks: string[]
+}
 
 /** A tool result can be megabytes long. */
 const maxTextLength = 20_000
@@ -57,11 +99,11 @@ export interface GrantNote {
 /** Facts about calls that are only in the log, by the message id of the result. */
 export interface CallNotes {
   edit: LoggedEdit | undefined
-  durations: ReadonlyMap<string, number>
-  decisions: ReadonlyMap<string, Decision>
-  grants: ReadonlyMap<string, GrantNote>
+  durations: Map<string, number>
+  decisions: Map<string, Decision>
+  grants: Map<string, GrantNote>
   /** Records where forks apply edits, by the id of a message or result, or by `run 1` for instructions. */
-  forkPoints: ReadonlyMap<string, number>
+  forkPoints: Map<string, number>
 }
 
 /** Up to record `seq`. `latest` is the minimum number of messages from the end, and `earlier` the number before. */

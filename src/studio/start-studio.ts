@@ -96,10 +96,7 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
       'This agent has no store, so it cannot resume stored sessions. Create it with createAgent({ store }).'
     throw configError(text, 'agent')
   }
-  const runs: AttachedRuns = new AttachedRuns(
-    (text) => feed.emit(text),
-    () => feed.pollSoon(),
-  )
+  const runs = new AttachedRuns()
   const embedded = new EmbeddedActors()
   const library = new SessionLibrary(embedded.addTo(store), (id) => runs.has(id))
   const catalogue = new SessionCatalogue(library)

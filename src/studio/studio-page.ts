@@ -3,7 +3,6 @@ import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { ExportedSession } from './protocol.js'
 
 export const packageRoot = findRoot(dirname(fileURLToPath(import.meta.url)))
 
@@ -81,7 +80,8 @@ export const unbuiltPageHtml = `<!doctype html>
 <p>The page was not built. Run npm run build. Its data is at <a href="api/sessions">api/sessions</a>.</p>
 `
 
-export function createExportedPage({ whole, style }: ClientCode, data: ExportedSession): string {
+/** `data` is an `ExportedSession`. */
+export function createExportedPage({ whole, style }: ClientCode, data: object): string {
   // Only `</script` and `<!--` are special in a script element.
   const json = JSON.stringify(data).replaceAll('<', '\\u003c')
   const code = whole.replaceAll(/<\/(script)/gi, '<\\/$1').replaceAll('<!--', '\\x3c!--')

@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { describeError, StatewrightError } from '../core/base/errors.js'
 import { closeServer, isForHere, isFromHere, isSecret, listenHere, newSecret } from './loopback.js'
-import { renderShared } from './export-session.js'
 import type { SessionActions } from './session-actions.js'
 import type { Prefetcher } from './prefetch.js'
 import type { LiveFeed } from './live-feed.js'
@@ -14,8 +13,7 @@ import {
   unbuiltPageHtml,
 } from './studio-page.js'
 import type { Refusal } from './protocol.js'
-import { answerSchema, forkSchema, markSchema, parseRequest, savedViewsSchema } from './requests.js'
-import { type Route, parseRoute } from './routes.js'
+import { findRoute, resolvers } from './resolvers.js'
 import { toShownText } from './shown-values.js'
 import type { StudioViews } from './studio-views.js'
 
@@ -72,20 +70,21 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
       response.writeHead(200, { ...commonHeaders, ...file.headers }).end(file.body)
       return
     }
-    const route = parseRoute(method, path)
-    if (route === null)
-      throw new StatewrightError('not_found', `Nothing found at ${method} ${toShownText(path, 200)}.`)
-    if (route.to === 'live') {
+    const route = findRoute(method, path)
+    if (route?.name === 'GET live') {
       response.writeHead(200, { ...commonHeaders, 'content-type': 'text/event-stream; charset=utf-8' })
       // Reconnection delay in milliseconds.
       response.write('retry: 1000\n\n')
-      return parts.feed.addViewer(response, route.id, route.after)
+      const { params } = route
+      return parts.feed.addViewer(response, params.get('session'), Number(params.get('after')) || 0)
     }
-    const body = route.method === 'POST' ? await readBody(request) : undefined
+    const body = route && method === 'POST' ? await readBody(request) : undefined
     parts.prefetcher.noteRequest()
-    const value = await resolvers[route.to](parts, route as never, body)
+    const value = route && (await resolvers[route.name](parts, { ...route, body }))
     parts.prefetcher.noteRequest()
-    if (route.method === 'POST') parts.feed.pollSoon()
+    if (value === null)
+      throw new StatewrightError('not_found', `Nothing found at ${method} ${toShownText(path, 200)}.`)
+    if (method === 'POST') parts.feed.pollSoon()
     response
       .writeHead(200, { ...commonHeaders, 'content-type': 'application/json; charset=utf-8' })
       .end(JSON.stringify(value))
@@ -99,34 +98,6 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
       return closeServer(server)
     },
   }
-}
-
-type Resolved = Exclude<Route, { to: 'live' }>
-
-const resolvers: {
-  [R in Resolved as R['to']]: (parts: ServerParts, route: R, body: unknown) => Promise<object>
-} = {
-  chart: ({ views }) => views.getChart(),
-  visits: ({ views }) => views.getVisits(),
-  sessions: async ({ views, prefetcher }, { list }) => {
-    const view = await views.getSessions(list)
-    void prefetcher.prefetch(view.sessions)
-    return view
-  },
-  session: ({ views }, { id }) => views.getSession(id),
-  end: ({ views }, { id }) => views.getEnd(id),
-  machine: ({ views }, { id }) => views.getMachine(id),
-  moment: ({ views }, { id, seq }) => views.getMoment(id, seq),
-  request: ({ views }, route) => views.getRequest(route.id, route),
-  moments: ({ views }, route) => views.getMoments(route.id, route),
-  share: async ({ views }, route) => ({
-    content: await renderShared(await views.exportSession(route.id), route),
-  }),
-  compare: ({ views }, { a, b }) => views.compareSessions(a, b),
-  marks: ({ actions }, { id }, body) => actions.markStep(id, parseRequest(markSchema, body)),
-  views: ({ views }, _route, body) => views.saveViews(parseRequest(savedViewsSchema, body)),
-  answers: ({ actions }, { id }, body) => actions.applyAnswer(id, parseRequest(answerSchema, body)),
-  fork: ({ actions }, { id }, body) => actions.fork(id, parseRequest(forkSchema, body)),
 }
 
 function findFile(

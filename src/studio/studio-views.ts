@@ -8,8 +8,9 @@ import { unknownSessionError } from '../core/sessions/store/store-error.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { toMachineJson } from '../diagram/index.js'
 import { listStoredBudgets } from '../fleet/create-budget.js'
-import { countVisits, drawChart } from './chart-view.js'
+import { drawChart } from './chart-view.js'
 import { createCompareView } from './compare-sessions.js'
+import { listAncestors } from './format.js'
 import { type MomentOptions, createMomentView } from './moment-view.js'
 import { MomentPacker } from './pack-moments.js'
 import type {
@@ -18,18 +19,16 @@ import type {
   CompareView,
   EndView,
   ExportedSession,
-  MachineView,
   MomentView,
   PackedMoments,
-  RequestView,
   SavedView,
   SessionView,
   SessionsView,
   VisitsView,
 } from './protocol.js'
 import type { SavedViews } from './saved-views.js'
-import { createRequestView } from './request-view.js'
-import { createMachineView } from './machine-view.js'
+import { createRequestView, type RequestView } from './request-view.js'
+import { createMachineView, type MachineView } from './machine-view.js'
 import { formatTerm } from './session-query.js'
 import { type ListRequest, latestMessages } from './routes.js'
 import type { SessionActions } from './session-actions.js'
@@ -283,6 +282,15 @@ export class StudioViews {
   }
 }
 
+function countVisits(counts: Map<string, number>, { rows }: Pick<SessionFold, 'rows'>): void {
+  const add = (id: string): void => void counts.set(id, (counts.get(id) ?? 0) + 1)
+  for (const { from, to, transitionIds } of rows) {
+    for (const id of transitionIds) add(id)
+    const before = new Set(from.flatMap(listAncestors))
+    for (const path of new Set(to.flatMap(listAncestors))) if (!before.has(path)) add(path)
+  }
+}
+
 /** Maximum time that a list waits for budgets, in milliseconds. Later results appear in the next list. */
 const patienceMs = 150
 
@@ -290,8 +298,7 @@ const patienceMs = 150
 export function createBudgetReader(store: Pick<SessionStore, 'openBudgets'>): () => Promise<BudgetView[]> {
   let known: BudgetView[] = []
   let reading: Promise<void> | null = null
-
-  async function refresh(): Promise<void> {
+  const refresh = async (): Promise<void> => {
     const { rows } = await listStoredBudgets(store).catch(() => ({ rows: [] }))
     known = rows.flatMap(({ id, limits, spent, reserved, resetsAt }) =>
       (['usd', 'tokens'] as const).flatMap((unit): BudgetView[] => {
@@ -302,7 +309,6 @@ export function createBudgetReader(store: Pick<SessionStore, 'openBudgets'>): ()
       }),
     )
   }
-
   return async () => {
     if (!store.openBudgets) return []
     reading ??= refresh().finally(() => (reading = null))

@@ -1,4 +1,5 @@
 import { formatDuration } from '../core/format/format-words.js'
+import { listAncestors } from './format.js'
 import type { Bar, ChartTransition, RecordRow, SessionView } from './protocol.js'
 
 export interface PlacedBar {
@@ -304,10 +305,4 @@ export function listStates(
     transitions.get(id)?.target ?? '',
   ])
   return new Set([...to, ...passed].flatMap(listAncestors))
-}
-
-/** `a.b.c` → `a`, `a.b`, `a.b.c`. Empty for the root. */
-export function listAncestors(path: string): string[] {
-  if (path === '' || path === '(root)') return []
-  return path.split('.').map((_, index, parts) => parts.slice(0, index + 1).join('.'))
 }

@@ -58,7 +58,7 @@ export async function subjects(): Promise<string[]> {
     ...named('limiter', functionsOf(createLimiter({ id: 'l', concurrency: 1 }))),
     ...named('agent', functionsOf(createAgent({ model, store }))),
     ...named('run', methodsOf(Run)),
-    ...named('studio', Object.keys(studioRoutes)),
+    ...named('studio', studioRoutes),
     ...named('chat', Object.keys(pageRoutes)),
   ]
 }

@@ -42,7 +42,7 @@ export async function found(): Promise<string[]> {
     ...members.map((name) => `agent.${name}`),
     ...exportsOfAll(),
     ...['chatHandler', 'aguiHandler'].flatMap((of) => Object.keys(pageRoutes).map((to) => `${of}.${to}`)),
-    ...Object.keys(studioRoutes).map((to) => `studio.${to}`),
+    ...studioRoutes.map((to) => `studio.${to}`),
     ...Object.keys(studioMethods).map((name) => `Studio.${name}`),
     ...Object.keys(dbosMethods).map((name) => `dbosSessions.${name}`),
     ...Object.keys(restateHandlers(defineAgents({ some: agent }))).map((name) => `restateSessions.${name}`),

@@ -1,6 +1,7 @@
 import { type Agent, memoryStore } from '../../src/index.js'
 import { listRunSteps } from '../../src/studio/run-steps.js'
-import type { RequestView, SessionView } from '../../src/studio/protocol.js'
+import type { SessionView } from '../../src/studio/protocol.js'
+import type { RequestView } from '../../src/studio/request-view.js'
 import { paths } from '../../src/studio/routes.js'
 import { eventful, rehearsedAgent } from './rehearsed.js'
 import { type Visitor, visit } from './visitor.js'

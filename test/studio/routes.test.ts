@@ -1,37 +1,81 @@
 import fc from 'fast-check'
 import { MomentPacker, unpackMoment } from '../../src/studio/pack-moments.js'
 import type { MomentView } from '../../src/studio/protocol.js'
-import { paths, type Route, parseRoute } from '../../src/studio/routes.js'
+import { findRoute, type RouteName, resolvers } from '../../src/studio/resolvers.js'
+import { paths } from '../../src/studio/routes.js'
 import { sampled } from '../support/extent.js'
 
 describe('the addresses of the studio', () => {
   const id = 'ann:2026-05@home'
 
-  it.each<[string, Route]>([
-    [paths.chart, { method: 'GET', to: 'chart' }],
-    [
-      paths.sessions,
-      { method: 'GET', to: 'sessions', list: { q: '', sort: 'status', offset: 0, limit: 60 } },
-    ],
+  it.each<[string, RouteName, { id?: string; seq?: number }?]>([
+    [paths.chart, 'GET chart'],
+    [paths.sessions, 'GET sessions'],
+    [paths.found({ q: 'a&b tool:pay' }), 'GET sessions'],
+    [paths.session(id), 'GET sessions/:id', { id }],
+    [paths.end(id), 'GET sessions/:id/end', { id }],
+    [paths.machine(id), 'GET sessions/:id/machine', { id }],
+    [paths.moment(id, 7), 'GET sessions/:id/moments/:seq', { id, seq: 7 }],
+    [paths.moments(id, 1, 64), 'GET sessions/:id/moments', { id }],
+    [paths.request(id, 7, true), 'GET sessions/:id/requests/:seq', { id, seq: 7 }],
+    [paths.share(id, { form: 'card', texts: true }), 'GET sessions/:id/share', { id }],
+    [paths.marks(id), 'POST sessions/:id/marks', { id }],
+    [paths.views, 'POST views'],
+    [paths.answers(id), 'POST sessions/:id/answers', { id }],
+    [paths.fork(id), 'POST sessions/:id/fork', { id }],
+    [paths.compare(id, 'b'), 'GET compare'],
+    [paths.live(), 'GET live'],
+    [paths.live(id, 12), 'GET live'],
+  ])('%s leads to %s only', (address, name, parts = {}) => {
+    const [method = '', other] = name.startsWith('GET') ? ['GET', 'POST'] : ['POST', 'GET']
+    expect(findRoute(method, address)).toMatchObject({ name, id: '', seq: 0, ...parts })
+    expect(findRoute(other, address)).toBeNull()
+  })
+
+  /** The call of the views that the address results in, with its result. */
+  async function resolve(address: string) {
+    const calls: unknown[] = []
+    const views = new Proxy(
+      {},
+      {
+        get:
+          (_target, name) =>
+          async (...args: unknown[]) =>
+            calls.push([name, ...args]) && {},
+      },
+    )
+    const route = findRoute('GET', address)
+    if (!route || route.name === 'GET live') throw new Error(`No route leads to ${address}.`)
+    const prefetcher = { prefetch: () => undefined }
+    const parts = { views, actions: {}, prefetcher } as unknown as Parameters<
+      (typeof resolvers)['GET compare']
+    >[0]
+    return { value: await resolvers[route.name](parts, { ...route, body: undefined }), calls }
+  }
+
+  it.each([
+    [paths.sessions, 'getSessions', { q: '', sort: 'status', offset: 0, limit: 60 }],
     [
       paths.found({ q: 'a&b tool:pay', sort: 'cost', offset: 60, limit: 10 }),
-      { method: 'GET', to: 'sessions', list: { q: 'a&b tool:pay', sort: 'cost', offset: 60, limit: 10 } },
+      'getSessions',
+      { q: 'a&b tool:pay', sort: 'cost', offset: 60, limit: 10 },
     ],
-    [paths.session(id), { method: 'GET', to: 'session', id }],
-    [paths.machine(id), { method: 'GET', to: 'machine', id }],
-    [paths.moment(id, 7), { method: 'GET', to: 'moment', id, seq: 7 }],
-    [paths.moments(id, 1, 64), { method: 'GET', to: 'moments', id, first: 1, last: 64 }],
-    [paths.request(id, 7, true), { method: 'GET', to: 'request', id, seq: 7, all: true }],
-    [paths.marks(id), { method: 'POST', to: 'marks', id }],
-    [paths.views, { method: 'POST', to: 'views' }],
-    [paths.answers(id), { method: 'POST', to: 'answers', id }],
-    [paths.fork(id), { method: 'POST', to: 'fork', id }],
-    [paths.compare(id, 'b'), { method: 'GET', to: 'compare', a: id, b: 'b' }],
-    [paths.live(), { method: 'GET', to: 'live', id: null, after: 0 }],
-    [paths.live(id, 12), { method: 'GET', to: 'live', id, after: 12 }],
-  ])('%s is parsed, and written back unchanged', (address, route) => {
-    expect(parseRoute(route.method, address)).toEqual(route)
-    expect(parseRoute(route.method === 'GET' ? 'POST' : 'GET', address)).toBeNull()
+    [paths.moment(id, 7), 'getMoment', id, 7],
+    [paths.moments(id, 1, 64), 'getMoments', id, { first: 1, last: 64 }],
+    [paths.moments(id, 1, 64, 60), 'getMoments', id, { first: 1, last: 64, latest: 60 }],
+    [paths.request(id, 7, true), 'getRequest', id, { seq: 7, all: true }],
+    [paths.compare(id, 'b'), 'compareSessions', id, 'b'],
+  ])('%s contains the parameters of %s', async (address, ...call) => {
+    expect((await resolve(address)).calls).toEqual([call])
+  })
+
+  it.each([
+    '/api/compare?a=ann',
+    '/api/sessions/ann/moments',
+    '/api/sessions/ann/moments?from=1&to=2&latest=few',
+    '/api/sessions/ann/share?form=poem',
+  ])('%s finds nothing', async (address) => {
+    expect(await resolve(address)).toEqual({ value: null, calls: [] })
   })
 
   it.each([
@@ -40,7 +84,6 @@ describe('the addresses of the studio', () => {
     '/api/charts',
     '/api/chart/ann',
     '/api/sessions/',
-    '/api/sessions/ann/moments',
     '/api/sessions/ann/moments/0',
     '/api/sessions/ann/moments/1.5',
     '/api/sessions/ann/moments/7/more',
@@ -48,13 +91,12 @@ describe('the addresses of the studio', () => {
     '/api/sessions/ann/requests',
     '/api/sessions/ann/requests/0',
     '/api/sessions/%E0%A4%A',
-    '/api/compare?a=ann',
     '//',
     '//evil.example/api/sessions',
     '/\\evil.example/api/sessions',
     'http://evil.example/api/sessions',
   ])('%s leads nowhere', (address) => {
-    expect(parseRoute('GET', address)).toBeNull()
+    expect(findRoute('GET', address)).toBeNull()
   })
 })
 

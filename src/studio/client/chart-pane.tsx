@@ -8,10 +8,9 @@ import type {
   ChartState,
 } from '../protocol.js'
 import { type Highlights, Picture } from './picture.js'
-import { listAncestors } from '../timeline-layout.js'
 import { useKeys } from './run-hooks.js'
 import { createLazyScreen } from './loading.js'
-import { formatStatePath, getLastPart } from '../format.js'
+import { formatStatePath, getLastPart, listAncestors } from '../format.js'
 import { drawVisitedChart } from '../visited-chart.js'
 
 const StatelyEditor = createLazyScreen(() => import('./stately.js').then((part) => part.StatelyEditor))

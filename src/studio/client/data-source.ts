@@ -7,16 +7,16 @@ import type {
   ExportedSession,
   ForkRequest,
   LiveMessage,
-  MachineView,
   PackedMoments,
   Refusal,
-  RequestView,
   SavedView,
   SessionsView,
   SessionView,
   SharedView,
   VisitsView,
 } from '../protocol.js'
+import type { MachineView } from '../machine-view.js'
+import type { RequestView } from '../request-view.js'
 import type { MarkRequest } from '../requests.js'
 import { loadOnce } from '../../core/base/platform.js'
 import { type ListRequest, paths } from '../routes.js'

@@ -50,14 +50,16 @@ export function ForkDialog(props: ForkProps) {
   const isSame = wanted !== null && !isDecision && !isEdited
   const edited = parseJsonOr(text, undefined)
   const isWrong = isJson && isEdited && edited === undefined
-  const send = (request: Partial<ForkRequest>): Promise<void> =>
-    attempt(() => onFork({ at: seq, run, askFirst: asksFirst, ...request }, wanted))
-  const decide = (how: { type: 'approve'; editedInput?: unknown } | { type: 'reject'; why?: string }) =>
-    send({ decision: { callId: call?.id ?? '', ...how } })
-  const submit = (event: Event): void => {
+  const submit = (event: Event, type: 'approve' | 'reject' = 'approve'): void => {
     event.preventDefault()
-    if (isDecision) void decide({ type: 'approve', ...(isEdited && { editedInput: edited }) })
-    else void send(wanted && isEdited ? { edit: toEdit(wanted, text) } : {})
+    const request: ForkRequest = { at: seq, run, askFirst: asksFirst }
+    if (isDecision) {
+      const reason = why.trim() !== '' && { why: why.trim() }
+      const part =
+        type === 'reject' ? { type, ...reason } : { type, ...(isEdited && { editedInput: edited }) }
+      request.decision = { callId: call?.id ?? '', ...part }
+    } else if (wanted && isEdited) request.edit = toEdit(wanted, text)
+    void attempt(() => onFork(request, wanted))
   }
   return (
     <dialog ref={dialog} class="fork" aria-labelledby="fork-title" onClose={onClose}>
@@ -128,11 +130,7 @@ export function ForkDialog(props: ForkProps) {
             {isDecision ? 'Approve and compare' : run ? 'Run and compare' : 'Fork'}
           </button>
           {isDecision && (
-            <button
-              type="button"
-              disabled={isBusy}
-              onClick={() => decide({ type: 'reject', ...(why.trim() !== '' && { why: why.trim() }) })}
-            >
+            <button type="button" disabled={isBusy} onClick={(event) => submit(event, 'reject')}>
               Reject and compare
             </button>
           )}

@@ -1,7 +1,7 @@
 import type { MarkedToken, Tokens } from 'marked'
 import type { ComponentChildren } from 'preact'
 import { useMemo } from 'preact/hooks'
-import { isPicture } from '../protocol.js'
+import { isPicture } from '../format.js'
 import { Table } from './long-text.js'
 import { listInner, type MarkdownToken, parseMarkdown } from './parse-markdown.js'
 

@@ -1,5 +1,5 @@
 import type { ChartTransition, RecordRow } from '../protocol.js'
-import { listAncestors } from '../timeline-layout.js'
+import { listAncestors } from '../format.js'
 
 const allowedElements = new Set(
   'g path rect circle ellipse polygon polyline line text tspan title'.split(' '),

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { formatCount, formatMoney } from '../../core/format/format-words.js'
-import type { RequestView } from '../protocol.js'
+import type { RequestView } from '../request-view.js'
 import { formatJson } from '../format.js'
 import { Facts, JsonTree } from './json-tree.js'
 import { CodeText, LongText } from './long-text.js'

@@ -86,9 +86,8 @@ const size = { from: 122, atMost: 488 }
 
 /** The studio's view, reread. */
 function studioOf(store: SessionStore): StudioViews {
-  const ignore = (): void => undefined
   const library = new SessionLibrary(store, () => false)
-  const actions = new SessionActions({ library, runs: new AttachedRuns(ignore, ignore) })
+  const actions = new SessionActions({ library, runs: new AttachedRuns() })
   return new StudioViews(new SessionCatalogue(library), actions, { store: '', machine: undefined })
 }
 
