@@ -1,14 +1,27 @@
 import { duplicates } from './duplicates.js'
-import { presetGuards, repeatedCallSettings } from './presets/roster.js'
+import { cycle } from './presets/cycle.js'
+import { failing } from './presets/failing.js'
+import { repeatedCall } from './presets/repeated-call.js'
+import { repeatedOutput } from './presets/repeated-output.js'
 import { progress } from './progress.js'
 import { terminalDelegation } from './terminal-delegation.js'
 import type { Fact, Guard, Rule } from './types.js'
 
-/** Specific causes come first. State, configuration and reasons are derived from this table. */
+/**
+ * Specific causes come first. State, configuration and reasons are derived from this table. The guards of other loops
+ * are off by default and replace rules of `progress`, so that a preset has its loop's thresholds.
+ */
 export const roster = {
   /** Detects sub-agents that failed permanently. */
   terminalDelegation,
-  ...presetGuards,
+  /** Replaces all rules of `progress` about failures and refusals. */
+  failing,
+  /** Replaces `progress.stale`. */
+  repeatedCall,
+  /** Replaces nothing. */
+  repeatedOutput,
+  /** Replaces `progress.mixed`. */
+  cycle,
   /** The default guard against lack of progress. */
   progress,
 }
@@ -24,10 +37,7 @@ export type GuardName = Roster[keyof Roster]['reasons'][number]
 
 /** The configuration of the guards. `null` disables a guard. Compatible with the `guardrails` of an `AgentConfig`. */
 export type GuardrailsConfig = { [Key in keyof Roster]: Roster[Key]['defaults'] | null } & {
-  /**
-   * How many identical consecutive batches may run, if `repeatedCall` is on. A number enables that guard. `null`
-   * disables it and `progress.stale`.
-   */
+  /** Identical batches that may run in a row. Enables `repeatedCall`; null disables it and `progress.stale`. */
   maxRepeatedToolSteps: number
 }
 
@@ -48,8 +58,10 @@ export function findSettings(key: keyof GuardStates, config: GuardrailsConfig): 
   switch (key) {
     case 'duplicates':
       return config.progress?.stale?.blockAt == null ? null : config.progress.stale
-    case 'repeatedCall':
-      return repeatedCallSettings(config)
+    case 'repeatedCall': {
+      const { maxRepeatedToolSteps, repeatedCall: settings, failing: failures } = config
+      return settings && { ...settings, maxRepeatedToolSteps, leavesFailures: failures != null }
+    }
     default:
       // The key is missing in logs that are older than the guard.
       return config[key] ?? null

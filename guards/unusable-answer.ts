@@ -26,22 +26,12 @@ export const repromptText =
   'A tool call failed, and you did not answer. Tell the user what failed and what you can do without it, ' +
   'or try another way.'
 
-/** `used` counts since the last user message. An `allowed` of 0 is off. */
-export function repairOutput(used: number, allowed: number): 'ask_again' | 'give_up' {
-  return used < allowed ? 'ask_again' : 'give_up'
-}
-
 export function formatRepairPrompt(problem: string): string {
   return `${problem}\n\nGive the whole corrected answer again, as one JSON object without any other text.`
 }
 
 export function formatInvalidOutputMessage(problem: string, allowed: number): string {
   return `${problem}\n\nThe output is unchanged. Simplify the schema, raise completion.maxOutputRepairs (${allowed}), or try another model.`
-}
-
-/** `used` counts since the last user message. An `allowed` of 0 is off. */
-export function recoverTruncation(used: number, allowed: number): 'continue' | 'give_up' {
-  return used < allowed ? 'continue' : 'give_up'
 }
 
 export const continueText =

@@ -1,5 +1,4 @@
 export * from './actions/answer-recovery.js'
-export { announceHalt, forgetHalt } from './actions/apply-findings.js'
 export {
   applyCallScreening,
   applyInputScreening,
@@ -10,7 +9,7 @@ export {
 } from './actions/apply-screening.js'
 export * from './actions/call-results.js'
 export * from './actions/deadline.js'
-export { applyUserGuards, judgeCalls, judgeResults } from './actions/judge-batch.js'
+export { announceHalt, applyUserGuards, forgetHalt, judgeCalls, judgeResults } from './actions/judge-batch.js'
 export * from './actions/prepare-step.js'
 export * from './actions/record-response.js'
 export * from './actions/request-failure.js'

@@ -1,4 +1,4 @@
-import { recoverEmptyAnswer, recoverTruncation, repairOutput } from '../../guards/unusable-answer.js'
+import { recoverEmptyAnswer } from '../../guards/unusable-answer.js'
 import { canRetry } from '../../guards/retry.js'
 import { isAtStepCap as atStepCap } from '../../guards/call-caps.js'
 import { findEndingCall, isInDoubt, isUnderWay } from './call-state.js'
@@ -184,12 +184,10 @@ function readModelFailure({ event }: ConditionScope): ModelActorError | null {
 
 export const hasCalls: Condition = ({ context }) => context.response === 'calls'
 export const isTruncatedCall: Condition = ({ context }) => context.response === 'truncatedCalls'
-const isTruncated: Condition = ({ context }) => context.response === 'truncated'
 
-export const mayContinue: Condition = (scope) =>
-  (isTruncated(scope) || isTruncatedCall(scope)) &&
-  recoverTruncation(scope.context.recoveries, scope.context.config.guardrails.maxTokensRecoveries) ===
-    'continue'
+export const mayContinue: Condition = ({ context: { response, recoveries, config } }) =>
+  (response === 'truncated' || response === 'truncatedCalls') &&
+  recoveries < config.guardrails.maxTokensRecoveries
 
 export const mayReprompt: Condition = (scope) => decideEmptyAnswer(scope) === 'reprompt'
 export const mayRetryEmptyAnswer: Condition = (scope) => decideEmptyAnswer(scope) === 'retry'
@@ -199,8 +197,7 @@ export const isEmpty: Condition = (scope) => decideEmptyAnswer(scope) === 'give_
 export const isInvalid: Condition = ({ context: { response, outputProblem } }) =>
   outputProblem !== null && (response === 'answer' || response === 'empty')
 export const mayRepair: Condition = (scope) =>
-  isInvalid(scope) &&
-  repairOutput(scope.context.outputRepairs, scope.context.config.completion.maxOutputRepairs) === 'ask_again'
+  isInvalid(scope) && scope.context.outputRepairs < scope.context.config.completion.maxOutputRepairs
 
 function decideEmptyAnswer({ context }: ConditionScope): ReturnType<typeof recoverEmptyAnswer> {
   if (context.response !== 'empty') return 'accept'

@@ -21,9 +21,7 @@ export interface AgentConfig {
     outputTokens: number
     /** Limit in USD. 0 = off. */
     costLimit: number
-    /**
-     * `conclude` makes one last request without tools at MAX_STEPS or a guard halt. `stop` ends the run immediately.
-     */
+    /** `conclude` makes one last request without tools at MAX_STEPS or a guard halt. `stop` ends the run. */
     onLimit: 'stop' | 'conclude'
     /**
      * What happens when only the reserve of the budget is left (`guardrails.reserveTokens`,
@@ -38,9 +36,7 @@ export interface AgentConfig {
     scope: 'session' | 'run'
     /** Whether cached input tokens count. */
     countCached: boolean
-    /**
-     * The end state of a final answer that exceeds the limit: BUDGET_EXCEEDED (`exceeded`) or COMPLETED (`complete`).
-     */
+    /** The end of a final answer above the limit: BUDGET_EXCEEDED (`exceeded`) or COMPLETED (`complete`). */
     onOvershoot: 'exceeded' | 'complete'
     /** Whether to run the calls of the response that exceeds the limit. If false, they are closed as not executed. */
     finishBatch: boolean
@@ -151,10 +147,7 @@ export type PresetName = 'aar' | 'openhuman' | 'openhumanTask' | 'llamaStack' | 
  * createAgent({ model, ...config })
  */
 export type AgentConfigInput = {
-  /**
-   * Reproduces the rules of another loop. Other keys override the preset key by key. Defaults to no preset. See
-   * docs/presets.md.
-   */
+  /** The rules of another loop, which other keys override. Defaults to none. See docs/presets.md. */
   preset?: PresetName | undefined
 } & {
   [Section in keyof AgentConfig]?: AgentConfig[Section] extends object

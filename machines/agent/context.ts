@@ -182,10 +182,7 @@ export interface AgentContext
   verdict: GuardrailVerdict | null
 }
 
-/**
- * Created once, because XState's `transition` also asks for a context without input each time, and a new error costs
- * more than the rest.
- */
+/** Created once, because XState's `transition` asks for a context without input each time. */
 const missingInput = new TypeError("The agent's machine needs an input. Create it with createInput().")
 
 export function createContext(input: AgentInput): AgentContext {

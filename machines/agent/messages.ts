@@ -77,9 +77,7 @@ export type Annotation =
   | { type: 'url_citation'; url_citation: { url: string; title?: string } }
   | { type: 'file_citation'; file_citation: { filename: string; title?: string } }
 
-/**
- * Items such as encrypted reasoning or hosted calls. They go back complete, in order and unchanged, and to no other provider.
- */
+/** Encrypted reasoning, hosted calls and the like, which go back unchanged to the same provider only. */
 export interface ProviderItems {
   /** The API and provider. The items are sent to no other provider. */
   from: string
@@ -121,12 +119,9 @@ export interface RetrievedSnippet {
 
 /** According to the handoff notes on results. Null for the session's first agent. */
 export function findSpeaker(messages: readonly Message[]): string | null {
-  for (let at = messages.length - 1; at >= 0; at--) {
-    const message = messages[at]
-    const to = message?.role === 'tool' && message.data ? readHandoff(message.data['handoff']) : undefined
-    if (to !== undefined) return to
-  }
-  return null
+  const readNote = ({ role, data }: Message) => (role === 'tool' ? readHandoff(data?.['handoff']) : undefined)
+  const last = messages.findLast((message) => readNote(message) !== undefined)
+  return (last && readNote(last)) ?? null
 }
 
 export function readHandoff(note: unknown): string | undefined {

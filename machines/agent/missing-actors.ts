@@ -1,4 +1,4 @@
-import { fromCallback, fromPromise } from 'xstate'
+import { fromCallback, fromPromise, type NonReducibleUnknown } from 'xstate'
 import type { UserGuardsOutput } from '../../guards/user-state.js'
 import type { AgentMachineEvent } from './machine-events.js'
 import type { CompactionOutput } from './fit.js'
@@ -8,20 +8,16 @@ import type { StepPlan } from './step-plan.js'
 import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
 
 /** `agent.machine`, or `agentMachine.provide({ actors })`, implements these. A missing actor ends the run in ERROR. */
-export const requestModel = fromPromise<ModelOutput, { conclude: boolean }>(
-  createMissingActor('requestModel'),
-)
-export const backOff = fromPromise<void, { until: number }>(createMissingActor('backOff'))
-export const screenInput = fromPromise<InputScreening[]>(createMissingActor('screenInput'))
-export const retrieve = fromPromise<RetrievedSnippet[]>(createMissingActor('retrieve'))
-export const fitContext = fromPromise<CompactionOutput>(createMissingActor('fitContext'))
-export const prepareStep = fromPromise<StepPlan>(createMissingActor('prepareStep'))
-export const screenCalls = fromPromise<CallScreening[]>(createMissingActor('screenCalls'))
-export const screenResults = fromPromise<CallScreening[]>(createMissingActor('screenResults'))
-export const consultGuards = fromPromise<UserGuardsOutput, { on: 'calls' | 'results' }>(
-  createMissingActor('consultGuards'),
-)
-export const screenOutput = fromPromise<OutputScreening>(createMissingActor('screenOutput'))
+export const requestModel = createMissingActor<ModelOutput, { conclude: boolean }>('requestModel')
+export const backOff = createMissingActor<void, { until: number }>('backOff')
+export const screenInput = createMissingActor<InputScreening[]>('screenInput')
+export const retrieve = createMissingActor<RetrievedSnippet[]>('retrieve')
+export const fitContext = createMissingActor<CompactionOutput>('fitContext')
+export const prepareStep = createMissingActor<StepPlan>('prepareStep')
+export const screenCalls = createMissingActor<CallScreening[]>('screenCalls')
+export const screenResults = createMissingActor<CallScreening[]>('screenResults')
+export const consultGuards = createMissingActor<UserGuardsOutput, { on: 'calls' | 'results' }>('consultGuards')
+export const screenOutput = createMissingActor<OutputScreening>('screenOutput')
 
 /** Sends TOOL_RESULT per call, then BATCH_DONE. A callback actor, so that late results are dropped after a stop. */
 export const runTools = fromCallback<AgentMachineEvent>(({ sendBack }) => {
@@ -31,13 +27,9 @@ export const runTools = fromCallback<AgentMachineEvent>(({ sendBack }) => {
 /** Sends DEADLINE at the time `at`. The actor is spawned so that it outlives substates. */
 export const deadline = fromCallback<AgentMachineEvent, { at: number }>(() => undefined)
 
-function createMissingActor(name: string): () => Promise<never> {
-  return () =>
-    Promise.reject(
-      createModelFailure({
-        kind: 'fatal',
-        code: 'internal',
-        message: `The actor '${name}' is not provided. Use agent.machine, or agentMachine.provide({ actors: { ${name} } }).`,
-      }),
-    )
+function createMissingActor<Output, Input = NonReducibleUnknown>(name: string) {
+  const message = `The actor '${name}' is not provided. Use agent.machine, or agentMachine.provide({ actors: { ${name} } }).`
+  return fromPromise<Output, Input>(() =>
+    Promise.reject(createModelFailure({ kind: 'fatal', code: 'internal', message })),
+  )
 }

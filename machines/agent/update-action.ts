@@ -52,6 +52,21 @@ export function toAction<Params = undefined>(update: Update<Params>): Action<Par
   return action as unknown as Action<Params>
 }
 
+/** An action that changes nothing on other events. */
+export function toActionOn<Type extends AgentMachineEvent['type']>(
+  types: Type | readonly Type[],
+  update: (
+    context: AgentContext,
+    event: Extract<AgentMachineEvent, { type: Type }>,
+    emit: Emit,
+  ) => Partial<AgentContext> | undefined,
+): Action<undefined> {
+  const known: readonly string[] = [types].flat()
+  return toAction((context, event, emit) =>
+    known.includes(event.type) ? update(context, event as Parameters<typeof update>[1], emit) : undefined,
+  )
+}
+
 /** An action without XState. Returns the new context, or undefined if nothing changes. */
 export type ContextStep = (context: unknown, event: { type: string }, emit: Emit, params: unknown) => unknown
 

@@ -24,10 +24,7 @@ export interface CedarOptions extends Pick<Policy, 'timeoutMs' | 'shadow'> {
   policies: string | Readonly<Record<string, string>>
   /** Defaults to `cedar`. */
   id?: string
-  /**
-   * Entities of the app. An entity for the requester replaces the default entity, whose parents are the requester's
-   * roles.
-   */
+  /** Entities of the app. One for the requester replaces the default, whose parents are its roles. */
   entities?: (call: PolicyCall) => readonly CedarEntity[] | Promise<readonly CedarEntity[]>
   /** The initialized module `@cedar-policy/cedar-wasm`. Defaults to its build for Node. */
   engine?: CedarEngine
@@ -90,10 +87,7 @@ export async function cedar(options: CedarOptions): Promise<Policy> {
   return { id, decide, ...limits }
 }
 
-/**
- * Converts a value for Cedar, which has no null and no fractions, and which reads keys such as `__entity` as
- * references.
- */
+/** Converts a value for Cedar, which has no null and no fractions, and reads `__entity` as a reference. */
 function toCedarValue(value: unknown): unknown {
   if (typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value)) return value
   if (Array.isArray(value)) return value.map(toCedarValue)

@@ -1,19 +1,17 @@
-import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
-import { expectKnownOptions } from '../core/config/other-names.js'
+import { expectArgument, objectRule } from '../core/base/values.js'
 import { omitUndefined } from '../../guards/lib/json.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 import { describeError, StatewrightError } from '../core/base/errors.js'
 import type { SessionAnswer } from '../core/drive/drive-answers.js'
-import { type Agents, agentsRule, getCommonStore } from '../core/drive/define-agents.js'
-import { createSessionRunner, type SessionRunnerOptions } from '../core/drive/driver.js'
+import type { Agents } from '../core/drive/define-agents.js'
+import type { SessionRunnerOptions } from '../core/drive/driver.js'
 import type { RunSessionOptions } from '../core/drive/drive-options.js'
 import type { SessionResult } from '../core/drive/drive-rest.js'
 import {
   addHostValues,
-  checkHostFunctions,
-  hostFunctionNames,
   type HostFunctions,
   type HostOptionsFor,
+  openHost,
   sendToSession,
 } from '../core/drive/host-functions.js'
 import type { Receipt } from '../core/sessions/inbox/session-message.js'
@@ -68,14 +66,7 @@ export interface DbosSessions {
   drain: () => Promise<void>
 }
 
-const known = [
-  'queue',
-  'answerTimeoutMs',
-  'sweepMs',
-  'drainMs',
-  'appVersion',
-  ...hostFunctionNames,
-] as const satisfies (keyof DbosSessionsOptions)[]
+const known = ['queue', 'answerTimeoutMs', 'sweepMs', 'appVersion'] satisfies (keyof DbosSessionsOptions)[]
 const workflowName = 'statewright.drive'
 const queueName = 'statewright.sessions'
 const maxRetryWaitMs = 10_000
@@ -109,19 +100,8 @@ export function dbosSessions(
     DBOS,
     objectRule(['registerWorkflow'], "the DBOS class: import { DBOS } from '@dbos-inc/dbos-sdk'"),
   )
-  expectArgument('dbosSessions(DBOS, agents)', agents, agentsRule)
-  expectArgument('dbosSessions(DBOS, agents, options)', options, optionsRule)
-  expectKnownOptions('dbosSessions', options, known)
-  checkHostFunctions('dbosSessions', options)
-  const {
-    queue = { workerConcurrency: 50 },
-    answerTimeoutMs,
-    sweepMs = 10_000,
-    drainMs,
-    appVersion,
-  } = options
-  const own = createSessionRunner(agents, omitUndefined({ drainMs }))
-  const store = getCommonStore(agents)
+  const { runner, store } = openHost(['dbosSessions', 'DBOS'], agents, options, known)
+  const { queue = { workerConcurrency: 50 }, answerTimeoutMs, sweepMs = 10_000, appVersion } = options
   const timers: ReturnType<typeof setInterval>[] = []
 
   const put = async (queued: QueuedDrive, delayMs = 0): Promise<void> => {
@@ -173,7 +153,7 @@ export function dbosSessions(
     try {
       const given = omitUndefined({ input, turn, agent, answers, at })
       const driveOptions: RunSessionOptions = { session, maxRetryWaitMs, ...given }
-      return await own.runSession(await addHostValues(options, driveOptions, begins))
+      return await runner.runSession(await addHostValues(options, driveOptions, begins))
     } catch (error) {
       if (!(error instanceof StatewrightError) || !canSucceedLater(error)) throw error
       // A draining process passes the request on, which is not a refusal.
@@ -242,7 +222,7 @@ export function dbosSessions(
     },
     drain: () => {
       for (const timer of timers) clearInterval(timer)
-      return own.drain()
+      return runner.drain()
     },
   }
 }

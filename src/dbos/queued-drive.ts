@@ -53,10 +53,7 @@ export function createWaitId(session: string, head: number): string {
   return `${waitPrefix}${session}:${head}:`
 }
 
-/**
- * The single request that follows a wait, even if more requests arrive in the meantime. A request with answers is
- * queued separately.
- */
+/** The single request after a wait, whatever arrives in the meantime. Answers are queued separately. */
 export function createDriveAfterWait(queued: QueuedDrive, rest: SessionResult): QueuedDrive {
   const next = toResumingDrive(queued, rest)
   const base = next.answers ? queued.base : `${createWaitId(rest.session, rest.head)}${rest.waitUntil}`
@@ -64,18 +61,13 @@ export function createDriveAfterWait(queued: QueuedDrive, rest: SessionResult): 
   return { ...next, base, attempt }
 }
 
-/**
- * The request that wakes a sleeping session. Each sleep has one request, and a second one if the first came too early.
- */
+/** The request that wakes a sleeping session: one for each sleep, and a second one if that came too early. */
 export function createDriveAfterSleep(queued: QueuedDrive, rest: SessionResult): QueuedDrive {
   const base = `sleep:${rest.session}:${rest.head}:${rest.wakeAt}`
   return { session: rest.session, base, attempt: base === queued.base ? queued.attempt + 1 : 0 }
 }
 
-/**
- * The request that continues a started session. This request does not start a deleted session again, and omits answers
- * that the run has read.
- */
+/** Does not start a deleted session again, and omits answers that the run has read. */
 export function toResumingDrive(
   { input: _input, begins: _begins, refused: _refused, answers, ...queued }: QueuedDrive,
   { undelivered: unsaid }: Pick<SessionResult, 'undelivered'>,

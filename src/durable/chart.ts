@@ -72,10 +72,7 @@ interface ExecutableAction {
   exec?: ((info: unknown, params: unknown) => void) | undefined
 }
 
-/**
- * The transitions of a machine as functions of stored states. Each step starts from plain JSON, so that steps behave
- * the same after a restart.
- */
+/** The transitions of a machine. Each step starts from plain JSON, so that it is the same after a restart. */
 export class DurableChart {
   readonly machine: AnyStateMachine
   readonly #stubbed: AnyStateMachine
@@ -233,9 +230,7 @@ function listInvokedIds(snapshot: AnyMachineSnapshot): ReadonlySet<string> {
   return new Set(nodes.flatMap(({ invoke }) => invoke.map(({ id }) => id)))
 }
 
-/**
- * Refuses spawned actors. Only an invoked actor has a name, and a state in which a restart can start the actor again.
- */
+/** Only an invoked actor has a name, and a state in which a restart can start the actor again. */
 function refuseSpawned({ status, children }: AnyMachineSnapshot, invoked: ReadonlySet<string>): void {
   const spawned = Object.entries(children).find(([id]) => !invoked.has(id))
   if (status !== 'active' || spawned === undefined) return
@@ -435,10 +430,7 @@ function checkActorIds({ type, invoke, states }: RootNode): ReadonlySet<string> 
   )
 }
 
-/**
- * Whether the logic was created by `fromPromise`. XState does not mark such logic, but no other logic ends with this
- * event.
- */
+/** Whether `fromPromise` created the logic. XState has no mark, but only such logic ends with this event. */
 function isPromiseLogic(logic: AnyActorLogic): boolean {
   if (typeof logic !== 'object' || !('config' in logic) || typeof logic.start !== 'function') return false
   try {

@@ -25,9 +25,7 @@ export interface DurableOptions<Machine extends AnyStateMachine> {
    * their error event instead, and `event.error.code` is `in_doubt`.
    */
   once?: readonly (string & keyof Machine['implementations']['actors'])[] | readonly string[]
-  /**
-   * The clock that measures the waits in this process. Defaults to the system clock. Delays follow the store's clock.
-   */
+  /** The clock for waits in this process. Defaults to the system clock. Delays follow the store's clock. */
   clock?: Clock
   /**
    * Returns the state to open if the chart has another `version`, or lacks a state or an actor that the session uses.
@@ -49,10 +47,7 @@ export type PendingAgentCall = PendingCall & {
   session: string
 }
 
-/**
- * A message for a running agent, such as an answer to one of its calls. `session` names the agent, if several agents
- * are running.
- */
+/** A message for a running agent, such as an answer to a call. `session` names one of several agents. */
 export type AgentMessage = Exclude<SessionMessage, { type: 'message' | 'cancel' }> & { session?: string }
 
 const agentMessages: ReadonlySet<string> = new Set<AgentMessage['type']>([
@@ -79,9 +74,7 @@ export interface SettledState<Machine extends AnyStateMachine> {
   output?: OutputFrom<Machine>
   /** Why the machine ended in an error, as plain data. */
   error?: unknown
-  /**
-   * The running agents' calls that wait for an answer. Send one back with `send(id, { type: 'approve', ...call })`.
-   */
+  /** Calls of running agents that wait for an answer: `send(id, { type: 'approve', ...call })`. */
   pending: PendingAgentCall[]
   /** The number of the last record. */
   head: number

@@ -155,10 +155,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   readonly #label: string
   readonly #once: ReadonlySet<string>
   readonly #local = new Map<string, Promise<LocalSession | null>>()
-  /**
-   * The time until which the worker ignores a session's unread messages. Infinity for sessions that belong to other
-   * machines or to agents.
-   */
+  /** Until when the worker ignores a session's unread messages. Infinity for sessions of others. */
   readonly #skipped = new Map<string, number>()
   #isDraining = false
 

@@ -28,9 +28,7 @@ export interface BatchResult<Item = BatchItem, Output = unknown, Tools = AnyTool
   session: string
   /** The run at its end or while it waits. Null if the item could not run (see `error`). */
   result: RunResult<Output, Tools> | null
-  /**
-   * Why the item could not run, such as an unusable input (`invalid_input`) or an unreadable log (`corrupt_log`, …).
-   */
+  /** Why the item could not run: `invalid_input`, an unreadable log (`corrupt_log`, …), … */
   error?: StatewrightError
 }
 

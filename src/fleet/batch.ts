@@ -110,9 +110,6 @@ export interface RunAllOptions {
    * `BUDGET_EXCEEDED`, and starting the batch again retries it. Needs an agent with a store.
    */
   budgets?: BudgetsOption
-  /**
-   * Whether items that did not end in COMPLETED get one more run of their session with the same input. Defaults to
-   * false.
-   */
+  /** Whether items that did not end in COMPLETED get one more run with the same input. Defaults to false. */
   retryFailed?: boolean
 }

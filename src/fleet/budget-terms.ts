@@ -205,10 +205,7 @@ function isTimezone(timezone: string): boolean {
   }
 }
 
-/**
- * The moment when clocks in a zone show a local time. The local time is passed as if the zone were UTC. A skipped local
- * time maps to a nearby one.
- */
+/** When clocks in a zone show a local time, given as if in UTC. A skipped time maps to a nearby one. */
 function fromLocalTime(local: number, timezone: string): number {
   const guess = local - getOffset(local, timezone)
   return local - getOffset(guess, timezone)

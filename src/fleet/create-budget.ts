@@ -11,7 +11,7 @@ import {
   type SharedBudget,
 } from '../core/budgets/shared-budget.js'
 import type { BudgetAmount, BudgetStore, ReserveAnswer, StoredBudget } from '../core/budgets/budget-store.js'
-import { isInWindow } from '../core/budgets/ledger.js'
+import { fitsAllowance, isInWindow, nothing } from '../core/budgets/ledger.js'
 import { warnUnsettled } from '../core/budgets/reserve-in-all.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
@@ -57,8 +57,11 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
   const { id, leaseMs = 60_000, lostReservations = 'spent', onEmpty = 'end' } = options
   const clock = toWholeClock(options.clock ?? systemClock)
   const open = createOpener(options.store)
-  const ask = <Value>(what: string, work: (store: BudgetStore) => Value | Promise<Value>): Promise<Value> =>
-    limitTime({ ms: answerMs, clock, late: () => lateError(what) }, (async () => work(await open()))())
+  const ask = <Value>(what: string, work: (store: BudgetStore) => Value | Promise<Value>): Promise<Value> => {
+    const message = `The budget store did not respond to ${what}() within ${answerMs} ms. Check that it is reachable. No request can start until it responds.`
+    const late = (): StoreError => new StoreError('store_unavailable', message)
+    return limitTime({ ms: answerMs, clock, late }, (async () => work(await open()))())
+  }
   const text = formatTerms(terms)
   const allowance = toAllowance(terms)
   const leases = keepReservations({
@@ -102,10 +105,12 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
     // The window ended in the meantime, so the line retries.
     if (!isInWindow(answer.now, window)) return null
     if (answer.terms !== text) throw conflictError(id, terms, answer.terms)
-    if (!fitsBeside(answer.spent, amount, terms)) {
+    const fits = (spent: BudgetAmount): boolean =>
+      fitsAllowance({ spent, reserved: nothing }, amount, allowance)
+    if (!fits(answer.spent)) {
       // An amount larger than a whole window is refused at once.
       const { windowEndsAt: resetsAt } = window
-      const isWaiting = onEmpty === 'wait' && resetsAt !== null && fitsBeside(nothing, amount, terms)
+      const isWaiting = onEmpty === 'wait' && resetsAt !== null && fits(nothing)
       const waitMs = isWaiting ? Math.max(1, resetsAt - answer.now) : null
       throw exceededError(id, terms, answer, amount, { resetsAt, waitMs })
     }
@@ -125,7 +130,11 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
     const paid = toUnits('settle', { usd: usd ?? 0, tokens: tokens ?? 0 })
     if (usd == null) paid.nanoUsd = reserved.nanoUsd
     if (tokens == null) paid.tokens = reserved.tokens
-    await leases.settle(reservation, paid, (error) => onUnsettled(describeUnsettled(id, error)))
+    await leases.settle(reservation, paid, (error) =>
+      onUnsettled(
+        `The store for budget '${id}' rejected a settlement, so it will be retried: ${describeError(error)}`,
+      ),
+    )
     line.wake()
   }
 
@@ -198,22 +207,8 @@ function checkStored(id: string, { spent, reserved, live, windowAt, now, terms }
   )
 }
 
-function describeUnsettled(id: string, error: unknown): string {
-  return `The store for budget '${id}' rejected a settlement, so it will be retried: ${describeError(error)}`
-}
-
-const nothing: BudgetAmount = { nanoUsd: 0, tokens: 0 }
-
-function fitsBeside(spent: BudgetAmount, amount: BudgetAmount, terms: BudgetTerms): boolean {
-  const { nanoUsd, tokens } = toAllowance(terms)
-  return (
-    (nanoUsd === null || spent.nanoUsd + amount.nanoUsd <= nanoUsd) &&
-    (tokens === null || spent.tokens + amount.tokens <= tokens)
-  )
-}
-
 /** The budget's status. Amounts stored for an earlier window no longer count. */
-export function toStatus(
+function toStatus(
   id: string,
   { usd, tokens }: BudgetTerms,
   stored: StoredBudget | null,
@@ -221,11 +216,7 @@ export function toStatus(
 ): BudgetStatus {
   const isOver = stored === null || stored.windowAt < windowAt
   const { spent, reserved, live } = isOver ? { spent: nothing, reserved: nothing, live: 0 } : stored
-  const left = (most: number, key: 'usd' | 'tokens'): number => {
-    const used =
-      key === 'usd' ? fromNanoUsd(spent.nanoUsd + reserved.nanoUsd) : spent.tokens + reserved.tokens
-    return Math.max(0, Number((most - used).toPrecision(12)))
-  }
+  const left = (most: number, used: number): number => Math.max(0, Number((most - used).toPrecision(12)))
   return {
     id,
     limits: { ...(usd !== null && { usd }), ...(tokens !== null && { tokens }) },
@@ -234,8 +225,8 @@ export function toStatus(
     spent: { usd: fromNanoUsd(spent.nanoUsd), tokens: spent.tokens },
     reserved: { usd: fromNanoUsd(reserved.nanoUsd), tokens: reserved.tokens },
     left: {
-      ...(usd !== null && { usd: left(usd, 'usd') }),
-      ...(tokens !== null && { tokens: left(tokens, 'tokens') }),
+      ...(usd !== null && { usd: left(usd, fromNanoUsd(spent.nanoUsd + reserved.nanoUsd)) }),
+      ...(tokens !== null && { tokens: left(tokens, spent.tokens + reserved.tokens) }),
     },
     live,
   }
@@ -273,24 +264,18 @@ function exceededError(
   amount: BudgetAmount,
   when: { resetsAt: number | null; waitMs: number | null },
 ): BudgetError {
-  const { nanoUsd, tokens } = toAllowance(terms)
+  const allowance = toAllowance(terms)
+  const { nanoUsd, tokens } = allowance
   const isUsd = nanoUsd !== null && spent.nanoUsd + amount.nanoUsd > nanoUsd
   const words = isUsd
     ? `${fromNanoUsd(spent.nanoUsd)} of ${terms.usd} USD has been spent, and the request may cost up to ${fromNanoUsd(amount.nanoUsd)}`
     : `${spent.tokens} of ${tokens} tokens have been spent, and the request may use up to ${amount.tokens}`
-  const next = !fitsBeside(nothing, amount, terms)
+  const next = !fitsAllowance({ spent: nothing, reserved: nothing }, amount, allowance)
     ? 'This request alone exceeds the limit. Raise the limit with replaceLimits(), or lower sampling.maxTokens.'
     : when.resetsAt === null
       ? 'Raise its limit with replaceLimits() to continue.'
       : `It resets at ${new Date(when.resetsAt).toISOString()}.`
   return new BudgetError('budget_exceeded', `The budget '${id}' is used up: ${words}. ${next}`, id, when)
-}
-
-function lateError(what: string): StoreError {
-  return new StoreError(
-    'store_unavailable',
-    `The budget store did not respond to ${what}() within ${answerMs} ms. Check that it is reachable. No request can start until it responds.`,
-  )
 }
 
 /** A budget in a store, with a readable description of its limits. */

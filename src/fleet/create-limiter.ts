@@ -18,10 +18,7 @@ export interface CreateLimiterOptions {
   concurrency?: number
   /** The provider's requests per minute, at least 1. */
   requestsPerMinute?: number
-  /**
-   * Input and output tokens per minute, at least 1. A request counts its estimated input plus `sampling.maxTokens`,
-   * then its actual usage.
-   */
+  /** Tokens per minute, at least 1. Counts estimated input plus `sampling.maxTokens`, then the usage. */
   tokensPerMinute?: number
   /** The share of a minute's allowance that may start at once, above 0 and at most 1. Defaults to 0.1. */
   burst?: number

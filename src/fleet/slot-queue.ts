@@ -55,18 +55,6 @@ export function createSlotQueue(
     return order
   }
 
-  const insert = (waiter: Waiter): number => {
-    let low = 0
-    let high = waiters.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if ((waiters[middle] as Waiter).order <= waiter.order) low = middle + 1
-      else high = middle
-    }
-    waiters.splice(low, 0, waiter)
-    return low
-  }
-
   const getWaitMs = (amount: number): number => {
     const now = readElapsed(clock)
     if (concurrency !== null && active >= concurrency) return Infinity
@@ -122,7 +110,8 @@ export function createSlotQueue(
             resolve(slot)
           },
         }
-        const place = insert(waiter)
+        const place = waiters.findLastIndex(({ order }) => order <= waiter.order) + 1
+        waiters.splice(place, 0, waiter)
         letGo()
         if (isGranted) return
         unfollow = onAbort(abort, () => {

@@ -1,7 +1,8 @@
 import { CallAbort, onAbort } from '../core/base/abort.js'
-import { type Clock, readElapsed, unrefTimer } from '../core/base/clock.js'
+import { type Clock, readElapsed } from '../core/base/clock.js'
 import type { BudgetAmount, SettleOptions } from '../core/budgets/budget-store.js'
 import { forgottenMs } from '../core/budgets/ledger.js'
+import { createTicker } from '../core/sessions/store/per-store.js'
 
 /** Poll interval for amounts released by other processes, in milliseconds. Local releases are noticed at once. */
 const pollMs = 250
@@ -104,15 +105,6 @@ export function keepReservations({
 }) {
   /** The settlement of each reservation, or null while the request is in flight. */
   const held = new Map<string, OpenSettlement | null>()
-  let timer: unknown
-
-  const schedule = (): void => {
-    if (timer !== undefined || held.size === 0) return
-    timer = clock.setTimeout(() => void beat(), leaseMs / 3)
-    // The timer must not keep the process alive.
-    unrefTimer(timer)
-  }
-
   const trySettle = async (
     reservation: string,
     { paid, since }: OpenSettlement,
@@ -126,13 +118,10 @@ export function keepReservations({
       if (isForgotten()) held.delete(reservation)
       report(error)
     }
-    if (held.size > 0) return
-    clock.clearTimeout(timer)
-    timer = undefined
+    ticker.stop()
   }
 
   const beat = async (): Promise<void> => {
-    timer = undefined
     const entries = [...held]
     const working = entries.filter(([, open]) => open === null).map(([reservation]) => reservation)
     try {
@@ -145,13 +134,19 @@ export function keepReservations({
         if (open !== null && held.get(reservation) === open) await trySettle(reservation, open)
       }),
     )
-    schedule()
   }
+
+  const ticker = createTicker(clock, {
+    getMs: () => leaseMs / 3,
+    isNeeded: () => held.size > 0,
+    // A call that hangs must not delay the other renewals.
+    work: () => void beat(),
+  })
 
   return {
     add(reservation: string): void {
       held.set(reservation, null)
-      schedule()
+      ticker.start()
     },
     /** Settles a reservation. Never rejects. `report` receives the error if the store rejects the settlement. */
     async settle(reservation: string, paid: BudgetAmount, report: (error: unknown) => void): Promise<void> {

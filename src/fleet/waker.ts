@@ -27,10 +27,7 @@ export interface WakerOptions<Context = unknown> {
    * another process can continue. Defaults to 20,000.
    */
   drainMs?: number
-  /**
-   * Wakes a session. Defaults to `runSession` in this process. An engine passes `(options) =>
-   * sessions.enqueue(options)`.
-   */
+  /** Wakes a session. Defaults to `runSession`. An engine passes `(options) => sessions.enqueue(options)`. */
   run?: (options: RunSessionOptions) => Promise<SessionResult | void>
   /** Receives errors with the id of their session. Defaults to a process warning. */
   onError?: (error: unknown, at: { session?: string }) => void

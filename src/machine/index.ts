@@ -1,6 +1,4 @@
-/**
- * The chart, its conditions and its types, for applications that run their own actors. Its only dependency is `xstate`.
- */
+/** The chart, its conditions and its types, for apps that run their own actors. Depends on `xstate` only. */
 export { agentMachine } from '../../machines/agent.machine.js'
 export * as conditions from '../../machines/agent/conditions.js'
 export type {

@@ -1,18 +1,16 @@
-import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
-import { expectKnownOptions } from '../core/config/other-names.js'
+import { expectArgument, objectRule } from '../core/base/values.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { createId } from '../core/base/platform.js'
-import { type Agents, agentsRule, getCommonStore } from '../core/drive/define-agents.js'
-import { createSessionRunner, type SessionRunnerOptions } from '../core/drive/driver.js'
+import type { Agents } from '../core/drive/define-agents.js'
+import type { SessionRunnerOptions } from '../core/drive/driver.js'
 import type { SessionAnswer } from '../core/drive/drive-answers.js'
 import type { RunSessionOptions } from '../core/drive/drive-options.js'
 import type { SessionResult } from '../core/drive/drive-rest.js'
 import {
   addHostValues,
-  checkHostFunctions,
-  hostFunctionNames,
   type HostFunctions,
   type HostOptionsFor,
+  openHost,
   sendToSession,
 } from '../core/drive/host-functions.js'
 import type { Receipt, SessionMessage } from '../core/sessions/inbox/session-message.js'
@@ -31,10 +29,7 @@ export interface RestateSessionsOptions<Context = unknown>
 
 /** The argument of `run`. The key of the virtual object is the session id. */
 export interface RestateTurn {
-  /**
-   * The input of the run, at most 800 bytes because Restate stores it. Defaults to the result of `loadInput`, which may
-   * be longer.
-   */
+  /** The input of the run, at most 800 bytes. Defaults to the result of `loadInput`, which may be longer. */
   input?: string
   /** The turn to run, as in `runSession`. Defaults to the latest turn, or to the first if there is none. */
   turn?: number
@@ -43,21 +38,13 @@ export interface RestateTurn {
 
 /** The object to serve, and its shutdown. */
 export interface RestateSessions {
-  /**
-   * The object for `restate.serve({ services: [object] })`. Its handlers are `run` and `send`. `send` may be called at
-   * any time.
-   */
+  /** For `restate.serve({ services: [object] })`. Handlers: `run`, and `send`, possible at any time. */
   object: object
   /** Stops starting sessions; see `SessionRunner`. */
   drain: () => Promise<void>
 }
 
-const known = [
-  'name',
-  'answerTimeoutMs',
-  'drainMs',
-  ...hostFunctionNames,
-] as const satisfies (keyof RestateSessionsOptions)[]
+const known = ['name', 'answerTimeoutMs'] satisfies (keyof RestateSessionsOptions)[]
 const maxRetryWaitMs = 10_000
 const maxTurnBytes = 800
 const turnKeys: ReadonlySet<string> = new Set(['input', 'turn', 'agent'] satisfies (keyof RestateTurn)[])
@@ -89,13 +76,8 @@ export function restateSessions(
     restate,
     objectRule(['object', 'handlers'], "the SDK: import * as restate from '@restatedev/restate-sdk'"),
   )
-  expectArgument('restateSessions(restate, agents)', agents, agentsRule)
-  expectArgument('restateSessions(restate, agents, options)', options, optionsRule)
-  expectKnownOptions('restateSessions', options, known)
-  checkHostFunctions('restateSessions', options)
-  const { name = 'session', answerTimeoutMs, drainMs } = options
-  const own = createSessionRunner(agents, omitUndefined({ drainMs }))
-  const store = getCommonStore(agents)
+  const { runner, store } = openHost(['restateSessions', 'restate'], agents, options, known)
+  const { name = 'session', answerTimeoutMs } = options
 
   /** Errors that retries cannot fix end the invocation. */
   const terminal = (error: unknown): unknown => {
@@ -105,7 +87,7 @@ export function restateSessions(
 
   const driven = async (driveOptions: RunSessionOptions, begins: boolean): Promise<SessionResult> => {
     try {
-      const rest = await own.runSession(
+      const rest = await runner.runSession(
         await addHostValues(options, { maxRetryWaitMs, ...driveOptions }, begins),
       )
       // Another process continues the session.
@@ -204,7 +186,7 @@ export function restateSessions(
         retryPolicy: { initialInterval: 100, exponentiationFactor: 2, maxInterval: 5000 },
       },
     }),
-    drain: () => own.drain(),
+    drain: () => runner.drain(),
   }
 }
 

@@ -1,5 +1,5 @@
 import { classifyAnswer, type ResponseKind } from '../../guards/completion.js'
-import { recoverEmptyAnswer, recoverTruncation } from '../../guards/unusable-answer.js'
+import { recoverEmptyAnswer } from '../../guards/unusable-answer.js'
 import { isAtStepCap, formatStepCapMessage } from '../../guards/call-caps.js'
 
 const of = (text: string, calls: number, finishReason: string | null, refusal: string | null = null) =>
@@ -40,16 +40,6 @@ describe('a response is', () => {
     expect(of('No.', 0, 'refusal')).toBe('refusal')
     expect(of('hello', 0, 'stop', '  ')).toBe('answer')
   })
-})
-
-test('a truncated answer is continued as often as configured', () => {
-  expect([0, 1, 2, 3].map((used) => recoverTruncation(used, 2))).toEqual([
-    'continue',
-    'continue',
-    'give_up',
-    'give_up',
-  ])
-  expect(recoverTruncation(0, 0)).toBe('give_up')
 })
 
 describe('an empty answer', () => {

@@ -11,8 +11,7 @@ import type { Emit } from '../announcements.js'
 import { toAction } from '../update-action.js'
 import type { Reason } from '../run-result.js'
 import { getEventTime } from '../machine-events.js'
-import { closeOpenCalls, withInternalMessage, withResults } from './update-transcript.js'
-import { emitAfterScreening } from './emit-after-screening.js'
+import { closeOpenCalls, emitAfterScreening, withInternalMessage, withResults } from './update-transcript.js'
 
 function announceRecovery(emit: Emit, guard: Reason, evidence: string, message: string): void {
   emit({ type: 'guardrail', guard, action: 'recover', evidence, message })

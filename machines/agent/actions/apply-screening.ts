@@ -1,8 +1,8 @@
 import { omitUndefined } from '../../../guards/lib/json.js'
-import { toAction } from '../update-action.js'
+import { toAction, toActionOn } from '../update-action.js'
 import type { Emit } from '../announcements.js'
 import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
-import { type AssistantMessage, type ContentPart, type Message, type UserMessage } from '../messages.js'
+import type { AssistantMessage, ContentPart, Message, ToolCall, UserMessage } from '../messages.js'
 import type { AgentContext } from '../context.js'
 import { createDenial, findStrictest, isApproved, isDenied } from '../approvals.js'
 import { type BatchCall, toResult } from '../batch-calls.js'
@@ -19,11 +19,9 @@ import {
   withheldInput,
 } from '../screening.js'
 import { listUnclearedCalls, listUnclearedInput, maskMessage, withholdMessage } from '../mask-uncleared.js'
-import { closeCall, joinPieces, withOwnAnswer } from './update-transcript.js'
-import { emitAfterScreening, withCurrentCalls } from './emit-after-screening.js'
+import { closeCall, emitAfterScreening, joinPieces, withOwnAnswer } from './update-transcript.js'
 
-export const applyInputScreening = toAction((context, event, emit) => {
-  if (event.type !== 'xstate.done.actor.inputShields') return undefined
+export const applyInputScreening = toActionOn('xstate.done.actor.inputShields', (context, event, emit) => {
   const screenings = toList(event.output) as readonly InputScreening[]
   for (const screening of screenings) emitFindings(screening, 'input', null, emit)
   const uncleared: readonly Message[] = listUnclearedInput(context)
@@ -90,14 +88,13 @@ function maskPiece(message: Message, pieces: readonly string[]): Message {
   return withholdMessage(message, refusedAnswer)
 }
 
-export const emitOutputFindings = toAction((_context, event, emit) => {
-  if (event.type === 'xstate.done.actor.outputShields') emitFindings(event.output, 'output', null, emit)
-  return undefined
-})
+export const emitOutputFindings = toActionOn('xstate.done.actor.outputShields', (_context, event, emit) =>
+  emitFindings(event.output, 'output', null, emit),
+)
 
-export const releaseAnswer = toAction((context, event, emit) => {
+export const releaseAnswer = toActionOn('xstate.done.actor.outputShields', (context, event, emit) => {
   const last = context.messages.at(-1)
-  if (event.type !== 'xstate.done.actor.outputShields' || context.pendingAnswer === null) return undefined
+  if (context.pendingAnswer === null) return undefined
   const { isRefusal, isPiece, stepId, text, reasoning = {} } = context.pendingAnswer
   const { content, outputProblem = context.pendingAnswer.outputProblem ?? context.outputProblem } =
     event.output
@@ -126,9 +123,19 @@ export const releaseAnswer = toAction((context, event, emit) => {
   return { ...next, ...emitAfterScreening({ ...context, messages, unemittedStep }, emit) }
 })
 
+function withCurrentCalls(message: AssistantMessage, calls: readonly BatchCall[]): AssistantMessage {
+  if (message.tool_calls === undefined) return message
+  const shown = message.tool_calls.map((original): ToolCall => {
+    const call = calls.find(({ id }) => id === original.id)
+    if (call === undefined || call.unscreenedArguments || call.edited) return original
+    const { name, arguments: text } = call
+    return { ...original, function: { name, arguments: text } }
+  })
+  return { ...message, tool_calls: shown }
+}
+
 /** A call whose arguments were blocked gets the refusal as its result, and the loop continues. */
-export const applyCallScreening = toAction((context, event, emit) => {
-  if (event.type !== 'xstate.done.actor.callShields') return undefined
+export const applyCallScreening = toActionOn('xstate.done.actor.callShields', (context, event, emit) => {
   const screeningOf = createScreeningLookup(event.output)
   const screenings = new Map(
     listUnclearedCalls(context).map((call) => [call.id, blockHostedRedaction(call, screeningOf(call))]),
@@ -218,8 +225,7 @@ function createScreeningLookup(output: unknown): (call: BatchCall) => CallScreen
 const refusedCallText = "A shield refused this call's arguments."
 const refusedEditText = 'The user changed the arguments before approving, but they were refused'
 
-export const applyResultScreening = toAction((context, event, emit) => {
-  if (event.type !== 'xstate.done.actor.resultShields') return undefined
+export const applyResultScreening = toActionOn('xstate.done.actor.resultShields', (context, event, emit) => {
   const screeningOf = createScreeningLookup(event.output)
   const calls = context.calls.map((call): BatchCall => {
     if (call.result === undefined || !call.unscreenedResult) return call
@@ -249,7 +255,7 @@ function emitFindings(
   point: ShieldPoint,
   callId: string | null,
   emit: Emit,
-): void {
+): undefined {
   for (const { shield, action, message, durationMs } of findings) {
     if (action === 'allow') continue
     emit({ type: 'shield', point, shield, action, message, durationMs, ...(callId !== null && { callId }) })

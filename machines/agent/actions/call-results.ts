@@ -1,6 +1,6 @@
 import { omitUndefined, extendObject } from '../../../guards/lib/json.js'
 import type { AgentContext } from '../context.js'
-import { toAction } from '../update-action.js'
+import { toAction, toActionOn } from '../update-action.js'
 import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
 import type { Emit } from '../announcements.js'
 import { type ApprovalOutcome, createExpired, getExpiry, isApproved, isLate } from '../approvals.js'
@@ -35,6 +35,7 @@ import {
   addUnclearedResult,
   applyHandoff,
   closeOpenCalls,
+  emitAfterScreening,
   receiveResult,
   settleCall,
   formatNotExecuted,
@@ -42,7 +43,6 @@ import {
   applySkillChanges,
   withResults,
 } from './update-transcript.js'
-import { emitAfterScreening } from './emit-after-screening.js'
 
 /** Grants are checked and counted in the same action, so neither can happen without the other. */
 export const markStarted = toAction((context, event, emit) => {
@@ -62,8 +62,7 @@ export const markStarted = toAction((context, event, emit) => {
   return { calls, ...(granted.size > 0 && { grants }) }
 })
 
-export const recordResult = toAction((context, event, emit) => {
-  if (event.type !== 'TOOL_RESULT') return undefined
+export const recordResult = toActionOn('TOOL_RESULT', (context, event, emit) => {
   const spent = spendForChild(context, event, emit)
   const calls = receiveResult({ ...context, ...spent }, event.callId, event.result, getEventTime(event), emit)
   return { ...spent, calls }
@@ -91,19 +90,17 @@ export const closeInterruptedCalls = toAction((context, event, emit) => {
   }
 })
 
-export const noteSkillChange = toAction((context, event) =>
-  event.type === 'SKILL_CHANGED' ? noteOnCall(context, event.callId, { skill: event.change }) : undefined,
+export const noteSkillChange = toActionOn('SKILL_CHANGED', (context, { callId, change }) =>
+  noteOnCall(context, callId, { skill: change }),
 )
 
-export const noteHandle = toAction((context, event) =>
-  event.type === 'HANDLE_SAVED' ? noteOnCall(context, event.callId, { handle: event.handle }) : undefined,
+export const noteHandle = toActionOn('HANDLE_SAVED', (context, { callId, handle }) =>
+  noteOnCall(context, callId, { handle }),
 )
 
-export const noteHandoff = toAction((context, event) => {
-  if (event.type !== 'HANDED_OFF') return undefined
-  const { callId, to, tools } = event
-  return noteOnCall(context, callId, { handoff: { to, tools } })
-})
+export const noteHandoff = toActionOn('HANDED_OFF', (context, { callId, to, tools }) =>
+  noteOnCall(context, callId, { handoff: { to, tools } }),
+)
 
 function noteOnCall(
   { calls }: AgentContext,
@@ -181,8 +178,7 @@ export const expireCalls = toAction((context, event, emit) => {
   return { calls: late.reduce(expire, context.calls), ...(pauses && { pausing: 'approval_expired' }) }
 })
 
-export const approve = toAction((context, event, emit) => {
-  if (event.type !== 'APPROVE') return undefined
+export const approve = toActionOn('APPROVE', (context, event, emit) => {
   const { arguments: edited, why, by } = event
   const found = findAskedCall(context, event.callId)
   if (found === undefined) return undefined
@@ -250,8 +246,7 @@ function announceOutcome(
   })
 }
 
-export const reject = toAction((context, event, emit) => {
-  if (event.type !== 'REJECT') return undefined
+export const reject = toActionOn('REJECT', (context, event, emit) => {
   const { by, why } = event
   const answered = withAnswer(context.calls, event.callId, { type: 'reject', why, ...omitUndefined({ by }) })
   if (answered) return { calls: answered }
@@ -264,8 +259,7 @@ export const reject = toAction((context, event, emit) => {
   return { calls: settleCall(context.calls, event.callId, result, getEventTime(event), emit) }
 })
 
-export const acceptOutput = toAction((context, event, emit) => {
-  if (event.type !== 'TOOL_OUTPUT') return undefined
+export const acceptOutput = toActionOn('TOOL_OUTPUT', (context, event, emit) => {
   const { callId, isError, media, by } = event
   const content = typeof event.content === 'string' ? event.content : ''
   const answer = {
@@ -296,8 +290,8 @@ export const revokeGrant = toAction((context, event, emit) => {
 })
 
 /** Ends the grant of a call that could not start, so that a person decides. */
-export const endGrant = toAction((context, event) =>
-  event.type === 'GRANT_ENDED' ? withoutGrants(context, [event.callId], { ungranted: true }) : undefined,
+export const endGrant = toActionOn('GRANT_ENDED', (context, { callId }) =>
+  withoutGrants(context, [callId], { ungranted: true }),
 )
 
 /** Withdraws an approval. A call that was already approved waits for approval again. */

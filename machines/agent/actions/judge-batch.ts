@@ -1,17 +1,16 @@
 import { createCallsFact, createResultsFact } from '../../../guards/facts.js'
-import { extendObject } from '../../../guards/lib/json.js'
-import { collectFindings, isWatching, observeAll } from '../../../guards/state.js'
+import { extendObject, omitUndefined } from '../../../guards/lib/json.js'
+import { collectFindings, isWatching, observeAll, resetGuard } from '../../../guards/state.js'
 import type { Fact, Finding } from '../../../guards/types.js'
-import { toAction } from '../update-action.js'
+import { toAction, toActionOn } from '../update-action.js'
 import type { Emit } from '../announcements.js'
 import { createDenial, isDenied } from '../approvals.js'
 import { toCallFact, toResultFact } from '../call-facts.js'
-import { type AgentContext, patchContext } from '../context.js'
+import { type AgentContext, type GuardrailVerdict, patchContext } from '../context.js'
 import { getEventTime } from '../machine-events.js'
 import { type BatchCall, type ToolResult, toResult } from '../batch-calls.js'
-import { applyFindings } from './apply-findings.js'
 import type { ActiveSkill } from '../skills.js'
-import { closeCall } from './update-transcript.js'
+import { closeCall, closeOpenCalls, withInternalMessage } from './update-transcript.js'
 import {
   type CallCap,
   type CallCaps,
@@ -184,9 +183,9 @@ function findCaps({ config, tools, calls }: AgentContext): CallCaps | null {
   return isCapped ? { run, response, tool } : null
 }
 
-export const applyUserGuards = toAction((context, event, emit) => {
-  if (event.type !== 'xstate.done.actor.callGuards' && event.type !== 'xstate.done.actor.resultGuards')
-    return undefined
+const judged = ['xstate.done.actor.callGuards', 'xstate.done.actor.resultGuards'] as const
+
+export const applyUserGuards = toActionOn(judged, (context, event, emit) => {
   const { states, findings, warnings } = event.output
   for (const message of warnings) emit({ type: 'warning', code: 'guard_failed', message })
   const applied = findings.map(({ guard: userGuard, callIds, ...finding }) => ({
@@ -198,5 +197,86 @@ export const applyUserGuards = toAction((context, event, emit) => {
   return {
     guardrails: { ...context.guardrails, user: { ...context.guardrails.user, ...states } },
     ...applyFindings(context, applied, getEventTime(event), emit),
+  }
+})
+
+interface AppliedFinding extends GuardrailVerdict {
+  action: 'nudge' | 'block' | 'halt'
+  refuses: (call: BatchCall) => boolean
+}
+
+function applyFindings(
+  context: AgentContext,
+  findings: readonly AppliedFinding[],
+  now: number,
+  emit: Emit,
+): Pick<AgentContext, 'calls' | 'nudges' | 'verdict'> {
+  let { calls } = context
+  const nudges = [...context.nudges]
+  let verdict: AgentContext['verdict'] = null
+  for (const { action, refuses, ...finding } of findings) {
+    const { guard, rule, evidence, message } = finding
+    if (action === 'halt') verdict ??= finding
+    else emit({ type: 'guardrail', guard, action, ...omitUndefined({ rule }), evidence, message })
+    if (action === 'nudge') nudges.push(message)
+    if (action === 'block') calls = blockCalls(calls, refuses, finding, now, emit)
+  }
+  return { calls, nudges, verdict }
+}
+
+/** Blocks the calls that a finding refuses. Uses a single pass because a batch can have thousands of calls. */
+function blockCalls(
+  calls: readonly BatchCall[],
+  refuses: AppliedFinding['refuses'],
+  { guard, message }: GuardrailVerdict,
+  now: number,
+  emit: Emit,
+): BatchCall[] {
+  const result = { ...toResult('blocked', message), refusedBy: guard }
+  return calls.map((call) =>
+    call.result === undefined && !call.unloaded && refuses(call) ? closeCall(call, result, now, emit) : call,
+  )
+}
+
+export const announceHalt = toAction((context, event, emit) => {
+  const { verdict } = context
+  if (verdict === null) return undefined
+  const { guard, rule, evidence, message, lastWords } = verdict
+  emit({ type: 'guardrail', guard, action: 'halt', ...omitUndefined({ rule }), evidence, message })
+  return {
+    reason: guard,
+    ...(lastWords !== undefined && { nudges: [lastWords] }),
+    error: { code: guard, message, recoverable: verdict.onHalt === 'pause' },
+    calls: closeOpenCalls(
+      context.calls,
+      `Not executed: a guardrail stopped the run (${guard}).`,
+      getEventTime(event),
+      emit,
+    ),
+  }
+})
+
+/** Some providers reject a request that ends with an assistant message, so an internal message follows it. */
+export const forgetHalt = toAction((context, event) => {
+  const { verdict } = context
+  if (verdict === null) return { error: null, pausing: false }
+  const why =
+    verdict.guard === 'terminal_delegation'
+      ? 'a sub-agent could not run. It may be able to now.'
+      : 'it made no progress. Try another way.'
+  const asksOn = event.type === 'RESUME' && context.messages.at(-1)?.role === 'assistant'
+  return {
+    verdict: null,
+    error: null,
+    pausing: false,
+    nudges: [],
+    guardrails: resetGuard(context.guardrails, verdict.guard, verdict.userGuard),
+    ...(asksOn &&
+      withInternalMessage(
+        context,
+        `Continue with the task. You were stopped because ${why}`,
+        'resumed',
+        getEventTime(event),
+      )),
   }
 })

@@ -1,23 +1,22 @@
 import { omitUndefined } from '../../../guards/lib/json.js'
 import { observeAll } from '../../../guards/state.js'
-import { toAction } from '../update-action.js'
+import { toAction, toActionOn } from '../update-action.js'
 import type { EmittedEvent } from '../announcements.js'
 import type { AgentContext } from '../context.js'
 import { getEventTime } from '../machine-events.js'
-import { type AssistantMessage, formatMessageId, getStepId } from '../messages.js'
+import { type AssistantMessage, formatMessageId, getStepId, type ToolCall } from '../messages.js'
 import { isUnloadedTool } from '../batch-calls.js'
 import { type ModelOutput, classifyResponse } from '../model-response.js'
-import { type UnclearedAnswer, withheldAnswer } from '../screening.js'
+import { type UnclearedAnswer, withheldAnswer, withheldArguments, withheldName } from '../screening.js'
 import { spendUsage } from './spend-usage.js'
 import { joinPieces } from './update-transcript.js'
-import { maskToolCall } from './emit-after-screening.js'
 import { withholdMessage } from '../mask-uncleared.js'
 import { findAnsweringCall } from '../call-state.js'
 
+const answered = ['xstate.done.actor.model', 'xstate.done.actor.conclusion'] as const
+
 /** The usage is counted and the response is in the transcript before guards check it. */
-export const recordResponse = toAction((context, event, emit) => {
-  if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion')
-    return undefined
+export const recordResponse = toActionOn(answered, (context, event, emit) => {
   const { response, calls: needs } = event.output
   const kind = classifyResponse(response)
   const stepId = getStepId(context)
@@ -147,6 +146,12 @@ function maskUnclearedMessage(
   const calls = whole.tool_calls?.map((call) => maskToolCall(call, tools))
   const message = { ...whole, ...(calls && { tool_calls: calls }) }
   return needsOutputScreening ? withholdMessage(message, withheldAnswer) : message
+}
+
+function maskToolCall(call: ToolCall, tools: AgentContext['tools']): ToolCall {
+  const { name } = call.function
+  const known = Object.hasOwn(tools, name) ? name : withheldName
+  return { ...call, function: { name: known, arguments: withheldArguments } }
 }
 
 const missingEndWarning: EmittedEvent = {

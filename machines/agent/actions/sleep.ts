@@ -15,15 +15,15 @@ export const noteSleep = toAction((context, event) => {
   return dates.length === 0 ? undefined : sleepUntil(context, Math.max(...dates))
 })
 
-export const noteWakeTime = toAction((context, event) => {
-  const at = findLaterResume(event)
-  return at === null ? undefined : sleepUntil(context, at)
-})
+const createSleep = (findTime: (event: AgentMachineEvent) => number | null) =>
+  toAction((context, event) => {
+    const at = findTime(event)
+    return at === null ? undefined : sleepUntil(context, at)
+  })
 
-export const sleepForBudget = toAction((context, event) => {
-  const at = findBudgetWait(event)
-  return at === null ? undefined : sleepUntil(context, at)
-})
+export const noteWakeTime = createSleep(findLaterResume)
+
+export const sleepForBudget = createSleep(findBudgetWait)
 
 export const postpone = toAction(({ state }, event, emit) => {
   const wakeAt = findLaterResume(event)

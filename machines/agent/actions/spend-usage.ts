@@ -6,7 +6,7 @@ import { getStepId } from '../messages.js'
 import { type Usage, addUsage } from '../usage.js'
 import { addToTotals, getBudgetTotals, isNearBudget, toBudgetLimits } from '../budget-totals.js'
 import type { ChildQuestion } from '../batch-calls.js'
-import { toAction } from '../update-action.js'
+import { toAction, toActionOn } from '../update-action.js'
 import { findChildUsage, isChildPaused } from '../questions.js'
 import type { AgentMachineEvent } from '../machine-events.js'
 
@@ -79,18 +79,15 @@ export function spendForChild(
   }
 }
 
-export const noteChildRest = toAction((context, event) => {
-  if (event.type !== 'CHILD_WAITING') return undefined
-  return {
-    calls: context.calls.map((call) => {
-      if (call.id !== event.callId || call.result !== undefined) return call
-      const { started: _started, expiresAt: _time, wakeAt: _before, memo: _last, ...resting } = call
-      const { wakeAt, memo } = event
-      const questions = event.questions.map((one) => withFormerVotes(one, call.questions))
-      return { ...resting, needs: 'child' as const, questions, ...omitUndefined({ wakeAt, memo }) }
-    }),
-  }
-})
+export const noteChildRest = toActionOn('CHILD_WAITING', (context, event) => ({
+  calls: context.calls.map((call) => {
+    if (call.id !== event.callId || call.result !== undefined) return call
+    const { started: _started, expiresAt: _time, wakeAt: _before, memo: _last, ...resting } = call
+    const { wakeAt, memo } = event
+    const questions = event.questions.map((one) => withFormerVotes(one, call.questions))
+    return { ...resting, needs: 'child' as const, questions, ...omitUndefined({ wakeAt, memo }) }
+  }),
+}))
 
 /** Only this run stores the votes, so they are carried over when a sub-agent repeats a question. */
 function withFormerVotes(question: ChildQuestion, former: readonly ChildQuestion[] = []): ChildQuestion {

@@ -1,5 +1,5 @@
 import { isAtStepCap } from '../../../guards/call-caps.js'
-import { toAction } from '../update-action.js'
+import { toAction, toActionOn } from '../update-action.js'
 import type { AgentContext } from '../context.js'
 import { withoutGrants } from '../grants.js'
 import { type AgentState, type FinalState, type Reason, isRestState } from '../run-result.js'
@@ -86,13 +86,12 @@ export const finish = toAction<{ state: FinalState }>((context, _event, emit, { 
 const uncleared = '[withheld: pending shield review]'
 
 /** Records that the log is no longer writable. Stored records are safe, but later events would be lost. */
-export const noteStoreFailure = toAction((_context, event) =>
-  event.type === 'STORE_FAILED' ? { error: { ...event.failure, recoverable: true } } : undefined,
-)
+export const noteStoreFailure = toActionOn('STORE_FAILED', (_context, { failure }) => ({
+  error: { ...failure, recoverable: true },
+}))
 
 /** Calls that have not started will run in the process that resumes the run. */
-export const noteRelease = toAction((context, event, emit) => {
-  if (event.type !== 'RELEASED') return undefined
+export const noteRelease = toActionOn('RELEASED', (context, event, emit) => {
   const { usage = null, notStarted = [] } = event
   const cost = spendUsage(context, usage, emit, { isCut: true })
   if (notStarted.length === 0) return cost

@@ -150,7 +150,7 @@ export function closeCall(call: BatchCall, result: ToolResult, now: number, emit
   return extendObject(call, { result, settledAt: now })
 }
 
-export function emitResult({ id: callId, name }: BatchCall, result: ToolResult, emit: Emit): void {
+function emitResult({ id: callId, name }: BatchCall, result: ToolResult, emit: Emit): void {
   const { status, errorKind, content, durationMs, truncated, publicMessage, media, appData } = result
   emit({
     type: 'tool_result',
@@ -162,6 +162,29 @@ export function emitResult({ id: callId, name }: BatchCall, result: ToolResult, 
     durationMs,
     ...omitUndefined({ truncated, publicMessage, media, appData }),
   })
+}
+
+/** Emits the events that were held back for screening: the answer and its calls first, then the results. */
+export function emitAfterScreening(
+  context: Pick<AgentContext, 'unemittedStep' | 'messages' | 'batchAt' | 'calls'>,
+  emit: Emit,
+  findings: () => void = () => undefined,
+): Pick<AgentContext, 'unemittedStep' | 'calls'> {
+  const { unemittedStep: stepId, messages, batchAt } = context
+  const message = messages[batchAt]
+  if (stepId && message?.role === 'assistant') {
+    emit({ type: 'assistant_message', stepId, message })
+    for (const call of message.tool_calls ?? []) emit({ type: 'tool_call', stepId, call })
+  }
+  findings()
+  const calls = context.calls.map((call) => {
+    if (!call.unscreenedArguments || call.result === undefined) return call
+    const { unscreenedArguments: _unchecked, ...known } = call
+    // Results that are still uncleared are emitted later.
+    if (!call.unscreenedResult) emitResult(known, call.result, emit)
+    return known
+  })
+  return { unemittedStep: null, calls }
 }
 
 const interrupted = toResult(

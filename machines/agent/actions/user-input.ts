@@ -1,6 +1,6 @@
 import { startTurn } from '../../../guards/state.js'
 import { isAtStepCap } from '../../../guards/call-caps.js'
-import { toAction } from '../update-action.js'
+import { toAction, toActionOn } from '../update-action.js'
 import { freshCounters } from '../context.js'
 import { getEventTime } from '../machine-events.js'
 import { addRequester } from '../principal.js'
@@ -13,24 +13,18 @@ export const takeInput = toAction((context, event, emit) => ({
   retrieved: null,
 }))
 
-export const takeReply = toAction((context, event) =>
-  event.type === 'REPLY'
-    ? {
-        ...freshCounters,
-        inbox: Array.isArray(event.messages) ? event.messages : [],
-        response: null,
-        verdict: null,
-        error: null,
-        pausing: false,
-        ...addRequester(context.requesters, event.by),
-      }
-    : undefined,
-)
+export const takeReply = toActionOn('REPLY', ({ requesters }, { messages, by }) => ({
+  ...freshCounters,
+  inbox: Array.isArray(messages) ? messages : [],
+  response: null,
+  verdict: null,
+  error: null,
+  pausing: false,
+  ...addRequester(requesters, by),
+}))
 
-export const queueSteering = toAction((context, event) =>
-  event.type === 'STEER' && typeof event.text === 'string'
-    ? { steering: [...context.steering, event.text], ...addRequester(context.requesters, event.by) }
-    : undefined,
+export const queueSteering = toActionOn('STEER', ({ steering, requesters }, { text, by }) =>
+  typeof text === 'string' ? { steering: [...steering, text], ...addRequester(requesters, by) } : undefined,
 )
 
 /** Resets no counters. At the step cap no screening follows, so unscreened steering is not delivered. */

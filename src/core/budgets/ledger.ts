@@ -18,7 +18,7 @@ export interface KeptReservation extends BudgetAmount {
 
 export type BudgetRecord = Omit<StoredBudget, 'now'>
 
-const nothing: BudgetAmount = { nanoUsd: 0, tokens: 0 }
+export const nothing: BudgetAmount = { nanoUsd: 0, tokens: 0 }
 
 type Window = Pick<ReserveOptions, 'windowAt' | 'windowEndsAt'>
 
@@ -93,7 +93,7 @@ export function settleAmount(row: BudgetRecord, reservation: KeptReservation, pa
   return { ...settled, reserved: addAmounts(row.reserved, reservation, -1), live: row.live - 1 }
 }
 
-function fitsAllowance(
+export function fitsAllowance(
   { spent, reserved }: Pick<BudgetRecord, 'spent' | 'reserved'>,
   amount: BudgetAmount,
   allowance: BudgetAllowance,

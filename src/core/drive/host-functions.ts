@@ -4,10 +4,13 @@ import type { WithContext } from '../tools/tool.js'
 import type { RunSessionOptions } from './drive-options.js'
 import { internalsByAgent } from '../agent/agent-internals.js'
 import { systemClock } from '../base/clock.js'
+import { expectArgument, optionsRule } from '../base/values.js'
+import { expectKnownOptions } from '../config/other-names.js'
 import { type SendOptions, sendToStoredSession } from '../run/send-to-stored-session.js'
 import type { Receipt, SessionMessage } from '../sessions/inbox/session-message.js'
 import type { SessionStore } from '../sessions/store/store.js'
-import type { Agents } from './define-agents.js'
+import { type Agents, agentsRule, getCommonStore } from './define-agents.js'
+import { createSessionRunner, type SessionRunner, type SessionRunnerOptions } from './driver.js'
 import { getListedDefinition } from '../sessions/agent-definition.js'
 
 /** App functions that supply values per session, so that the engine does not have to store them. */
@@ -24,12 +27,28 @@ export type HostOptionsFor<Options, Context> =
     ? [options: Options & Required<Pick<HostFunctions<Context>, 'context'>>]
     : [options?: Options]
 
-export const hostFunctionNames = ['context', 'loadInput'] as const satisfies (keyof HostFunctions)[]
+const hostFunctionNames = ['context', 'loadInput'] as const satisfies (keyof HostFunctions)[]
 
 export function checkHostFunctions(host: string, options: HostFunctions): void {
   for (const key of hostFunctionNames)
     if (options[key] !== undefined && typeof options[key] !== 'function')
       throw configError(`${key} of ${host} must be a function of the session: ${key}: (session) => …`, key)
+}
+
+/** Opens a host from its arguments, such as `dbosSessions(DBOS, agents, options)`. `names` are its own options. */
+export function openHost(
+  [host, engine]: readonly [string, string],
+  agents: Agents,
+  options: HostFunctions & SessionRunnerOptions,
+  names: readonly string[],
+): { runner: SessionRunner; store: SessionStore } {
+  expectArgument(`${host}(${engine}, agents)`, agents, agentsRule)
+  expectArgument(`${host}(${engine}, agents, options)`, options, optionsRule)
+  expectKnownOptions(host, options, [...names, 'drainMs', ...hostFunctionNames])
+  checkHostFunctions(host, options)
+  const { drainMs } = options
+  const runner = createSessionRunner(agents, drainMs === undefined ? {} : { drainMs })
+  return { runner, store: getCommonStore(agents) }
 }
 
 /** `begins`: the request may start a run. @throws {StatewrightError} `host_function_failed`, which is `retryable` */

@@ -27,10 +27,7 @@ export interface DurableObjectStoreOptions {
 }
 
 const soonestMs = 10
-/**
- * Minimum delay before the next alarm. An alarm set to the time when it fires is dropped, and the object's clock
- * may lag behind.
- */
+/** Minimum delay of the next alarm. An alarm for the time when it fires is dropped, and the clock may lag. */
 const soonestAgainMs = 1000
 /** Retry delay for due sessions that this program cannot wake, because they belong to another deployment or program. */
 const overdueMs = 60_000

@@ -10,7 +10,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { StoreError, type StoreErrorCode } from '../../core/sessions/store/store-error.js'
-import { getSqliteCode, openSqlite, type SqliteDatabase, type Statement } from './sqlite.js'
+import { getSqliteCode, openSqlite, type SqliteDatabase } from './sqlite.js'
 
 /** Maximum time that a write waits for writes by other processes, which take microseconds. */
 const busyMs = 5000
@@ -143,9 +143,7 @@ function makeFile(file: string): void {
   accessSync(dirname(file), constants.W_OK)
 }
 
-/**
- * Creates a folder and its parents. Node's recursive `mkdir` never returns below /proc, where mkdir fails with ENOENT.
- */
+/** Node's recursive `mkdir` never returns below /proc, where mkdir fails with ENOENT. */
 function makeFolder(dir: string): void {
   try {
     mkdirSync(dir, { mode: 0o700 })
@@ -242,14 +240,54 @@ function isDiskFull(code: string, folder: string): boolean {
   }
 }
 
+interface Field {
+  sql: string
+  read: (value: never) => unknown
+}
+
+const decodeText = (value: Uint8Array | null): string | null =>
+  value && Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('utf8')
+
 /**
- * Reads text as bytes and casts numbers, because invalid UTF-8 from a damaged file would crash the process inside
- * libsql. Checksums detect changed records.
+ * The fields of a row. Text is read as bytes and numbers are cast, because invalid UTF-8 from a damaged file would crash
+ * the process inside libsql. Checksums detect changed records.
  */
-export const selectBytes = (column: string) => `CAST(${column} AS BLOB)`
-export const selectInteger = (column: string) => `CAST(${column} AS INTEGER)`
+export const textOrNull = (column: string): Field => ({ sql: `CAST(${column} AS BLOB)`, read: decodeText })
+export const text = (column: string): Field => ({
+  ...textOrNull(column),
+  read: (value) => decodeText(value) ?? '',
+})
+export const integer = (column: string): Field => ({
+  sql: `CAST(${column} AS INTEGER)`,
+  read: (value) => value,
+})
 
-export const decodeText = (value: Uint8Array | null): string =>
-  value === null ? '' : Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('utf8')
+/** By default, the column has the name of the key, in snake case. */
+type Fields<Row> = { readonly [Key in keyof Row]: Field | ((column: string) => Field) }
 
-export type Prepare = (sql: string) => Statement
+export type Prepare = ReturnType<typeof createPrepare>
+
+export function createPrepare(database: SqliteDatabase) {
+  return {
+    /** The statement returns the number of changed rows. */
+    run(sql: string): (...values: unknown[]) => number {
+      const statement = database.prepare(sql)
+      return (...values) => statement.run(values).changes
+    },
+
+    /** Every read runs to completion, because an open statement keeps the database files open. */
+    select<Row>(of: Fields<Row>, from: string): (...values: unknown[]) => Row[] {
+      const fields = Object.entries<Fields<Row>[keyof Row]>(of).map(([key, field]) => {
+        const column = key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+        return { key, ...(typeof field === 'function' ? field(column) : field) }
+      })
+      const statement = database.prepare(`SELECT ${fields.map(({ sql }) => sql).join(', ')} ${from}`)
+      const readRow = (row: unknown): Row => {
+        const found: Record<string, unknown> = {}
+        for (const [i, { key, read }] of fields.entries()) found[key] = read((row as never[])[i] as never)
+        return found as Row
+      }
+      return (...values) => statement.all(values).map(readRow)
+    },
+  }
+}

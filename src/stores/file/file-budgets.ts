@@ -1,7 +1,7 @@
 import type { BudgetStore } from '../../core/budgets/budget-store.js'
 import { type BudgetRecord, type KeptReservation, forgottenMs } from '../../core/budgets/ledger.js'
 import { createTableBudgets } from '../../core/budgets/table-budgets.js'
-import { decodeText, selectBytes, selectInteger } from './database.js'
+import { createPrepare, integer, text, textOrNull } from './database.js'
 import type { SqliteDatabase } from './sqlite.js'
 
 const tablesSql = `
@@ -27,54 +27,63 @@ const tablesSql = `
   CREATE INDEX IF NOT EXISTS log.budget_expiry ON budget_reservations (budget, expires_at);
 `
 
+const amounts = { spentUsd: integer, spentTokens: integer, reservedUsd: integer, reservedTokens: integer }
+const budgetFields = { budget: text('id'), terms: text, windowAt: integer, live: integer, ...amounts }
+type BudgetRow = Omit<BudgetRecord, 'spent' | 'reserved'> & Record<keyof typeof amounts, number>
+
+const reservationFields = {
+  reservation: text('id'),
+  windowAt: integer,
+  nanoUsd: integer('usd'),
+  tokens: integer,
+  expiresAt: integer,
+  lost: textOrNull,
+}
+
 /** Creates the tables for budgets if they are missing. `write` runs a transaction. */
 export function createFileBudgets(
   database: SqliteDatabase,
   write: <Value>(work: () => Value) => Value,
   now: () => number,
 ): BudgetStore {
-  const one = (sql: string) => database.prepare(sql)
   database.exec(tablesSql)
-  const amounts = ['window_at', 'spent_usd', 'spent_tokens', 'reserved_usd', 'reserved_tokens', 'live']
-  const budgetColumns = [...['id', 'terms'].map(selectBytes), ...amounts.map(selectInteger)]
-  const selectBudget = `SELECT ${budgetColumns.join(', ')} FROM budgets`
-  const budget = one(`${selectBudget} WHERE id = ?`)
-  const budgets = one(`${selectBudget} ORDER BY id`)
-  const putBudget = one(
-    `INSERT OR REPLACE INTO budgets (id, terms, ${amounts.join(', ')}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-  )
-  const selectReservation = `SELECT ${[
-    selectBytes('id'),
-    ...['window_at', 'usd', 'tokens', 'expires_at'].map(selectInteger),
-    selectBytes('lost'),
-  ].join(', ')} FROM budget_reservations`
-  const reservation = one(`${selectReservation} WHERE id = ?`)
-  const putReservation = one(`
+  const { run, select } = createPrepare(database)
+  const budget = select<BudgetRow>(budgetFields, 'FROM budgets WHERE id = ?')
+  const budgets = select<BudgetRow>(budgetFields, 'FROM budgets ORDER BY id')
+  const putBudget = run(`
+    INSERT OR REPLACE INTO budgets
+      (id, terms, window_at, spent_usd, spent_tokens, reserved_usd, reserved_tokens, live)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
+  const reservation = select<KeptReservation>(reservationFields, 'FROM budget_reservations WHERE id = ?')
+  const putReservation = run(`
     INSERT OR REPLACE INTO budget_reservations (budget, id, window_at, usd, tokens, expires_at, lost)
     VALUES (?, ?, ?, ?, ?, ?, ?)`)
-  const expired = one(`${selectReservation} WHERE budget = ? AND lost IS NULL AND expires_at <= ?`)
-  const forget = one(
+  const expired = select<KeptReservation>(
+    reservationFields,
+    'FROM budget_reservations WHERE budget = ? AND lost IS NULL AND expires_at <= ?',
+  )
+  const forget = run(
     'DELETE FROM budget_reservations WHERE budget = ? AND lost IS NOT NULL AND expires_at <= ?',
   )
-  const remove = one('DELETE FROM budget_reservations WHERE id = ?')
-  const renew = one('UPDATE budget_reservations SET expires_at = ? WHERE id = ? AND lost IS NULL')
+  const remove = run('DELETE FROM budget_reservations WHERE id = ?')
+  const renew = run('UPDATE budget_reservations SET expires_at = ? WHERE id = ? AND lost IS NULL')
   return createTableBudgets(
     {
-      budget: (id) => budget.all([id]).map(toBudget)[0],
-      budgets: () => budgets.all([]).map(toBudget),
+      budget: (id) => budget(id).map(toBudget)[0],
+      budgets: () => budgets().map(toBudget),
       putBudget({ budget, terms, windowAt, spent, reserved, live }) {
         const { nanoUsd, tokens } = reserved
-        putBudget.run([budget, terms, windowAt, spent.nanoUsd, spent.tokens, nanoUsd, tokens, live])
+        putBudget(budget, terms, windowAt, spent.nanoUsd, spent.tokens, nanoUsd, tokens, live)
       },
-      reservation: (id) => reservation.all([id]).map(toReservation)[0],
+      reservation: (id) => reservation(id)[0],
       putReservation(budget, { reservation: id, windowAt, nanoUsd, tokens, expiresAt, lost }) {
-        putReservation.run([budget, id, windowAt, nanoUsd, tokens, expiresAt, lost])
+        putReservation(budget, id, windowAt, nanoUsd, tokens, expiresAt, lost)
       },
-      removeReservation: (id) => void remove.run([id]),
-      renewReservation: (id, expiresAt) => void renew.run([expiresAt, id]),
+      removeReservation: (id) => void remove(id),
+      renewReservation: (id, expiresAt) => void renew(expiresAt, id),
       takeExpired(budget, time) {
-        forget.run([budget, time - forgottenMs])
-        return expired.all([budget, time]).map(toReservation)
+        forget(budget, time - forgottenMs)
+        return expired(budget, time)
       },
     },
     now,
@@ -82,33 +91,7 @@ export function createFileBudgets(
   )
 }
 
-type Bytes = Uint8Array
-
-function toBudget(row: unknown): BudgetRecord {
-  const [id, terms, windowAt, spentUsd, spentTokens, nanoUsd, tokens, live] = row as [
-    ...[Bytes, Bytes],
-    ...[number, number, number, number, number, number],
-  ]
+function toBudget({ spentUsd, spentTokens, reservedUsd, reservedTokens, ...row }: BudgetRow): BudgetRecord {
   const spent = { nanoUsd: spentUsd, tokens: spentTokens }
-  return {
-    budget: decodeText(id),
-    terms: decodeText(terms),
-    windowAt,
-    spent,
-    reserved: { nanoUsd, tokens },
-    live,
-  }
-}
-
-function toReservation(row: unknown): KeptReservation {
-  const [id, windowAt, nanoUsd, tokens, expiresAt, why] = row as [
-    Bytes,
-    number,
-    number,
-    number,
-    number,
-    Bytes | null,
-  ]
-  const lost = why && (decodeText(why) as KeptReservation['lost'])
-  return { reservation: decodeText(id), windowAt, nanoUsd, tokens, expiresAt, lost }
+  return { ...row, spent, reserved: { nanoUsd: reservedUsd, tokens: reservedTokens } }
 }

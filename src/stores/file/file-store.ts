@@ -13,7 +13,7 @@ import { checkRecords, getExpiry, StoreError } from '../../core/sessions/store/s
 import type { SyncSessionStore } from '../../core/sessions/store/store.js'
 import { createTableStore } from '../../core/sessions/store/table-store.js'
 import { createTableTimers } from '../../core/sessions/store/timers.js'
-import { closeDatabase, emptyWriteAheadLog, openDatabase, toFileStoreError } from './database.js'
+import { closeDatabase, createPrepare, emptyWriteAheadLog, openDatabase, toFileStoreError } from './database.js'
 import { createFileBudgets } from './file-budgets.js'
 import { createFileDigests } from './file-digests.js'
 import { openTables } from './file-tables.js'
@@ -50,7 +50,7 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
   const { database, tables, begin, commit } = translateErrors(file, () => {
     const database = openDatabase(file, sync)
     const [begin, commit] = [database.prepare('BEGIN IMMEDIATE'), database.prepare('COMMIT')]
-    return { database, tables: openTables(database), begin, commit }
+    return { database, tables: openTables(createPrepare(database)), begin, commit }
   })
   let isOpen = true
   let budgets: BudgetStore | undefined

@@ -1,15 +1,6 @@
-import type { BudgetStore, ReserveOptions, StoredBudget } from '../../core/budgets/budget-store.js'
+import type { BudgetStore, StoredBudget } from '../../core/budgets/budget-store.js'
 import { forgottenMs } from '../../core/budgets/ledger.js'
 import type { Query } from './postgres-rows.js'
-
-interface BudgetRow extends Pick<StoredBudget, 'terms' | 'windowAt' | 'live' | 'now'> {
-  id: string | null
-  spentUsd: number
-  spentTokens: number
-  reservedUsd: number
-  reservedTokens: number
-  granted: string | null
-}
 
 /**
  * Budgets in Postgres. A reservation or settlement is a single statement. The statement locks the budget's row, and
@@ -24,13 +15,18 @@ export async function openPostgresBudgets(
   const sql = createStatements(schema)
   return {
     async reserve(options) {
-      const [row] = await query<BudgetRow>(sql.reserve, toReserveValues(options, time()))
-      // If no row is returned, the budget does not exist and the requested window is not the current one.
-      const none = { budget: options.budget, terms: options.terms, windowAt: options.windowAt, live: 0 }
-      const nothing = { spent: { nanoUsd: 0, tokens: 0 }, reserved: { nanoUsd: 0, tokens: 0 } }
-      const { id, now, granted } = row as BudgetRow
-      if (id === null) return { ...none, ...nothing, now, granted: false }
-      return { ...toStoredBudget(row as BudgetRow), granted: granted === options.reservation }
+      const { budget, terms, windowAt, windowEndsAt, reservation, allowance } = options
+      const amounts = [options.nanoUsd, options.tokens, allowance.nanoUsd, allowance.tokens]
+      const [row] = await query<{ stored: string; granted: string | null }>(sql.reserve, [
+        ...[budget, time(), terms, windowAt, reservation, ...amounts],
+        ...[options.ttlMs, options.countsLost, forgottenMs, windowEndsAt],
+      ])
+      const stored = JSON.parse(row?.stored ?? '') as StoredBudget | { budget: null; now: number }
+      if (stored.budget !== null) return { ...stored, granted: row?.granted === reservation }
+      // The budget does not exist, and the requested window is not the current one.
+      const nothing = { nanoUsd: 0, tokens: 0 }
+      const none = { budget, terms, windowAt, spent: nothing, reserved: nothing, live: 0 }
+      return { ...none, now: stored.now, granted: false }
     },
 
     async settle({ reservation, nanoUsd, tokens }) {
@@ -42,7 +38,8 @@ export async function openPostgresBudgets(
     },
 
     async list(budget) {
-      return (await query<BudgetRow>(sql.list, [budget ?? null, time()])).map(toStoredBudget)
+      const rows = await query<{ stored: string }>(sql.list, [budget ?? null, time()])
+      return rows.map(({ stored }) => JSON.parse(stored) as StoredBudget)
     },
 
     async replaceTerms(budget, terms) {
@@ -51,40 +48,7 @@ export async function openPostgresBudgets(
   }
 }
 
-function toReserveValues(options: ReserveOptions, time: number | null): unknown[] {
-  const { budget, terms, windowAt, windowEndsAt, reservation, nanoUsd, tokens } = options
-  const { allowance, ttlMs, countsLost } = options
-  const amounts = [nanoUsd, tokens, allowance.nanoUsd, allowance.tokens]
-  return [
-    budget,
-    time,
-    terms,
-    windowAt,
-    reservation,
-    ...amounts,
-    ttlMs,
-    countsLost,
-    forgottenMs,
-    windowEndsAt,
-  ]
-}
-
-function toStoredBudget({ id, terms, windowAt, live, now, ...row }: BudgetRow): StoredBudget {
-  return {
-    budget: id ?? '',
-    terms,
-    windowAt,
-    spent: { nanoUsd: row.spentUsd, tokens: row.spentTokens },
-    reserved: { nanoUsd: row.reservedUsd, tokens: row.reservedTokens },
-    live,
-    now,
-  }
-}
-
-/**
- * The tables for budgets, which are created on first use. The second of two concurrent transactions waits and finds the
- * tables.
- */
+/** Run on first use. The second of two concurrent transactions waits and finds the tables. */
 const createTablesSql = (schema: string): string => `
   SELECT pg_advisory_xact_lock(hashtext('statewright'), hashtext('${schema}'));
   CREATE TABLE IF NOT EXISTS "${schema}".budgets (
@@ -115,8 +79,11 @@ function createStatements(schema: string) {
   const reservations = `"${schema}".budget_reservations`
   const now = `coalesce($2::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)`
   const columns = 'id, terms, window_at, spent_usd, spent_tokens, reserved_usd, reserved_tokens, live'
-  const entry = `id, terms, window_at AS "windowAt", spent_usd AS "spentUsd", spent_tokens AS "spentTokens",
-    reserved_usd AS "reservedUsd", reserved_tokens AS "reservedTokens", live`
+  const toAmount = (what: string) =>
+    `jsonb_build_object('nanoUsd', ${what}_usd, 'tokens', ${what}_tokens)`
+  const toStored = (at: string) =>
+    `jsonb_build_object('budget', id, 'terms', terms, 'windowAt', window_at, 'spent', ${toAmount('spent')},
+      'reserved', ${toAmount('reserved')}, 'live', live, 'now', ${at})::text AS stored`
   /** Like `limitTotal`, because Postgres totals can exceed safe JavaScript integers. */
   const limit = (total: string) => `least(${Number.MAX_SAFE_INTEGER}, greatest(0, ${total}))`
   /** The amount of the lost reservations in the budget's current window. */
@@ -176,9 +143,9 @@ function createStatements(schema: string) {
         INSERT INTO ${reservations} (id, budget, window_at, usd, tokens, expires_at)
         SELECT $5, kept.id, window_at, $6::bigint, $7::bigint, moment.at + $10::bigint FROM kept, moment WHERE granted = $5
       )
-      SELECT ${entry}, granted, (SELECT at FROM moment) AS now FROM kept
+      SELECT ${toStored('(SELECT at FROM moment)')}, granted FROM kept
       UNION ALL
-      SELECT ${columns}, NULL, ${now} FROM (SELECT 1) one LEFT JOIN ${budgets} ON id = $1
+      SELECT ${toStored(now)}, NULL FROM (SELECT 1) one LEFT JOIN ${budgets} ON id = $1
       WHERE NOT EXISTS (SELECT FROM moment)`,
 
     /** $1 reservation, $2 and $3 amount paid. */
@@ -202,7 +169,7 @@ function createStatements(schema: string) {
       )`,
 
     list: `
-      SELECT ${entry}, NULL AS granted, ${now} AS now FROM ${budgets} WHERE $1::text IS NULL OR id = $1 ORDER BY id`,
+      SELECT ${toStored(now)} FROM ${budgets} WHERE $1::text IS NULL OR id = $1 ORDER BY id`,
 
     replaceTerms: `UPDATE ${budgets} SET terms = $2 WHERE id = $1 RETURNING id`,
   }

@@ -32,10 +32,7 @@ export async function openPostgresDigests(query: Query, schema: string): Promise
   }
 }
 
-/**
- * The table for digests, which is created on first use. The second of two concurrent transactions waits and finds the
- * table.
- */
+/** Run on first use. The second of two concurrent transactions waits and finds the table. */
 const createTableSql = (schema: string): string => `
   SELECT pg_advisory_xact_lock(hashtext('statewright'), hashtext('${schema}'));
   CREATE TABLE IF NOT EXISTS "${schema}".digests (

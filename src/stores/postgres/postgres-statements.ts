@@ -1,4 +1,10 @@
-import { type Listing, toIdRange } from '../../core/sessions/store/list-options.js'
+import type { Listing } from '../../core/sessions/store/list-options.js'
+import {
+  createListQueries,
+  type ListSource,
+  toPrefixConditions,
+  toTagCondition,
+} from '../../core/sessions/store/list-sql.js'
 import type { Pool, PoolClient } from 'pg'
 import { StoreError, type StoreErrorCode } from '../../core/sessions/store/store-error.js'
 import { ConfigError, StatewrightError } from '../../core/base/errors.js'
@@ -171,58 +177,40 @@ export function createStatements(schema: string) {
 function createListStatement(
   { sessions, tags: tagTable }: { sessions: string; tags: string },
   entry: string,
-  { prefix, tags, states, agent, parent, children, since, before, limit, after }: Listing,
+  listing: Listing,
 ): { text: string; values: unknown[] } {
-  const values: unknown[] = []
-  const bind = (value: unknown, type: string): string => `$${values.push(value) + 2}::${type}`
-  const isTag = (table: string, [name, value]: Listing['tags'][number]): string =>
-    `${table}.name = ${bind(name, 'text')} AND ${table}.value = ${bind(value, 'text')}`
-  const hasTag = (tag: Listing['tags'][number]): string =>
-    `EXISTS (SELECT FROM ${tagTable} o WHERE o.session_id = s.id AND ${isTag('o', tag)})`
-
-  const filters: string[] = []
-  if (agent !== null) filters.push(`s.agent = ${bind(agent, 'text')}`)
-  if (parent !== null) filters.push(`s.parent = ${bind(parent, 'text')}`)
-  else if (!children) filters.push('s.parent IS NULL')
-  const [from, to] = prefix === null ? [] : toIdRange(prefix)
-  if (from !== undefined) filters.push(`s.id >= ${bind(from, 'text')} AND s.id < ${bind(to, 'text')}`)
-  const [first, ...others] = tags
-  filters.push(...others.map(hasTag))
-  const last = bind(limit, 'bigint')
-  const [sinceTime, beforeTime] = [since, before].map((time) => time !== null && bind(time, 'bigint'))
-  const position = after && { at: bind(Math.floor(after.updatedAt), 'bigint'), id: bind(after.id, 'text') }
-
-  const resting = first
-    ? {
-        source: `${tagTable} t JOIN ${sessions} s ON s.id = t.session_id`,
-        time: 't.listed_at',
-        id: 't.session_id',
-        which: [isTag('t', first), 's.token IS NULL'],
-      }
-    : { source: `${sessions} s`, time: 's.listed_at', id: 's.id', which: ['s.token IS NULL'] }
-  const held = {
-    source: `${sessions} s`,
+  const [first, ...others] = listing.tags
+  const toConditions = (id: string, tags: Listing['tags']) => [
+    ...toPrefixConditions(listing.prefix, id),
+    ...tags.map((tag) => toTagCondition(tag, tagTable)),
+  ]
+  const held: ListSource = {
+    from: `${sessions} s`,
     time: 's.updated_at',
     id: 's.id',
-    which: ['s.token IS NOT NULL AND s.head > 0', ...(first ? [hasTag(first)] : [])],
+    conditions: [['s.token IS NOT NULL AND s.head > 0'], ...toConditions('s.id', listing.tags)],
   }
-  const ways = (states === null ? [null] : [...new Set(states)]).flatMap((state) => {
-    const stateValue = state === null ? null : bind(state, 'text')
-    return [resting, held].map(({ source, time, id, which }) => {
-      const conditions = [...which, ...filters]
-      if (stateValue !== null) conditions.push(`s.state = ${stateValue}`)
-      if (sinceTime) conditions.push(`${time} >= ${sinceTime}`)
-      if (beforeTime) conditions.push(`${time} < ${beforeTime}`)
-      if (position)
-        conditions.push(
-          `${time} <= ${position.at}`,
-          `(${time} < ${position.at} OR ${id} > ${position.id} COLLATE "C")`,
-        )
-      return `(SELECT ${entry} FROM ${source} WHERE ${conditions.join(' AND ')} ORDER BY ${time} DESC, ${id} LIMIT ${last})`
-    })
-  })
-  const text = `SELECT * FROM (${ways.join(' UNION ALL ')}) l WHERE $1::text IS NULL ORDER BY "updatedAt" DESC, id LIMIT ${last}`
-  return { text, values }
+  const tagged = first && {
+    from: `${tagTable} t JOIN ${sessions} s ON s.id = t.session_id`,
+    id: 't.session_id',
+    conditions: [['t.name = ? AND t.value = ?', ...first] as const],
+  }
+  const { from, id, conditions } = tagged ?? { ...held, conditions: [] }
+  const resting: ListSource = {
+    from,
+    id,
+    time: tagged ? 't.listed_at' : 's.listed_at',
+    conditions: [...conditions, ['s.token IS NULL'], ...toConditions(id, others)],
+  }
+  const queries = createListQueries(listing, [resting, held])
+  const union = queries.map(([query]) => `(SELECT ${entry} ${query})`).join(' UNION ALL ')
+  let bound = 2
+  const text =
+    `SELECT * FROM (${union}) l WHERE $1::text IS NULL ORDER BY "updatedAt" DESC, id LIMIT ?`.replaceAll(
+      '?',
+      () => `$${(bound += 1)}`,
+    )
+  return { text, values: [...queries.flatMap(([, ...values]) => values), listing.limit] }
 }
 
 const schemaVersion = 1
@@ -250,10 +238,7 @@ export async function prepareSchema(pool: Pool, schema: string): Promise<void> {
 
 const ignoreError = (): void => undefined
 
-/**
- * The schema version, or null without tables. Queries the catalog, because a connection may cache that a name is
- * unknown.
- */
+/** Null without tables. Queries the catalog, because a connection may cache that a name is unknown. */
 async function currentVersion(client: Pool | PoolClient, schema: string): Promise<number | null> {
   const found = await client.query(
     `SELECT FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'schema_version'`,

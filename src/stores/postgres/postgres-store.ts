@@ -51,15 +51,9 @@ export type PostgresStoreOptions = (
   | { /** `postgres://USER:PASSWORD@HOST:PORT/DATABASE` */ connectionString: string }
   | { /** A `Pool` from the package `pg`. `close` leaves it open. */ pool: pg.Pool }
 ) & {
-  /**
-   * The schema for the tables, which is created on first use. Lower-case letters, digits and `_`. Defaults to
-   * `statewright`.
-   */
+  /** The schema, created on first use: lower-case letters, digits and `_`. Defaults to `statewright`. */
   schema?: string
-  /**
-   * Returns the time in milliseconds since the epoch. Defaults to the server's clock, so that all machines agree on
-   * leases.
-   */
+  /** Returns milliseconds since the epoch. Defaults to the server's clock, on which all machines agree. */
   now?: () => number
 }
 
@@ -111,7 +105,10 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
   }
 
   const time = () => (now ? Math.floor(now()) : null)
-  const sessionOf = async (id: string) => (await query<SessionRow>(sql.session, [id, time()]))[0]
+  /** Postgres rejects characters such as NUL. */
+  const ofSession = async <Row extends object>(text: string, id: string, ...values: unknown[]) =>
+    isSessionId(id) ? query<Row>(text, [id, ...values]) : []
+  const sessionOf = async (id: string) => (await ofSession<SessionRow>(sql.session, id, time()))[0]
 
   /** Puts the rarest tag first, because the sessions of the first tag are scanned. */
   const sortTags = async (tags: Listing['tags']): Promise<Listing['tags']> => {
@@ -203,15 +200,13 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
 
     async read(sessionId, range) {
       const whole = resolveRange(range)
-      if (whole === null || !isSessionId(sessionId)) return []
+      if (whole === null) return []
       const from = whole.from === 'snapshot' ? null : whole.from
-      return query<LogRecord>(sql.read, [sessionId, from, whole.to])
+      return ofSession<LogRecord>(sql.read, sessionId, from, whole.to)
     },
 
     async get(sessionId) {
-      // Postgres rejects characters such as NUL.
-      if (!isSessionId(sessionId)) return null
-      const [row] = await query<EntryRow>(sql.get, [sessionId, time()])
+      const [row] = await ofSession<EntryRow>(sql.get, sessionId, time())
       return row ? toListedSession(row) : null
     },
 
@@ -223,9 +218,8 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
     },
 
     async delete(sessionId) {
-      if (!isSessionId(sessionId)) return false
       const remove = async (goneToken: string | null) =>
-        (await query<{ head: number }>(sql.remove, [sessionId, time(), goneToken]))[0]
+        (await ofSession<{ head: number }>(sql.remove, sessionId, time(), goneToken))[0]
       const removed = await remove(null)
       if (removed) return removed.head > 0
       const row = await sessionOf(sessionId)
@@ -236,15 +230,11 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
     },
 
     async setTitle(sessionId, title) {
-      return (
-        isSessionId(sessionId) && (await query<{ id: string }>(sql.setTitle, [sessionId, title])).length > 0
-      )
+      return (await ofSession(sql.setTitle, sessionId, title)).length > 0
     },
 
     async setMark(sessionId, seq, mark) {
-      if (!isSessionId(sessionId)) return false
-      const values = [sessionId, seq, mark && JSON.stringify(mark)]
-      return (await query<{ id: string }>(sql.setMark, values)).length > 0
+      return (await ofSession(sql.setMark, sessionId, seq, mark && JSON.stringify(mark))).length > 0
     },
 
     openBudgets: loadOnce(() => openPostgresBudgets(query, schema, time)),
@@ -258,18 +248,15 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
 
     inbox: {
       async put(sessionId, text) {
-        const [row] = isSessionId(sessionId)
-          ? await query<SessionRow & { message: number }>(sql.put, [sessionId, time(), text])
-          : []
+        const [row] = await ofSession<SessionRow & { message: number }>(sql.put, sessionId, time(), text)
         if (!row) throw unknownSessionError(sessionId)
         return { message: row.message, holder: findHolder(row) }
       },
 
-      read: async (sessionId, after = 0) =>
-        isSessionId(sessionId) ? query<InboxMessage>(sql.messages, [sessionId, after]) : [],
+      read: (sessionId, after = 0) => ofSession<InboxMessage>(sql.messages, sessionId, after),
 
       async remove(sessionId, messages) {
-        if (isSessionId(sessionId)) await query(sql.take, [sessionId, messages])
+        await ofSession(sql.take, sessionId, messages)
       },
 
       findUnread: (sessionIds) => query<UnreadInbox>(sql.findUnread, [sessionIds.filter(isSessionId)]),
@@ -295,10 +282,7 @@ async function makePool(connectionString: string): Promise<pg.Pool> {
 
 const guardedPools = new WeakSet<pg.Pool>()
 
-/**
- * Ignores errors from idle connections, because the next query reconnects or reports the problem. Without a listener,
- * the process would crash.
- */
+/** Without a listener, an idle connection's error would crash the process. The next query reconnects. */
 function ignoreIdleErrors(pool: pg.Pool): void {
   if (guardedPools.has(pool)) return
   guardedPools.add(pool)
