@@ -16,7 +16,9 @@ export const fitContext = createMissingActor<CompactionOutput>('fitContext')
 export const prepareStep = createMissingActor<StepPlan>('prepareStep')
 export const screenCalls = createMissingActor<CallScreening[]>('screenCalls')
 export const screenResults = createMissingActor<CallScreening[]>('screenResults')
-export const consultGuards = createMissingActor<UserGuardsOutput, { on: 'calls' | 'results' }>('consultGuards')
+export const consultGuards = createMissingActor<UserGuardsOutput, { on: 'calls' | 'results' }>(
+  'consultGuards',
+)
 export const screenOutput = createMissingActor<OutputScreening>('screenOutput')
 
 /** Sends TOOL_RESULT per call, then BATCH_DONE. A callback actor, so that late results are dropped after a stop. */

@@ -263,7 +263,7 @@ export const integer = (column: string): Field => ({
 })
 
 /** By default, the column has the name of the key, in snake case. */
-type Fields<Row> = { readonly [Key in keyof Row]: Field | ((column: string) => Field) }
+type Column = Field | ((column: string) => Field)
 
 export type Prepare = ReturnType<typeof createPrepare>
 
@@ -276,8 +276,8 @@ export function createPrepare(database: SqliteDatabase) {
     },
 
     /** Every read runs to completion, because an open statement keeps the database files open. */
-    select<Row>(of: Fields<Row>, from: string): (...values: unknown[]) => Row[] {
-      const fields = Object.entries<Fields<Row>[keyof Row]>(of).map(([key, field]) => {
+    select<Row>(of: { readonly [Key in keyof Row]: Column }, from: string): (...values: unknown[]) => Row[] {
+      const fields = Object.entries<Column>(of).map(([key, field]) => {
         const column = key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
         return { key, ...(typeof field === 'function' ? field(column) : field) }
       })

@@ -13,7 +13,13 @@ import { checkRecords, getExpiry, StoreError } from '../../core/sessions/store/s
 import type { SyncSessionStore } from '../../core/sessions/store/store.js'
 import { createTableStore } from '../../core/sessions/store/table-store.js'
 import { createTableTimers } from '../../core/sessions/store/timers.js'
-import { closeDatabase, createPrepare, emptyWriteAheadLog, openDatabase, toFileStoreError } from './database.js'
+import {
+  closeDatabase,
+  createPrepare,
+  emptyWriteAheadLog,
+  openDatabase,
+  toFileStoreError,
+} from './database.js'
 import { createFileBudgets } from './file-budgets.js'
 import { createFileDigests } from './file-digests.js'
 import { openTables } from './file-tables.js'

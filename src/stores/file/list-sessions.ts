@@ -95,7 +95,8 @@ const sessionFields = {
 }
 const leaseFields = { token: text, holder: text, instance: text('process'), expiresAt: integer }
 
-type StoredRow = Omit<SessionRow, 'lease' | 'summary'> & NonNullable<SessionRow['lease']> & { summary: string }
+type StoredRow = Omit<SessionRow, 'lease' | 'summary'> &
+  NonNullable<SessionRow['lease']> & { summary: string }
 
 export function selectSessions({ select }: Prepare, from: string): (...values: unknown[]) => SessionRow[] {
   const read = select<StoredRow>({ ...sessionFields, ...leaseFields }, from)

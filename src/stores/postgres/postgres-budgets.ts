@@ -79,8 +79,7 @@ function createStatements(schema: string) {
   const reservations = `"${schema}".budget_reservations`
   const now = `coalesce($2::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)`
   const columns = 'id, terms, window_at, spent_usd, spent_tokens, reserved_usd, reserved_tokens, live'
-  const toAmount = (what: string) =>
-    `jsonb_build_object('nanoUsd', ${what}_usd, 'tokens', ${what}_tokens)`
+  const toAmount = (what: string) => `jsonb_build_object('nanoUsd', ${what}_usd, 'tokens', ${what}_tokens)`
   const toStored = (at: string) =>
     `jsonb_build_object('budget', id, 'terms', terms, 'windowAt', window_at, 'spent', ${toAmount('spent')},
       'reserved', ${toAmount('reserved')}, 'live', live, 'now', ${at})::text AS stored`
