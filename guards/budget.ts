@@ -17,11 +17,6 @@ export interface BudgetLimits {
   countCached: boolean
 }
 
-export interface BudgetReserve {
-  tokens: number
-  costFraction: number
-}
-
 /** The remainder of each limit, at least 0. Null if the limit is off or the cost is unknown. */
 export interface BudgetRemaining {
   tokens: number | null
@@ -46,7 +41,7 @@ export type NearReason = Exclude<BudgetReason, 'output_tokens'>
 export function findNearLimit(
   totals: BudgetTotals,
   limits: BudgetLimits,
-  reserve: BudgetReserve,
+  reserve: { tokens: number; costFraction: number },
 ): NearReason | null {
   const { tokens, cost } = getRemaining(totals, limits)
   if (tokens !== null && tokens <= reserve.tokens) return 'token_budget'

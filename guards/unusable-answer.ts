@@ -6,15 +6,9 @@ export interface EmptyAnswerConfig {
   retries: number
 }
 
-export interface EmptyAnswerFacts {
-  afterFailure: boolean
-  reprompts: number
-  retries: number
-}
-
 /** Re-prompts after a failed tool call, otherwise retries. If the guard is off, the answer ends the turn. */
 export function recoverEmptyAnswer(
-  { afterFailure, reprompts, retries }: EmptyAnswerFacts,
+  { afterFailure, reprompts, retries }: EmptyAnswerConfig & { afterFailure: boolean },
   config: EmptyAnswerConfig | null,
 ): 'reprompt' | 'retry' | 'give_up' | 'accept' {
   if (!config) return 'accept'

@@ -10,13 +10,8 @@ export function fingerprintCall(name: string, argumentsText: string): string {
   return identifyCall(name, argumentsText).fingerprint
 }
 
-export interface CallDigests {
-  fingerprint: string
-  /** A short digest. Also equal for calls that differ only in blanks around strings or at line ends. */
-  key: string
-}
-
-export function identifyCall(name: string, argumentsText: string): CallDigests {
+/** `key` is a short digest, also equal for calls that differ only in blanks around strings or at line ends. */
+export function identifyCall(name: string, argumentsText: string): { fingerprint: string; key: string } {
   const forms = canonicalForms(argumentsText)
   // Encoding the name as JSON makes its end unambiguous.
   const start = JSON.stringify(name)

@@ -2,32 +2,16 @@ import { truncateLine } from './cut.js'
 import { toEvidence } from './evidence.js'
 import type { CallFact } from '../types.js'
 
-/** The calls in a verdict, formatted for people and the model. Kept short because it is part of a guard's state. */
-export interface NamedCalls {
-  /** Tool names, such as `read_file` or `read_file, grep and 3 more`. */
-  tools: string
-  calls: string
-  number: number
-}
-
 const shownCalls = 3
 
-export function nameCalls(calls: readonly CallFact[]): NamedCalls {
-  return {
-    tools: formatTools(calls),
-    calls: truncateLine(
-      toEvidence(
-        calls
-          .slice(0, shownCalls)
-          .map((call) => `${formatName(call.name)}(${call.shown})`)
-          .join('; '),
-      ),
-      240,
-    ),
-    number: calls.length,
-  }
+/** The calls in a verdict, formatted for people and the model. Kept short because it is part of a guard's state. */
+export function nameCalls(calls: readonly CallFact[]): { tools: string; calls: string; number: number } {
+  const shown = calls.slice(0, shownCalls).map((call) => `${formatName(call.name)}(${call.shown})`)
+  const text = truncateLine(toEvidence(shown.join('; ')), 240)
+  return { tools: formatTools(calls), calls: text, number: calls.length }
 }
 
+/** Tool names, such as `read_file` or `read_file, grep and 3 more`. */
 export function formatTools(calls: readonly CallFact[]): string {
   const names = [...new Set(calls.map((call) => call.name))]
   const first = names.slice(0, shownCalls).map(formatName).join(', ')

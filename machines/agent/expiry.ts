@@ -16,21 +16,13 @@ export function withExpiry(
 function listExpiring({ calls }: Pick<AgentContext, 'calls'>): AskedCall[] {
   return calls.flatMap((call): AskedCall[] => {
     if (call.result !== undefined) return []
-    if (call.started) return listCancelling(call)
-    if (call.expiresAt !== undefined) return [{ call }]
-    return listOpenQuestions(call).flatMap((question) =>
-      question.expiresAt === undefined ? [] : [{ call, question }],
-    )
+    if (!call.started && call.expiresAt !== undefined) return [{ call }]
+    // A sub-agent that still works closes its own questions, but it cannot cancel this run.
+    const questions = call.started
+      ? (call.questions ?? []).filter((one) => one.answer === undefined && one.onExpiry === 'cancel')
+      : listOpenQuestions(call)
+    return questions.flatMap((question) => (question.expiresAt === undefined ? [] : [{ call, question }]))
   })
-}
-
-/** A sub-agent that still works closes its own questions, but it cannot cancel this run. */
-function listCancelling(call: BatchCall): AskedCall[] {
-  return (call.questions ?? []).flatMap((question) =>
-    question.answer === undefined && question.expiresAt !== undefined && question.onExpiry === 'cancel'
-      ? [{ call, question }]
-      : [],
-  )
 }
 
 export function listLate(context: Pick<AgentContext, 'calls'>, now: number): AskedCall[] {

@@ -8,12 +8,7 @@ import { isRestState, isActiveState } from '../../machines/agent/run-result.js'
 import { isQueuedText, isSteeringText } from '../core/sessions/inbox/queued-message.js'
 import type { UnreadInbox } from '../core/sessions/store/inbox.js'
 
-export interface SweepOptions {
-  workflowName: string
-  queueName: string
-  now: number
-  found: (session: string, head: number) => Promise<void>
-}
+type Found = (session: string, head: number) => Promise<void>
 
 /** A process that just took a request may not have acquired its session yet. */
 const graceMs = 3000
@@ -27,8 +22,9 @@ export async function sweepSessions(
   DBOS: DbosLike,
   agents: Agents,
   store: SessionStore,
-  { workflowName, queueName, now, found }: SweepOptions,
+  options: { workflowName: string; queueName: string; now: number; found: Found },
 ): Promise<void> {
+  const { workflowName, queueName, now, found } = options
   const left: { id: string; head: number }[] = []
   for await (const listed of listOpenSessions(store, ['RUNNING', 'WAITING_FOR_TOOL'])) {
     const { id, head, holder, updatedAt, summary } = listed
@@ -79,19 +75,16 @@ async function listAllWorkflows(
   return found
 }
 
-interface InboxPollOptions {
-  /** How long to wait before a session with unread messages is queued again, in milliseconds. */
-  againMs: number
-  found: (session: string, head: number) => Promise<void>
-}
-
 const inboxPageSize = 500
 
-/** Finds resting sessions with unread messages, such as from `agent.send` or the command line, and queues them. */
+/**
+ * Finds resting sessions with unread messages, such as from `agent.send` or the command line, and queues them, again
+ * after `againMs` milliseconds.
+ */
 export function createInboxPoll(
   agents: Agents,
   store: SessionStore,
-  { againMs, found }: InboxPollOptions,
+  { againMs, found }: { againMs: number; found: Found },
 ): () => Promise<void> {
   let tried = new Map<string, { inbox: number; at: number }>()
   return async () => {

@@ -50,20 +50,6 @@ export type PendingAgentCall = PendingCall & {
 /** A message for a running agent, such as an answer to a call. `session` names one of several agents. */
 export type AgentMessage = Exclude<SessionMessage, { type: 'message' | 'cancel' }> & { session?: string }
 
-const agentMessages: ReadonlySet<string> = new Set<AgentMessage['type']>([
-  'approve',
-  'reject',
-  'toolOutput',
-  'reply',
-  'steer',
-  'pause',
-  'resume',
-])
-
-export function isAgentMessage(event: unknown): event is AgentMessage {
-  return agentMessages.has(String((event as { type?: unknown } | null | undefined)?.type))
-}
-
 /** The state of a settled session. */
 export interface SettledState<Machine extends AnyStateMachine> {
   status: 'active' | 'done' | 'error' | 'stopped'

@@ -50,7 +50,6 @@ import {
   type AgentMessage,
   type DurableMachine,
   type DurableOptions,
-  isAgentMessage,
   type MachineSnapshot,
   type PendingAgentCall,
   type SettledState,
@@ -702,6 +701,20 @@ function createSessions<Machine extends AnyStateMachine>(
       return (await deleteSession(store, clock, id)) > 0
     },
   }
+}
+
+const agentMessages: ReadonlySet<string> = new Set<AgentMessage['type']>([
+  'approve',
+  'reject',
+  'toolOutput',
+  'reply',
+  'steer',
+  'pause',
+  'resume',
+])
+
+function isAgentMessage(event: unknown): event is AgentMessage {
+  return agentMessages.has(String((event as { type?: unknown } | null | undefined)?.type))
 }
 
 function toPublicState({ status, value, context, output, error }: StoredMachineState): object {

@@ -1,4 +1,4 @@
-import { limitTotal } from '../core/base/values.js'
+import { getOrCreate, limitTotal } from '../core/base/values.js'
 import type { BudgetAllowance, BudgetStore } from '../core/budgets/budget-store.js'
 import type { Clock } from '../core/base/clock.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
@@ -215,21 +215,12 @@ const formats = new Map<string, Intl.DateTimeFormat>()
 
 function getOffset(at: number, timezone: string): number {
   if (timezone === 'UTC') return 0
-  const format =
-    formats.get(timezone) ??
-    new Intl.DateTimeFormat('en-US', {
-      timeZone: timezone,
-      hourCycle: 'h23',
-      year: 'numeric',
-      month: 'numeric',
-      day: 'numeric',
-      hour: 'numeric',
-      minute: 'numeric',
-      second: 'numeric',
-    })
-  formats.set(timezone, format)
-  const part = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, Number(value)]))
-  const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = part
-  const second0 = Math.floor(at / 1000) * 1000
-  return Date.UTC(year, month - 1, day, hour, minute, second) - second0
+  const format = getOrCreate(
+    formats,
+    timezone,
+    () => new Intl.DateTimeFormat('en-US', { timeZone: timezone, timeZoneName: 'longOffset' }),
+  )
+  const name = format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? ''
+  const [, sign = '', hours = 0, minutes = 0] = /([+-])(\d+):(\d+)/.exec(name) ?? []
+  return Number(`${sign}1`) * (Number(hours) * 60 + Number(minutes)) * 60_000
 }

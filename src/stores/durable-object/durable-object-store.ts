@@ -149,13 +149,13 @@ const tablesSql = `
   CREATE TABLE IF NOT EXISTS statewright_timers (id TEXT PRIMARY KEY, at INTEGER NOT NULL, data TEXT NOT NULL) STRICT;
 `
 
-interface ObjectTables {
+interface ObjectTables extends SessionTable {
   timers: TimerTable
   /** Time of the first timer, or null. A timer that was due by `past` counts as due at `then`. */
   findFirstTime(past: number, then: number): number | null
 }
 
-function openTables({ sql }: ObjectStorage): SessionTable & ObjectTables {
+function openTables({ sql }: ObjectStorage): ObjectTables {
   const run = <Row>(query: string, ...values: Value[]): Row[] => sql.exec(query, ...values).toArray() as Row[]
   run(tablesSql)
   const parse = ({ data }: { data: string }): SessionRow => {

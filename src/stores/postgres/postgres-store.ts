@@ -1,4 +1,4 @@
-import { expectArgument, objectRule } from '../../core/base/values.js'
+import { expectArgument, memoize, objectRule } from '../../core/base/values.js'
 import type pg from 'pg'
 import { systemClock } from '../../core/base/clock.js'
 import { configError } from '../../core/base/errors.js'
@@ -79,7 +79,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
 
   const open = async (): Promise<pg.Pool> => {
     const pool = 'pool' in options ? options.pool : await makePool(options.connectionString)
-    ignoreIdleErrors(pool)
+    guardPool(pool)
     try {
       await prepareSchema(pool, schema)
       return pool
@@ -280,15 +280,12 @@ async function makePool(connectionString: string): Promise<pg.Pool> {
   })
 }
 
-const guardedPools = new WeakSet<pg.Pool>()
-
 /** Without a listener, an idle connection's error would crash the process. The next query reconnects. */
-function ignoreIdleErrors(pool: pg.Pool): void {
-  if (guardedPools.has(pool)) return
-  guardedPools.add(pool)
+const guardPool = memoize((pool: pg.Pool) => {
   // Pools from other packages may not emit events.
   pool.on?.('error', () => undefined)
-}
+  return true
+})
 
 function checkPostgresOptions(options: PostgresStoreOptions, schema: unknown): void {
   const { connectionString, pool } = options as { connectionString?: unknown; pool?: { query?: unknown } }
