@@ -7,10 +7,7 @@ import { progress } from './progress.js'
 import { terminalDelegation } from './terminal-delegation.js'
 import type { Fact, Guard, Rule } from './types.js'
 
-/**
- * Specific causes come first. State, configuration and reasons are derived from this table. The guards of other loops
- * are off by default and replace rules of `progress`, so that a preset has its loop's thresholds.
- */
+/** Specific causes come first. Guards of other loops are off by default, and replace rules of `progress`. */
 export const roster = {
   /** Detects sub-agents that failed permanently. */
   terminalDelegation,

@@ -10,11 +10,7 @@ export function omitUndefined<Value extends object>(
   return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as Value
 }
 
-/**
- * Copies a plain object and appends keys in order. In Node 20, a spread followed by new keys gives every object its own
- * hidden class. Such objects are ten times slower to create, four times larger, and slower to read. Objects created at
- * every step therefore use this function, or list the new keys first.
- */
+/** Appends keys in order. In Node 20, a spread before new keys makes objects ten times slower to create. */
 export function extendObject<Value extends object, More extends object>(
   value: Value,
   more: More,

@@ -12,10 +12,7 @@ export interface RepeatedCallConfig extends HaltConfig {
    * With `onRepeat: 'block'`, the first batch above the limit is refused in both cases.
    */
   haltAt: 'next' | 'reached'
-  /**
-   * `unchanged` counts successful batches with unchanged results; `all` ignores results. If `failing` is on, `all`
-   * counts batches whose calls all succeed.
-   */
+  /** `unchanged` counts successes with equal results; `all` any batch, or successes if `failing` is on. */
   counts: 'unchanged' | 'all'
   /** Number of characters of each argument to compare, or null to compare all. Defaults to null. */
   valueChars?: number | null

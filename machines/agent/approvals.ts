@@ -10,10 +10,7 @@ export const expiryEnds = ['reject', 'pause', 'cancel'] as const
 export interface Expiry {
   /** The time limit in milliseconds, counted from the question. 0 means that the question does not expire. */
   expiresMs?: number
-  /**
-   * `reject`: the call does not run, and the run continues. `pause`: the run also pauses until it is resumed. `cancel`:
-   * the run is cancelled. Defaults to `reject`.
-   */
+  /** `reject` (default): the call does not run. `pause`: the run also pauses. `cancel`: it is cancelled. */
   onExpiry?: (typeof expiryEnds)[number]
 }
 

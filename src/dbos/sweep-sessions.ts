@@ -14,10 +14,7 @@ type Found = (session: string, head: number) => Promise<void>
 const graceMs = 3000
 const pageSize = 200
 
-/**
- * Finds the work of dead processes: active sessions without a lease owner, and requests that a process took without
- * reaching their session. Two processes that sweep at once queue the same work once.
- */
+/** Finds active sessions without a lease owner, and requests that a process took without reaching theirs. */
 export async function sweepSessions(
   DBOS: DbosLike,
   agents: Agents,
@@ -77,10 +74,7 @@ async function listAllWorkflows(
 
 const inboxPageSize = 500
 
-/**
- * Finds resting sessions with unread messages, such as from `agent.send` or the command line, and queues them, again
- * after `againMs` milliseconds.
- */
+/** Queues resting sessions with unread messages, again after `againMs` milliseconds. */
 export function createInboxPoll(
   agents: Agents,
   store: SessionStore,
@@ -108,10 +102,7 @@ export function createInboxPoll(
   }
 }
 
-/**
- * Whether an unread message can continue the session: an answer if the session is waiting, or a queued message if the
- * session has ended. After a cancelled run, queued messages wait for the user.
- */
+/** An answer continues a waiting session, a queued message an ended one, but not after a cancelled run. */
 async function canContinue(store: SessionStore, { id, summary }: ListedSession): Promise<boolean> {
   const state = summary?.state ?? null
   if (isActiveState(state) || state === 'CANCELLED') return false

@@ -63,10 +63,7 @@ const mostPerWrite = 100
 
 export type MachineHold = ReturnType<typeof createMachineHold>
 
-/**
- * One machine's session while this process holds it. Drives the machine until the machine settles. `stored` is the last
- * record, with the state that a `migrate` function may have changed.
- */
+/** Drives one session while this process holds it. `stored` is the last record, perhaps migrated. */
 export function createMachineHold(
   { chart, log, clock, isOnce, run, sendLate, onError }: HoldParts,
   stored: MachineRecord | undefined,

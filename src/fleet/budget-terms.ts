@@ -23,10 +23,7 @@ export interface CreateBudgetOptions {
   reserveOutputTokens?: number
   /** How to count the reservation of a dead process. The request may have cost money, so the default is `spent`. */
   lostReservations?: 'spent' | 'free'
-  /**
-   * The effect on a run that the budget cannot pay for. `end` (default) ends the run in BUDGET_EXCEEDED. `wait` pauses
-   * the run until the next window and requires `per`.
-   */
+  /** Without budget, `end` (default) ends a run in BUDGET_EXCEEDED; `wait` pauses it and requires `per`. */
   onEmpty?: 'end' | 'wait'
   /** How long the reservation of a dead process stays valid, in milliseconds. Defaults to 60,000. */
   leaseMs?: number

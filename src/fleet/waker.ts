@@ -22,10 +22,7 @@ export interface WakerOptions<Context = unknown> {
   pollMs?: number
   /** The maximum number of sessions that this process runs at the same time. Defaults to 50. */
   concurrency?: number
-  /**
-   * The grace period for running sessions after `stop`, in milliseconds. The sessions then stop at a point where
-   * another process can continue. Defaults to 20,000.
-   */
+  /** How long sessions may run after `stop`, in milliseconds. Then they stop durably. Defaults to 20,000. */
   drainMs?: number
   /** Wakes a session. Defaults to `runSession`. An engine passes `(options) => sessions.enqueue(options)`. */
   run?: (options: RunSessionOptions) => Promise<SessionResult | void>

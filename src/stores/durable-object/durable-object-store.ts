@@ -60,10 +60,7 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
   }
   const write = <Value>(work: () => Value): Value => use(() => storage.transactionSync(work))
 
-  /**
-   * Changes timers and sets the alarm to the first one. `isRung` means that the alarm has fired, all due timers have
-   * been read, and their sessions have been woken. Cloudflare resets an object whose alarm cannot be set.
-   */
+  /** Changes timers, then sets the alarm. `isRung`: it has fired, and the due sessions have been woken. */
   const writeTimers = <Value>(work: () => Value, isRung = false): Value => {
     const value = write(work)
     const time = now()
@@ -72,6 +69,7 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
     )
     const soonest = time + (isRung ? soonestAgainMs : soonestMs)
     const set = first === null ? storage.deleteAlarm() : storage.setAlarm(Math.max(first, soonest))
+    // Cloudflare resets an object whose alarm cannot be set.
     void set.catch(() => undefined)
     return value
   }

@@ -128,10 +128,7 @@ export function closeDatabase(database: SqliteDatabase): void {
   database.close()
 }
 
-/**
- * Creates the file with the right mode, because SQLite copies that mode to its other files. Uses `wx`, because opening
- * and closing an existing file would drop the locks that this process holds on it.
- */
+/** SQLite copies the mode to its other files. `wx`, because closing an existing file would drop its locks. */
 function makeFile(file: string): void {
   makeFolder(dirname(file))
   try {
@@ -248,10 +245,7 @@ interface Field {
 const decodeText = (value: Uint8Array | null): string | null =>
   value && Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('utf8')
 
-/**
- * The fields of a row. Text is read as bytes and numbers are cast, because invalid UTF-8 from a damaged file would crash
- * the process inside libsql. Checksums detect changed records.
- */
+/** Bytes and casts, because invalid UTF-8 in a damaged file would crash libsql. Checksums detect changes. */
 export const textOrNull = (column: string): Field => ({ sql: `CAST(${column} AS BLOB)`, read: decodeText })
 export const text = (column: string): Field => ({
   ...textOrNull(column),

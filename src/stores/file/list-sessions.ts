@@ -16,10 +16,7 @@ const heldWrittenAtSql = `max(sessions.listed_at, coalesce(
 /** Below this count, sorting one owner's sessions beats scanning the ordered index. */
 const fewSessions = 1000
 
-/**
- * Lists sessions, most recently written first. For each state, an index contains the idle sessions in this order. The
- * few held sessions are checked one by one.
- */
+/** Idle sessions are in an index in list order for each state. The few held ones are checked one by one. */
 export function listSessions(prepare: Prepare, listing: Listing): SessionRow[] {
   const sources = [createRestingSource(prepare, listing), createHeldSource(listing)]
   return createListQueries(listing, sources)

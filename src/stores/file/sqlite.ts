@@ -1,10 +1,7 @@
 import { createRequire } from 'node:module'
 import { StatewrightError } from '../../core/base/errors.js'
 
-/**
- * A connection to SQLite. Rows are arrays in the order of their columns, integers are numbers, and blobs are bytes.
- * Numbered parameters (`?1`) do not work in Node 22.13.
- */
+/** Rows are arrays, integers numbers, blobs bytes. Numbered parameters (`?1`) do not work in Node 22.13. */
 export interface SqliteDatabase {
   exec(sql: string): void
   prepare(sql: string): Statement

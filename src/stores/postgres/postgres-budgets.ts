@@ -2,10 +2,7 @@ import type { BudgetStore, StoredBudget } from '../../core/budgets/budget-store.
 import { forgottenMs } from '../../core/budgets/ledger.js'
 import type { Query } from './postgres-rows.js'
 
-/**
- * Budgets in Postgres. A reservation or settlement is a single statement. The statement locks the budget's row, and
- * evaluates the row again if it had to wait for another writer.
- */
+/** Each call is one statement, which locks the budget's row and evaluates it again after waiting. */
 export async function openPostgresBudgets(
   query: Query,
   schema: string,

@@ -15,10 +15,7 @@ export type Query = <Row extends object>(text: string, values: unknown[]) => Pro
 
 type Answer<Row> = Pick<pg.QueryResult<Row & pg.QueryResultRow>, 'rows'> & { fields?: pg.FieldDef[] }
 
-/**
- * Converts the bigints of an answer, which `pg` returns as strings. Stored integers are safe. Parsers could not be passed
- * with the query, because native pools ignore them. The answer to several statements has no fields.
- */
+/** `pg` returns bigints as strings, and native pools ignore parsers. Several statements have no fields. */
 export function readRows<Row extends object>({ rows, fields = [] }: Answer<Row>): Row[] {
   const numbers = fields.filter(({ dataTypeID }) => dataTypeID === bigintType)
   for (const { name } of numbers)
@@ -112,10 +109,7 @@ const maxGroupsUnderWay = 2
 
 const maxGroupSize = 100
 
-/**
- * Groups concurrent appends into one statement, so that many sessions of a process share a round trip. Each session has
- * at most one append in flight, and further appends wait. `write` settles each append of a group and never rejects.
- */
+/** Concurrent appends share a statement, at most one per session. `write` settles them and never rejects. */
 export function groupAppends(
   write: (group: readonly PendingAppend[]) => Promise<void>,
 ): (append: Omit<PendingAppend, 'settle' | 'fail'>) => Promise<Appended | null> {

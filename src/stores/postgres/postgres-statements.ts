@@ -170,10 +170,7 @@ export function createStatements(schema: string) {
   }
 }
 
-/**
- * Lists sessions, most recently written first. Idle sessions are in an index in this order, by state or by the first
- * tag. There are only as many held sessions as active runs. `$1` is unused, `$2` is the time.
- */
+/** Idle sessions are in an index in list order, by state or first tag. Few are held. `$1` is unused. */
 function createListStatement(
   { sessions, tags: tagTable }: { sessions: string; tags: string },
   entry: string,
