@@ -12,7 +12,7 @@ import {
 import { getAcquiredAt } from '../core/sessions/log/lease.js'
 import { type LogEnd, WriteAheadLog, type WriteAheadLogParts } from '../core/sessions/log/write-ahead-log.js'
 import type { InboxMessage } from '../core/sessions/store/inbox.js'
-import type { SessionStore, SessionSummary } from '../core/sessions/store/store.js'
+import type { SessionStore } from '../core/sessions/store/store.js'
 
 /** A message in the inbox of a machine's session. A message without an event only wakes the session. */
 export interface MachineMessage {
@@ -73,8 +73,19 @@ export class MachineLog extends WriteAheadLog<MachineMessage> {
   }
 
   /** Sets the list entry. The next record also sets the alarm that wakes the session. */
-  list(state: StoredMachineState, wakeAt: number | undefined): void {
-    this.setListEntry(createMachineSummary(this.#machine, this.sessionId, state, wakeAt))
+  list({ status, value }: StoredMachineState, wakeAt: number | undefined): void {
+    this.setListEntry({
+      title: this.sessionId,
+      state: status === 'done' ? 'COMPLETED' : status === 'error' ? 'ERROR' : null,
+      reason: null,
+      value: formatStateValue(value),
+      ...(wakeAt !== undefined && { wakeAt }),
+      agent: createMachineLabel(this.#machine),
+      runs: 1,
+      messages: 0,
+      totalTokens: 0,
+      cost: null,
+    })
   }
 
   /** Writes all pending records, then releases the session. Sets the alarm if the session waits for a time. */
@@ -95,24 +106,4 @@ export class MachineLog extends WriteAheadLog<MachineMessage> {
 /** The names of the current states: `reviewing`, or `{"paying":"waiting"}`. */
 export function formatStateValue(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
-}
-
-function createMachineSummary(
-  machine: string,
-  id: string,
-  { status, value }: StoredMachineState,
-  wakeAt: number | undefined,
-): SessionSummary {
-  return {
-    title: id,
-    state: status === 'done' ? 'COMPLETED' : status === 'error' ? 'ERROR' : null,
-    reason: null,
-    value: formatStateValue(value),
-    ...(wakeAt !== undefined && { wakeAt }),
-    agent: createMachineLabel(machine),
-    runs: 1,
-    messages: 0,
-    totalTokens: 0,
-    cost: null,
-  }
 }

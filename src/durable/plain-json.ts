@@ -52,15 +52,8 @@ function notJsonError(fullPath: string, what: string): UsageError {
   return new UsageError('not_json', message, path)
 }
 
-interface PlainError {
-  name: string
-  message: string
-  code?: string
-  [key: string]: unknown
-}
-
 /** The rejection of an actor as plain data. Properties that are not JSON are left out. */
-export function toPlainFailure(error: unknown): PlainError {
+export function toPlainFailure(error: unknown): Record<string, unknown> {
   if (typeof error !== 'object' || error === null) return { name: 'Error', message: String(error) }
   try {
     const { name, message, code } = error as Record<'name' | 'message' | 'code', unknown>

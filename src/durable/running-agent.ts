@@ -51,15 +51,8 @@ export async function cancelChild(store: SessionStore, clock: Clock, session: st
 }
 
 /** A running agent with its own session, from which another process can continue the agent. */
-export function startAgentActor({
-  agent,
-  store,
-  clock,
-  child,
-  input,
-  keys,
-  report,
-}: AgentParts): RunningActor {
+export function startAgentActor(parts: AgentParts): RunningActor {
+  const { agent, store, clock, child, input, report } = parts
   let state: 'working' | 'stopped' | 'left' | 'ended' = 'working'
   let run: Run | undefined
   let log: SessionLog | undefined
@@ -75,7 +68,7 @@ export function startAgentActor({
     wakeAt: undefined as number | undefined,
     wake: (): void => undefined,
     get keys() {
-      return log?.inbox.keys ?? keys
+      return log?.inbox.keys ?? parts.keys
     },
 
     /** Events from the chart for the agent (`sendTo`), in the format of its inbox. */

@@ -76,14 +76,8 @@ const optionRules: OptionRules<CreateBudgetOptions> = {
 }
 
 export function readTerms(options: object): BudgetTerms {
-  const {
-    id,
-    usd = null,
-    tokens = null,
-    per = null,
-    timezone,
-    onEmpty,
-  } = checkOptions('createBudget(options)', options, optionRules, configError)
+  const checked = checkOptions('createBudget(options)', options, optionRules, configError)
+  const { id, usd = null, tokens = null, per = null, timezone, onEmpty } = checked
   if (usd === null && tokens === null)
     throw configError(
       `The budget '${id}' has no limit. Set usd, tokens, or both: createBudget({ id, usd: 5, store }).`,
@@ -116,12 +110,8 @@ export function describeTerms({ usd, tokens, per, timezone }: BudgetTerms): stri
 /** Parses stored terms. Returns null if they are invalid. */
 export function parseTerms(text: string): BudgetTerms | null {
   try {
-    const {
-      usd = null,
-      tokens = null,
-      per = null,
-      timezone = 'UTC',
-    } = JSON.parse(text) as Partial<BudgetTerms>
+    const terms = JSON.parse(text) as Partial<BudgetTerms>
+    const { usd = null, tokens = null, per = null, timezone = 'UTC' } = terms
     const isValid =
       (usd === null || isNumber(usd, 0, mostUsd)) &&
       (tokens === null || countRule.is(tokens)) &&

@@ -80,14 +80,8 @@ const maxPauseMs = 600_000
  * @throws {UsageError} `invalid_option`, naming the option
  */
 export function createLimiter(options: CreateLimiterOptions): Limiter {
-  const {
-    id,
-    clock = systemClock,
-    concurrency,
-    requestsPerMinute,
-    tokensPerMinute,
-    burst = 0.1,
-  } = checkOptions('createLimiter(options)', options, optionRules)
+  const checked = checkOptions('createLimiter(options)', options, optionRules)
+  const { id, clock = systemClock, concurrency, requestsPerMinute, tokensPerMinute, burst = 0.1 } = checked
   if (concurrency === undefined && requestsPerMinute === undefined && tokensPerMinute === undefined)
     throw optionError(
       'createLimiter needs a limit: requestsPerMinute, tokensPerMinute or concurrency.',

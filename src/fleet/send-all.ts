@@ -101,12 +101,8 @@ export async function sendAll(
     objectRule(['list', 'acquire'], 'a store, such as fileStore({ dir })'),
   )
   const checkedMessage = checkMessage(message, { by: 'sendAll()', of: messageTypes }) as MessageForAll
-  const {
-    key,
-    concurrency = 16,
-    onProgress,
-    signal,
-  } = checkOptions('sendAll(store, which, message, options)', options, optionRules)
+  const checked = checkOptions('sendAll(store, which, message, options)', options, optionRules)
+  const { key, concurrency = 16, onProgress, signal } = checked
   const selection = checkSelection(which, checkedMessage)
   const counts = { sessions: 0, sent: 0, waiting: 0, applied: 0, ended: 0, refused: 0 }
   const receipt: SendAllReceipt = { ...counts, refusals: [] }
