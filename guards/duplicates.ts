@@ -35,7 +35,6 @@ export const duplicates: Rule<DuplicatesState, { blockAt: number }, 'no_progress
       message:
         `Not executed. One response made the same call to ${due.named.tools} ${due.count} times, and only ` +
         `the first ${blockAt} were executed. Use their results. If you need it again, call it in a later response.`,
-      fingerprints: null,
       spare: blockAt,
     }
   },

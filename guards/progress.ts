@@ -57,8 +57,7 @@ export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'pol
     const rule = toSetting(due)
     const guard = rule === 'policyDenied' ? ('policy_denied' as const) : ('no_progress' as const)
     const evidence = toEvidence(`${due.named.calls} (progress.${rule}: ${due.count})`)
-    if (action === 'block')
-      return { action, guard, rule, evidence, message: formatProgressRefusal(due), fingerprints: null }
+    if (action === 'block') return { action, guard, rule, evidence, message: formatProgressRefusal(due) }
     if (action === 'nudge') return { action, guard, rule, evidence, message: formatProgressNudge(due) }
     const message = formatProgressHalt(due)
     const onHalt = rule === 'policyDenied' ? 'error' : config.onHalt

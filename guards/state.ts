@@ -62,9 +62,8 @@ export function collectFindings(state: GuardrailsState, config: GuardrailsConfig
     const settings: { onHalt?: OnHalt; lastWords?: boolean } | null = findSettings(key, config)
     const verdict = settings && guard.verdict(state[key], settings)
     if (!verdict || verdict.action === 'ok') continue
-    const isHalt = verdict.action === 'halt'
-    const onHalt = (isHalt ? verdict.onHalt : undefined) ?? settings.onHalt ?? 'error'
-    const asks = isHalt && onHalt === 'pause' && settings.lastWords
+    const onHalt = verdict.onHalt ?? settings.onHalt ?? 'error'
+    const asks = verdict.action === 'halt' && onHalt === 'pause' && settings.lastWords
     all.push({ ...(asks && { lastWords: lastWordsAsked }), ...verdict, onHalt })
   }
   return all.length > 1 ? all.sort((a, b) => weight[a.action] - weight[b.action]) : all

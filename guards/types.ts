@@ -57,29 +57,21 @@ export type Fact =
     }
   | { type: 'text' }
 
-export type Finding<Reason extends string = string> = {
+export interface Finding<Reason extends string = string> {
   guard: Reason
   rule?: string
   evidence: string
-} & (
-  | {
-      /** `message` guides the model (nudge), or suggests a remedy to the user (halt). */
-      action: 'nudge' | 'halt'
-      message: string
-      onHalt?: OnHalt
-      /** The prompt for a concluding answer before a pause. Defaults to the shared prompt. */
-      lastWords?: string
-    }
-  | {
-      /** Refuses calls. `message` is the result that the model reads. */
-      action: 'block'
-      message: string
-      /** Fingerprints or keys of the calls, or null for the whole batch. */
-      fingerprints: string[] | null
-      /** Number of identical calls that may still run. Defaults to 0. */
-      spare?: number
-    }
-)
+  action: 'nudge' | 'block' | 'halt'
+  /** Guides the model (nudge), is the result of the refused calls (block), or suggests a remedy to the user (halt). */
+  message: string
+  onHalt?: OnHalt
+  /** The prompt for a concluding answer before a pause. Defaults to the shared prompt. */
+  lastWords?: string
+  /** Fingerprints or keys of the calls to refuse. Absent for the whole batch. */
+  fingerprints?: string[]
+  /** Number of identical calls that may still run. Defaults to 0. */
+  spare?: number
+}
 
 export type Verdict<Reason extends string = string> = { action: 'ok' } | Finding<Reason>
 

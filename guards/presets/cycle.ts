@@ -41,12 +41,7 @@ const initial: CycleState = { rounds: [], matches: [], strangers: 0, due: null }
  */
 export const cycle: Guard<CycleState, CycleConfig, 'cycle'> = {
   reasons: ['cycle'],
-  settings: {
-    maxPeriod: { from: 2, to: 8 },
-    nudgeAt: { from: 2 },
-    haltAt: { from: 2 },
-    ...haltSettings,
-  },
+  settings: { maxPeriod: { from: 2, to: 8 }, nudgeAt: { from: 2 }, haltAt: { from: 2 }, ...haltSettings },
   defaults: { maxPeriod: 4, nudgeAt: 2, haltAt: 3, ...haltDefaults },
   insteadOf: ['mixed'],
   initial,

@@ -217,16 +217,17 @@ export const failing: Guard<FailingState, FailingConfig, 'repeated_failure' | 'p
   verdict({ due }, config) {
     if (!due) return ok
     const { action, rule, count, named, fingerprints } = due
-    const found = {
-      guard: rule === 'policyDenied' ? ('policy_denied' as const) : ('repeated_failure' as const),
+    return {
+      action,
+      guard: rule === 'policyDenied' ? 'policy_denied' : 'repeated_failure',
       evidence: toEvidence(
         isStreak(rule)
           ? `${count} failed rounds in a row, last ${named.calls}`
           : `${named.calls} failed ${formatTimes(count)}`,
       ),
       message: formatMessage(due, config),
+      ...(action === 'block' && { fingerprints }),
     }
-    return action === 'block' ? { action, ...found, fingerprints } : { action, ...found }
   },
 
   restore: is.createRestore(shape),

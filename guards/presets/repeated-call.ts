@@ -61,13 +61,7 @@ export const repeatedCall: Guard<RepeatedCallState, RepeatedCallConfig, 'repeate
       onRepeat,
       ...haltSettings,
     },
-    defaults: {
-      haltAt: 'next',
-      counts: 'unchanged',
-      valueChars: null,
-      onRepeat: 'halt',
-      ...haltDefaults,
-    },
+    defaults: { haltAt: 'next', counts: 'unchanged', valueChars: null, onRepeat: 'halt', ...haltDefaults },
     insteadOf: ['stale'],
     initial,
 
@@ -78,13 +72,12 @@ export const repeatedCall: Guard<RepeatedCallState, RepeatedCallConfig, 'repeate
 
     verdict({ due, count }, config) {
       if (!due) return ok
-      const { action, named } = due
-      const found = {
-        guard: 'repeated_call' as const,
-        evidence: toEvidence(`${named.calls}, ${formatTimes(count)} in a row`),
+      return {
+        action: due.action,
+        guard: 'repeated_call',
+        evidence: toEvidence(`${due.named.calls}, ${formatTimes(count)} in a row`),
         message: formatMessage(due, count, config),
       }
-      return action === 'block' ? { action, ...found, fingerprints: null } : { action, ...found }
     },
 
     restore: is.createRestore(shape),

@@ -75,7 +75,7 @@ export function createRefusalTest(finding: Finding): (call: Pick<BatchCall, 'fac
   const { fingerprints, spare = 0 } = finding
   const spared = new Map<string, number>()
   return ({ fact }) => {
-    if (fact === undefined) return fingerprints === null
+    if (fact === undefined) return fingerprints === undefined
     if (fingerprints && !fingerprints.includes(fact.fingerprint) && !fingerprints.includes(fact.key))
       return false
     const before = spared.get(fact.key) ?? 0
