@@ -14,10 +14,9 @@ export async function openPostgresBudgets(
     async reserve(options) {
       const { budget, terms, windowAt, windowEndsAt, reservation, allowance } = options
       const amounts = [options.nanoUsd, options.tokens, allowance.nanoUsd, allowance.tokens]
-      const [row] = await query<{ stored: string; granted: string | null }>(sql.reserve, [
-        ...[budget, time(), terms, windowAt, reservation, ...amounts],
-        ...[options.ttlMs, options.countsLost, forgottenMs, windowEndsAt],
-      ])
+      const times = [options.ttlMs, options.countsLost, forgottenMs, windowEndsAt]
+      const values = [budget, time(), terms, windowAt, reservation, ...amounts, ...times]
+      const [row] = await query<{ stored: string; granted: string | null }>(sql.reserve, values)
       const stored = JSON.parse(row?.stored ?? '') as StoredBudget | { budget: null; now: number }
       if (stored.budget !== null) return { ...stored, granted: row?.granted === reservation }
       // The budget does not exist, and the requested window is not the current one.
