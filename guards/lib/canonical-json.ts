@@ -8,9 +8,8 @@ import type { Json } from './json.js'
  * Numbers have their `JSON.parse` value, because the tool receives that value. Nesting can be of any depth, because the
  * nesting is tracked on the heap instead of the stack.
  *
- * This is not the form of RFC 8785, and the canonical form cannot change because stored logs contain its digests. This
- * form sorts integer keys numerically, and accepts overflowing numbers, lone surrogates and any depth. `canonicalize`
- * throws for the last three.
+ * This is not RFC 8785, and it cannot change because stored logs contain its digests. It sorts integer keys
+ * numerically, and accepts overflowing numbers, lone surrogates and any depth.
  */
 export function canonicalForms(text: string): { exact: string; tidied: string } | null {
   let value: Json

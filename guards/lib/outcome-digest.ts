@@ -9,8 +9,7 @@ const apart = String.raw`["'\\ ]{0,4}`
 
 /**
  * Volatile parts of results. Dates and the leading digits of an epoch time are kept, because a different day is a
- * different answer. Other numbers are kept because they show progress. For speed, each pattern starts with a character
- * and is bounded.
+ * different answer. Other numbers show progress. For speed, each pattern starts with a character and is bounded.
  */
 const volatile = new RegExp(
   [

@@ -35,9 +35,8 @@ export type CycleState = is.Stored<typeof shape>
 const initial: CycleState = { rounds: [], matches: [], strangers: 0, due: null }
 
 /**
- * Detects batches that repeat in a cycle (A, B, A, B, …) with stable results. A changed result clears it. So does a
- * successful call outside the cycle that may have changed something. Other calls that only read or fail do not clear
- * the cycle, up to the length of the longest period.
+ * Detects batches that repeat in a cycle (A, B, A, B, …) with stable results. A changed result clears it, as does a
+ * successful call outside it that may have changed something. Other calls do not, up to the longest period.
  */
 export const cycle: Guard<CycleState, CycleConfig, 'cycle'> = {
   reasons: ['cycle'],

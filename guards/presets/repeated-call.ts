@@ -46,10 +46,9 @@ export type RepeatedCallLimits = RepeatedCallConfig & {
 const initial: RepeatedCallState = { batch: null, outcome: null, count: 0, refused: [], due: null }
 
 /**
- * Detects identical consecutive batches: the same calls with the same arguments, in any order, that succeed with
- * unchanged results. A nudge follows the last batch that may run. The next identical batch is halted or refused before
- * it runs. A different batch, a changed result or a text turn resets the count. The failing guard handles batches with
- * a failed call.
+ * Detects identical consecutive batches (the same calls and arguments, in any order) that succeed with unchanged
+ * results. A nudge follows the last batch that may run. The next one is halted or refused before it runs. Another
+ * batch, a changed result or a text turn resets the count. The failing guard handles failed calls.
  */
 export const repeatedCall: Guard<RepeatedCallState, RepeatedCallConfig, 'repeated_call', RepeatedCallLimits> =
   {

@@ -57,8 +57,7 @@ export interface AgentConfig {
   storeTimeoutMs: number
   /**
    * Maximum milliseconds without content. Comments and empty chunks, which some providers send while a slow model
-   * thinks, do not extend this time. For answers that are not streamed, the limit applies until the answer starts to
-   * arrive. 0 = off.
+   * thinks, do not extend it. For answers that are not streamed, it applies until the answer starts. 0 = off.
    */
   contentIdleMs: number
   /** Rules that decide when an answer is complete. */
@@ -91,9 +90,8 @@ export interface AgentConfig {
     /** Maximum characters in a result for the model. Longer results are cut and marked. */
     maxResultChars: number
     /**
-     * How to handle a call that was running when the process died and is not safe to run again (its tool is neither
-     * `readOnly` nor `idempotent`). `result` reports an unknown outcome to the model. `approval` asks a person whether
-     * to run it again.
+     * How to handle a call that was running when the process died, if its tool is neither `readOnly` nor `idempotent`.
+     * `result` reports an unknown outcome to the model. `approval` asks a person whether to run it again.
      */
     onInterrupted: 'result' | 'approval'
   }

@@ -77,9 +77,8 @@ const inboxPollMs = 1000
 const drainedRetryMs = 100
 
 /**
- * Runs sessions in a DBOS queue. Each call to `runSession` is a workflow with one step. A session that waits for
- * people, a provider, or another process has no workflow until it continues. Sessions of dead processes are found by
- * their leases and queued again.
+ * Runs sessions in a DBOS queue. Each call to `runSession` is a workflow with one step. A session that waits has no
+ * workflow until it continues. Sessions of dead processes are found by their leases and queued again.
  *
  * @example
  * const host = (DBOS: DbosLike) => dbosSessions(DBOS, defineAgents({ support: createAgent({ model, store: memoryStore() }) }))

@@ -103,9 +103,8 @@ export interface DurableWorker {
   /** The number of sessions that the worker runs. */
   readonly active: number
   /**
-   * Stops at a point where another process can continue. Waits for actors in `once`. Other actors are aborted, and run
-   * again in another process. Once draining has started, `send` only stores events, and calls that would run a session
-   * reject with `draining`.
+   * Stops at a point where another process can continue. Waits for actors in `once`; other actors are aborted and run
+   * again elsewhere. From now on, `send` only stores events, and calls that would run a session reject with `draining`.
    */
   drain(): Promise<void>
 }

@@ -20,8 +20,7 @@ import { checkListOptions, type ListOptions } from '../core/sessions/store/list-
 import type { SessionStore } from '../core/sessions/store/store.js'
 
 /**
- * Selects the sessions that match every key. At least one key is required. A message reaches sub-agents through the
- * session that called them.
+ * The sessions that match every key, of which one is required. A message reaches sub-agents through their caller.
  *
  * @example const acme: SessionSelection = { tags: { tenant: 'acme' }, state: ['RUNNING', 'WAITING_FOR_TOOL'] }
  */

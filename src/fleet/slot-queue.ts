@@ -153,9 +153,8 @@ const tolerance = 1e-6
 export type RateWindow = ReturnType<typeof createRateWindow>
 
 /**
- * A rate limit per minute. A token bucket bounds bursts, and no sliding minute exceeds the limit, so the rate is safe
- * for servers with fixed windows, sliding windows or buckets. `burst` is the amount that may start at once. Times are
- * monotonic, in milliseconds.
+ * A rate limit per minute. A token bucket bounds bursts, and no sliding minute exceeds the limit, so it is safe for
+ * servers with any windows or buckets. `burst` may start at once. Times are monotonic, in milliseconds.
  */
 export function createRateWindow(limit: number, burst: number, start: number) {
   /** Available amount. Negative after an amount larger than a burst. */

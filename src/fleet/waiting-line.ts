@@ -9,8 +9,7 @@ const pollMs = 250
 
 /**
  * A first-come, first-served queue for shares of an amount. Only the first waiter tries, so a large request is not
- * starved. `tryOnce` resolves with the share, or with null if none is available. Rejects if no share can become
- * available.
+ * starved. `tryOnce` resolves with null if no share is available, and rejects if none can become available.
  */
 export function createWaitingLine<Asked, Granted>(
   clock: Clock,

@@ -44,8 +44,7 @@ const optionRules: OptionRules<WakerOptions> = {
 
 /**
  * Wakes sessions that sleep (`sleepUntil`) or wait for the next window of a shared budget. Any number of processes can
- * run a waker on one store. One process wakes each session, and another takes over if that process dies. The store's
- * clock decides when a session is due.
+ * run a waker on one store; one wakes each session, and another takes over if it dies. The store's clock decides.
  *
  * @example
  * const agents = defineAgents({ reporter: createAgent({ model, store: memoryStore() }) })

@@ -23,8 +23,7 @@ const schemaVersion = 1
 
 /**
  * Records are clustered by session, so that a log is read from neighboring pages. A session without records was
- * acquired but not written yet. `listed_at` is the time of the last write. This column lags behind while a lease is
- * held, so that appends do not have to update its indexes.
+ * acquired but not written. `listed_at` is the last write, and lags behind while a lease is held, to spare its indexes.
  */
 const schemaSql = `
   CREATE TABLE log.sessions (

@@ -256,9 +256,8 @@ async function currentVersion(client: Pool | PoolClient, schema: string): Promis
 }
 
 /**
- * `listed_at` is the time of the last write. This column lags behind while a lease is held, so that appends do not have
- * to update its indexes. `inbox` is the last message in the inbox, and `last_message` is the last message ever added to
- * the inbox.
+ * `listed_at` is the time of the last write. It lags behind while a lease is held, so that appends do not update its
+ * indexes. `inbox` is the last message in the inbox, `last_message` the last one ever added.
  */
 const createSchemaSql = (schema: string): string => `
   CREATE SCHEMA IF NOT EXISTS "${schema}";
