@@ -5,6 +5,7 @@ import {
   type AnyEventObject,
   type AnyMachineSnapshot,
   type AnyStateMachine,
+  type AnyStateNode,
   createActor,
   transition,
 } from 'xstate'
@@ -99,8 +100,8 @@ export class DurableChart {
     const missing = running.filter(([, { src }]) => !(src in this.machine.implementations.actors))
     if (missing.length > 0) return missing.map(([, { src }]) => `the actor '${src}' is missing`)
     if (status !== 'active') return []
-    const nodes: RootNode[] = []
-    const misfits = findStateMisfits(this.machine.root as unknown as RootNode, value, nodes)
+    const nodes: AnyStateNode[] = []
+    const misfits = findStateMisfits(this.machine.root, value, nodes)
     if (misfits.length > 0) return misfits
     const invoked = new Map(nodes.flatMap(({ invoke }) => invoke.map(({ id, src }) => [id, src])))
     const old = new Set(listPaths(before))
@@ -256,7 +257,7 @@ const listPaths = (value: unknown, path = ''): string[] => [
 ]
 
 /** Compares a state value with the chart. Adds the active states to `nodes`. */
-function findStateMisfits(node: RootNode, value: unknown, nodes: RootNode[]): string[] {
+function findStateMisfits(node: AnyStateNode, value: unknown, nodes: AnyStateNode[]): string[] {
   nodes.push(node)
   const inner = toRegions(value)
   const active = Object.keys(inner)
@@ -268,7 +269,7 @@ function findStateMisfits(node: RootNode, value: unknown, nodes: RootNode[]): st
     return [
       `'${node.id}' needs ${node.type === 'parallel' ? 'all' : 'one'} of its states ${states.join(', ')}`,
     ]
-  return active.flatMap((name) => findStateMisfits(node.states[name] as RootNode, inner[name], nodes))
+  return active.flatMap((name) => findStateMisfits(node.states[name] as AnyStateNode, inner[name], nodes))
 }
 
 function listStarts(after: AnyMachineSnapshot, running: Record<string, unknown>, at: number): StartedActor[] {
@@ -398,18 +399,11 @@ export function checkChart(
   }
 }
 
-interface RootNode {
-  id: string
-  type: string
-  path: readonly string[]
-  invoke: readonly { id: string; src: unknown; onSnapshot?: unknown }[]
-  after: readonly unknown[]
-  always?: readonly unknown[]
-  states: Record<string, RootNode>
-}
-
-function listInvoked(node: unknown): { state: string; src: unknown; onSnapshot: unknown }[] {
-  const { id, invoke, states } = node as RootNode
+function listInvoked({
+  id,
+  invoke,
+  states,
+}: AnyStateNode): { state: string; src: unknown; onSnapshot: unknown }[] {
   return [
     ...invoke.map(({ src, onSnapshot }) => ({ state: id, src, onSnapshot })),
     ...Object.values(states).flatMap(listInvoked),
@@ -417,7 +411,7 @@ function listInvoked(node: unknown): { state: string; src: unknown; onSnapshot: 
 }
 
 /** Returns the ids of the actors. An actor replaces a running actor with the same id. */
-function checkActorIds({ type, invoke, states }: RootNode): ReadonlySet<string> {
+function checkActorIds({ type, invoke, states }: AnyStateNode): ReadonlySet<string> {
   const inner = Object.values(states).map(checkActorIds)
   const below = inner.flatMap((ids) => [...ids])
   const all = [...(type === 'parallel' ? below : new Set(below)), ...invoke.map(({ id }) => id)]
