@@ -364,7 +364,7 @@ function createSessions<Machine extends AnyStateMachine>(
     return { ...released, isUnread }
   }
 
-  const open = (id: string, start?: { input: unknown }): Promise<MachineHold> => {
+  const open = async (id: string, start?: { input: unknown }): Promise<MachineHold> => {
     const since = readElapsed(clock)
     const by = { clock, holder: label }
     return acquireSessionLog(store, id, by, async (lease) => {
