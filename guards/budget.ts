@@ -57,11 +57,7 @@ export function getRemaining(totals: BudgetTotals, limits: BudgetLimits): Budget
   }
 }
 
-export function formatBudgetMessage(
-  reason: BudgetReason,
-  totals: BudgetTotals,
-  limits: BudgetLimits,
-): string {
+export function formatBudgetMessage(reason: BudgetReason, totals: BudgetTotals, limits: BudgetLimits) {
   const [used, unit, key] = {
     token_budget: [`${countBudgetTokens(totals, limits)} of ${limits.tokenBudget}`, 'tokens', 'tokenBudget'],
     output_tokens: [`${totals.outputTokens} of ${limits.outputTokens}`, 'output tokens', 'outputTokens'],

@@ -82,11 +82,7 @@ export const cycle: Guard<CycleState, CycleConfig, 'cycle'> = {
   restore: is.createRestore(shape),
 }
 
-function appendRound(
-  state: CycleState,
-  fact: Extract<Fact, { type: 'results' }>,
-  config: CycleConfig,
-): CycleState {
+function appendRound(state: CycleState, fact: Extract<Fact, { type: 'results' }>, config: CycleConfig) {
   const batch = shortenFingerprint(fact.batch)
   // Digested first, because outcomes can differ at either end.
   const outcome = shortenFingerprint(digest(fact.outcome))

@@ -153,10 +153,7 @@ const cause: Record<FailureRule, (tools: string, count: number, refused: string)
     'Permit the call in the tool, or forbid it in the instructions.',
 }
 
-function formatMessage(
-  { action, rule, count, named, fingerprints }: FailingDue,
-  config: FailingConfig,
-): string {
+function formatMessage({ action, rule, count, named, fingerprints }: FailingDue, config: FailingConfig) {
   if (action === 'nudge') return advice[rule](named.tools, count)
   if (action === 'block') {
     const what = rule === 'policyDenied' ? 'was denied by policy' : 'has failed'

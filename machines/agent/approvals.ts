@@ -166,11 +166,7 @@ export function isApproved({ approvers = [], approvals = [] }: Question, request
 }
 
 /** Adds an approval. An edit voids earlier approvals, so the editor alone must meet all terms. */
-export function addApproval(
-  { approvals = [] }: Question,
-  approval: Approval,
-  isEdit: boolean,
-): readonly Approval[] {
+export function addApproval({ approvals = [] }: Question, approval: Approval, isEdit: boolean) {
   return isEdit ? [approval] : [...approvals, approval]
 }
 

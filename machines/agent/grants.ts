@@ -7,11 +7,7 @@ import { type AgentMachineEvent, getEventTime } from './machine-events.js'
 
 type GrantScope = Pick<AgentContext, 'calls' | 'grants' | 'speaker' | 'approvers' | 'requesters'>
 
-export function isGrantEnded(
-  { grants }: Pick<AgentContext, 'grants'>,
-  call: BatchCall,
-  now: number,
-): boolean {
+export function isGrantEnded({ grants }: Pick<AgentContext, 'grants'>, call: BatchCall, now: number) {
   if (call.grant === undefined) return false
   const grant = grants?.find(({ id }) => id === call.grant)
   return grant === undefined || isGrantOver({ ...grant, uses: 1 }, now)
@@ -34,10 +30,7 @@ function covers({ speaker, approvers, requesters }: GrantScope, grant: Grant, ca
 }
 
 /** The calls that grants allow to start, each with its grant, and the grants after these uses have been counted. */
-export function applyGrants(
-  context: GrantScope,
-  now: number,
-): { granted: Map<BatchCall, Grant>; grants: readonly Grant[] } {
+export function applyGrants(context: GrantScope, now: number) {
   const granted = new Map<BatchCall, Grant>()
   let { grants = [] } = context
   for (const call of context.calls) {
@@ -114,10 +107,7 @@ export function changeGrants(context: AgentContext, event: AgentMachineEvent): r
   return grants.filter((one) => one !== revoked)
 }
 
-export function findRevokedGrant(
-  { grants }: Pick<AgentContext, 'grants'>,
-  event: AgentMachineEvent,
-): Grant | undefined {
+export function findRevokedGrant({ grants }: Pick<AgentContext, 'grants'>, event: AgentMachineEvent) {
   if (event.type !== 'REVOKE' || !('grant' in event)) return undefined
   return grants?.find(({ id }) => id === event.grant)
 }

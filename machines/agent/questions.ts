@@ -32,11 +32,7 @@ export function listAnswerableCalls(context: AgentContext): PendingCall[] {
 }
 
 /** Does not build the whole list, because a batch can have thousands of calls. */
-export function findAnswerableCall(
-  context: AgentContext,
-  callId: string,
-  needs: PendingCall['needs'],
-): PendingCall | undefined {
+export function findAnswerableCall(context: AgentContext, callId: string, needs: PendingCall['needs']) {
   if (!canTakeAnswers(context)) return undefined
   return context.calls
     .filter(({ id }) => callId === id || callId.startsWith(`${id}/`))
@@ -163,10 +159,7 @@ export function findOwnApproval(context: AgentContext, event: AgentMachineEvent)
 }
 
 /** The calls without the sender's approval. Only people decide such a call. No grant starts it. */
-export function withoutApproval(
-  calls: readonly BatchCall[],
-  { call, question, others }: OwnApproval,
-): BatchCall[] {
+export function withoutApproval(calls: readonly BatchCall[], { call, question, others }: OwnApproval) {
   if (question) return calls.with(calls.indexOf(call), withQuestion(call, question, { approvals: others }))
   const { approved: _approved, approvals: _approvals, ...open } = call
   const approvals = others.length > 0 ? { approvals: others } : {}
@@ -213,20 +206,13 @@ export function toQuestionId(call: BatchCall, { callId }: PendingCall): string {
 }
 
 /** For a sub-agent's question, the ids of the sub-agents' messages follow. */
-export function getAskingMessageId(
-  { batchNumber }: Pick<AgentContext, 'batchNumber'>,
-  below?: PendingCall,
-): string {
+export function getAskingMessageId({ batchNumber }: Pick<AgentContext, 'batchNumber'>, below?: PendingCall) {
   const id = formatMessageId(batchNumber)
   return below?.messageId === undefined ? id : `${id}/${below.messageId}`
 }
 
 /** The calls after one question is answered. A sub-agent continues once all its questions are answered. */
-export function withAnswer(
-  calls: readonly BatchCall[],
-  callId: string,
-  answer: ChildAnswer,
-): BatchCall[] | undefined {
+export function withAnswer(calls: readonly BatchCall[], callId: string, answer: ChildAnswer) {
   const found = findQuestion(calls, callId)
   if (found === undefined) return undefined
   const answered = withQuestion(found.call, found.question, { answer })

@@ -34,11 +34,7 @@ export function findActiveSkills(messages: readonly Message[]): ActiveSkill[] {
   return active
 }
 
-export function changeSkills(
-  active: readonly ActiveSkill[],
-  change: SkillChange,
-  messageId: string,
-): ActiveSkill[] {
+export function changeSkills(active: readonly ActiveSkill[], change: SkillChange, messageId: string) {
   const others = active.filter(({ name }) => name !== change.name)
   if (change.action === 'unload') return others
   const { action: _action, ...skill } = change

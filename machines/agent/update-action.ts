@@ -29,12 +29,7 @@ type Action<Params> = ActionFunction<
  * built-in actions.
  */
 export function toAction<Params = undefined>(update: Update<Params>): Action<Params> {
-  const step = (
-    context: AgentContext,
-    event: AgentMachineEvent,
-    emit: Emit,
-    params: Params,
-  ): AgentContext | undefined => {
+  const step = (context: AgentContext, event: AgentMachineEvent, emit: Emit, params: Params) => {
     const patch = update(context, event, emit, params)
     return patch && patchContext(context, patch)
   }

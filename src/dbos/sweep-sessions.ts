@@ -59,10 +59,7 @@ const pendingFilter = { status: 'PENDING', loadInput: true } as const
 const delayedFilter = { status: 'DELAYED', workflow_id_prefix: waitPrefix } as const
 
 /** Reads all pages, because a dead process can be on any of them. */
-async function listAllWorkflows(
-  DBOS: DbosLike,
-  filter: Omit<DbosListOptions, 'limit' | 'offset'>,
-): Promise<DbosWorkflow[]> {
+async function listAllWorkflows(DBOS: DbosLike, filter: Omit<DbosListOptions, 'limit' | 'offset'>) {
   const found: DbosWorkflow[] = []
   for (let page: readonly DbosWorkflow[] | undefined; page === undefined || page.length === pageSize; ) {
     // oxlint-disable-next-line no-await-in-loop -- one page after the other

@@ -27,7 +27,6 @@ import { deleteSession } from '../core/sessions/delete-session.js'
 import { notifyOwner } from '../core/sessions/inbox/inbox-owners.js'
 import {
   createMachineLabel,
-  type MachineEvent,
   type MachineRecord,
   type StoredMachineState,
 } from '../core/sessions/log/machine-record.js'
@@ -160,10 +159,7 @@ function createSessions<Machine extends AnyStateMachine>(
   const skipped = new Map<string, number>()
   let isDraining = false
 
-  const findOutcome = (
-    { actors }: StoredMachineState,
-    { actor, output, error }: ActorOutcome,
-  ): MachineEvent => {
+  const findOutcome = ({ actors }: StoredMachineState, { actor, output, error }: ActorOutcome) => {
     const [id] = Object.entries(actors).find(([name, { src }]) => name === actor || src === actor) ?? []
     if (id === undefined)
       throw new UsageError(
@@ -176,11 +172,7 @@ function createSessions<Machine extends AnyStateMachine>(
       : createErrorEvent(id, error)
   }
 
-  const readAt = async (
-    id: string,
-    to: number | undefined,
-    option: 'at' | 'record',
-  ): Promise<MachineRecord & { at: number; isLast: boolean }> => {
+  const readAt = async (id: string, to: number | undefined, option: 'at' | 'record') => {
     const { record: last, head } = await readEnd(id)
     if (to === undefined || to === head) return { ...last, at: head, isLast: true }
     if (!Number.isSafeInteger(to) || to < 1 || to > head)

@@ -79,11 +79,7 @@ export function createMachineHold(
   let source = 2
 
   /** Takes an event, or starts the machine, and adds the record. */
-  const apply = (
-    before: StoredMachineState | null,
-    event: MachineEvent,
-    message?: Incoming['message'],
-  ): Step => {
+  const apply = (before: StoredMachineState | null, event: MachineEvent, message?: Incoming['message']) => {
     const sendToSelf = (sent: AnyEventObject): void => {
       try {
         const own = copyJson(sent, 'event') as MachineEvent
@@ -161,10 +157,7 @@ export function createMachineHold(
     }
   }
 
-  const withoutTaken = (
-    { event, outcomeOf, delay, isHeld }: Incoming,
-    isOwn: boolean,
-  ): StoredMachineState => {
+  const withoutTaken = ({ event, outcomeOf, delay, isHeld }: Incoming, isOwn: boolean) => {
     const { actors, delays, queue, held } = last.state
     return {
       ...last.state,

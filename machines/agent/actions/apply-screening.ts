@@ -35,11 +35,7 @@ export const applyInputScreening = toActionOn('xstate.done.actor.inputShields', 
   }
 })
 
-function toScreenedMessage(
-  message: UserMessage,
-  index: number,
-  screenings: readonly InputScreening[],
-): UserMessage {
+function toScreenedMessage(message: UserMessage, index: number, screenings: readonly InputScreening[]) {
   const mine = screenings.filter((screening) => screening.index === index)
   // Shields fail closed, so a message without a screening is refused.
   if (mine.length === 0 || mine.some(({ action }) => action === 'block'))
@@ -48,10 +44,7 @@ function toScreenedMessage(
   return { ...message, content, data: { ...message.data, screened: true } }
 }
 
-export function withScreenedTexts(
-  content: UserMessage['content'],
-  screenings: readonly InputScreening[],
-): UserMessage['content'] {
+export function withScreenedTexts(content: UserMessage['content'], screenings: readonly InputScreening[]) {
   if (typeof content === 'string') return screenings[0]?.content ?? content
   return content.flatMap((part, i): ContentPart[] => {
     const screening = screenings.find((one) => one.part === i)

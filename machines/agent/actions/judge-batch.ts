@@ -56,12 +56,7 @@ export const judgeResults = toAction((context, event, emit) => {
   return { lastBatchFailed, ...observeFact(context, fact, getEventTime(event), emit) }
 })
 
-function observeFact(
-  context: AgentContext,
-  fact: Fact,
-  now: number,
-  emit: Emit,
-): Pick<AgentContext, 'calls' | 'guardrails' | 'nudges' | 'verdict'> {
+function observeFact(context: AgentContext, fact: Fact, now: number, emit: Emit) {
   const config = context.config.guardrails
   const guardrails = observeAll(context.guardrails, fact, config)
   const findings = collectFindings(guardrails, config)
@@ -205,12 +200,7 @@ interface AppliedFinding extends GuardrailVerdict {
   refuses: (call: BatchCall) => boolean
 }
 
-function applyFindings(
-  context: AgentContext,
-  findings: readonly AppliedFinding[],
-  now: number,
-  emit: Emit,
-): Pick<AgentContext, 'calls' | 'nudges' | 'verdict'> {
+function applyFindings(context: AgentContext, findings: readonly AppliedFinding[], now: number, emit: Emit) {
   let { calls } = context
   const nudges = [...context.nudges]
   let verdict: AgentContext['verdict'] = null

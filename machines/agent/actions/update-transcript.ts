@@ -37,10 +37,7 @@ export function withUserMessages(
   return appendMessages(context, messages)
 }
 
-function appendMessages(
-  { messages: before, lastMessageNumber }: AgentContext,
-  messages: Message[],
-): Pick<AgentContext, 'messages' | 'lastMessageNumber'> {
+function appendMessages({ messages: before, lastMessageNumber }: AgentContext, messages: Message[]) {
   return { messages: before.concat(messages), lastMessageNumber: lastMessageNumber + messages.length }
 }
 
@@ -60,12 +57,7 @@ export function withOwnAnswer(
 }
 
 /** Adds an internal message. The model reads it, but user interfaces hide it. */
-export function withInternalMessage(
-  context: AgentContext,
-  content: string,
-  reason: string,
-  now: number,
-): Pick<AgentContext, 'messages' | 'lastMessageNumber'> {
+export function withInternalMessage(context: AgentContext, content: string, reason: string, now: number) {
   const id = formatMessageId(context.lastMessageNumber + 1)
   return appendMessages(context, [
     { role: 'user', id, createdAt: now, internal: true, data: { reason }, content },
@@ -266,11 +258,7 @@ function createMessageNotes(call: BatchCall, status: ResultStatus, note: string)
 
 const maskedResult = toResult('blocked', withheldResult)
 
-export function joinPieces(
-  context: AgentContext,
-  isPiece: boolean,
-  text: string,
-): Pick<AgentContext, 'continuedText' | 'output'> {
+export function joinPieces(context: AgentContext, isPiece: boolean, text: string) {
   const joined = context.continuedText + text
   return { continuedText: isPiece ? joined : '', output: joined || context.output }
 }

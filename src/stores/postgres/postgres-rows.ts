@@ -26,10 +26,7 @@ export function readRows<Row extends object>({ rows, fields = [] }: Answer<Row>)
 const bigintType = 20
 
 /** One array per column, for `unnest`. */
-export function toColumns<Row extends object>(
-  rows: readonly Row[],
-  keys: readonly (keyof Row)[],
-): unknown[][] {
+export function toColumns<Row extends object>(rows: readonly Row[], keys: readonly (keyof Row)[]) {
   return keys.map((key) => rows.map((row) => row[key] ?? null))
 }
 
