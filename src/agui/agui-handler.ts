@@ -42,10 +42,10 @@ export function aguiHandler<Context = unknown>(
 ): (request: Request) => Promise<Response>
 export function aguiHandler(options: AGUIHandlerOptions): (request: Request) => Promise<Response> {
   const name = 'aguiHandler'
-  return createRequestHandler(options, { name, path: '/api/agui', handlePost, readChat, streamChat })
+  return createRequestHandler(options, { name, path: '/api/agui', answerPost, readChat, streamChat })
 }
 
-async function handlePost({ body, openChat, getFiles }: PostRequest): Promise<Response> {
+async function answerPost({ body, openChat, getFiles }: PostRequest): Promise<Response> {
   const input = await readInput(body, getFiles(body['threadId']))
   const chat = openChat(input.threadId)
   const sent = await handleInput(chat, input)

@@ -6,7 +6,7 @@ import { toCurrentResult } from '../../machines/agent/to-result.js'
 import { type CliIO, writeNotice } from './command.js'
 import { type ExitCode, exitCodes, toExitCode } from './exit-codes.js'
 import type { CommonOptions } from './options.js'
-import { type Answer, type Ask, askForAnswer, canAsk, openTerminalPrompt } from './prompt.js'
+import { type Answer, askForAnswer, canAsk, openTerminalPrompt } from './prompt.js'
 import { createRenderer } from './renderer.js'
 import { describeWait, formatResumeCommand, formatResumeHint } from './resume-hints.js'
 import type { ResumeOptions } from '../core/agent/agent-options.js'
@@ -159,8 +159,14 @@ async function watchRun(
       // oxlint-disable-next-line no-await-in-loop -- an answer is given only after the run waits for it
       result = await conversation.sendAnswer(answer, result)
     }
-    if (isWatched) result = await answerBesideStudio(conversation, result, { work, drain, view, io })
-    else if (canAsk(view, io)) result = await answerAtTerminal(conversation, result, { signal, drain, io })
+    if (isWatched || canAsk(view, io))
+      result = await answerRests(conversation, result, {
+        signal,
+        work: isWatched ? work : null,
+        drain,
+        view,
+        io,
+      })
     io.stdout.write(renderer.renderResult(result))
     return result
   } finally {
@@ -231,33 +237,6 @@ function createConversation(
   return { run, waitForRest, sendAnswer, tryAnswer, watchForChange }
 }
 
-/** Asks whenever the run rests, until it ends or the user gives no answer. */
-async function answerAtTerminal(
-  conversation: Conversation,
-  rest: RunResult,
-  { signal, drain, io }: { signal: AbortSignal; drain: Drain | null; io: CliIO },
-): Promise<RunResult> {
-  if (!isRestState(rest.state)) return rest
-  const { ask: askAtTerminal, close } = openTerminalPrompt(io)
-  const ask: Ask = (question) => askAtTerminal(question, drain?.sigtermArrived)
-  try {
-    let result: RunResult = rest
-    const continues = (): boolean => isRestState(result.state) && drain?.hasBegun !== true
-    while (continues()) {
-      // oxlint-disable no-await-in-loop -- one question at a time
-      const answer = await askForAnswer(result, ask)
-      // The run may have been cancelled in the meantime.
-      if (signal.aborted) return await conversation.run.result
-      if (answer === null || drain?.hasBegun) return result
-      result = await conversation.tryAnswer(answer, result, io)
-      // oxlint-enable no-await-in-loop
-    }
-    return result
-  } finally {
-    close()
-  }
-}
-
 interface RestView {
   isHuman: boolean
   isAsked?: boolean
@@ -296,60 +275,69 @@ async function openInspector({ stderr, signal }: CliIO): Promise<LocalInspector>
 /** An answer that arrives within this time, in milliseconds, cannot be for a question that has just appeared. */
 const minReadingMs = 1_000
 
-interface WatchedRests extends Pick<FollowOptions, 'view' | 'io'> {
-  work: ReturnType<typeof followInterrupts>
+interface Rests extends Pick<FollowOptions, 'view' | 'io'> {
+  signal: AbortSignal
+  /** With the studio, whose page may answer too. */
+  work: ReturnType<typeof followInterrupts> | null
   drain: Drain | null
 }
 
-/** If the page answers first, the question at the terminal is withdrawn. Ctrl-C ends it while the run rests. */
-async function answerBesideStudio(
+/**
+ * Asks whenever the run rests, until it ends or nobody answers. If the page answers first, the question at the terminal
+ * is withdrawn. With the studio, Ctrl-C ends the question while the run rests.
+ */
+async function answerRests(
   conversation: Conversation,
   rest: RunResult,
-  { work, drain, view, io }: WatchedRests,
+  { signal, work, drain, view, io }: Rests,
 ): Promise<RunResult> {
+  if (!isRestState(rest.state)) return rest
+  const { run, waitForRest, tryAnswer, watchForChange } = conversation
   const terminal = canAsk(view, io) ? openTerminalPrompt(io) : null
   const interrupted = new Promise<null>((resolve) => {
-    whenAborted(io.signal, () => resolve(null))
+    if (work) whenAborted(io.signal, () => resolve(null))
     void drain?.sigtermArrived.then(() => resolve(null))
   })
-  let result: RunResult = rest
-  const continues = (): boolean => isRestState(result.state) && drain?.hasBegun !== true
+  let result = rest
   let isWithdrawn = false
-  /** Asks a question. Input for a withdrawn question must not answer the next one. */
-  const ask = async (question: string, moved: Promise<true>): Promise<string | null> => {
+  /** Input for a withdrawn question must not answer the next one. */
+  async function ask(question: string, withdrawn: Promise<unknown>): Promise<string | null> {
     const startedAt = performance.now()
-    const line = (await terminal?.ask(question, Promise.race([moved, interrupted]))) ?? null
+    const line = (await terminal?.ask(question, Promise.race([withdrawn, interrupted]))) ?? null
     const isForPrevious = isWithdrawn && line !== null && performance.now() - startedAt < minReadingMs
     isWithdrawn = false
     if (!isForPrevious) return line
     io.stdout.write('The question has changed in the meantime.\n')
-    return (await terminal?.ask(question, moved)) ?? null
+    return (await terminal?.ask(question, withdrawn)) ?? null
   }
   try {
-    while (continues()) {
+    while (isRestState(result.state) && !drain?.hasBegun) {
       // oxlint-disable no-await-in-loop -- one rest after the other
-      if (conversation.run.state !== result.state) {
-        // Answered in the studio.
-        result = await conversation.waitForRest()
-        continue
-      }
-      work.disable()
-      const { moved, hasMoved, stop } = conversation.watchForChange()
-      const where = terminal ? 'Answer here, or in the studio.' : 'Answer in the studio.'
-      writeNotice(io, `${describeWait(result, terminal !== null)} ${where}`)
-      const answer = terminal && (await askForAnswer(result, (question) => ask(question, moved)))
-      // Without an answer here, waits for one from the page.
-      const isUnanswered = answer === null && (await Promise.race([moved, interrupted])) === null
-      stop()
-      if ((isUnanswered && !hasMoved()) || drain?.hasBegun) return result
-      work.enable()
-      if (answer === null) {
+      // A state that the run has left was answered in the studio.
+      const isMoved = work !== null && run.state !== result.state
+      if (!isMoved) {
+        work?.disable()
+        const change = work && watchForChange()
+        const where = terminal ? 'Answer here, or in the studio.' : 'Answer in the studio.'
+        if (work) writeNotice(io, `${describeWait(result, terminal !== null)} ${where}`)
+        const moved = change?.moved ?? interrupted
+        const answer = terminal && (await askForAnswer(result, (question) => ask(question, moved)))
+        // The run may have been cancelled in the meantime.
+        if (!work && signal.aborted) return await run.result
+        // Without an answer here, waits for one from the page.
+        const isUnanswered =
+          answer === null && (!change || (await Promise.race([moved, interrupted])) === null)
+        change?.stop()
+        if ((isUnanswered && !change?.hasMoved()) || drain?.hasBegun) return result
+        work?.enable()
+        if (answer !== null) {
+          result = await tryAnswer(answer, result, io)
+          continue
+        }
         if (terminal) io.stdout.write('\nAnswered in the studio.\n')
         isWithdrawn = true
-        result = await conversation.waitForRest()
-        continue
       }
-      result = await conversation.tryAnswer(answer, result, io)
+      result = await waitForRest()
       // oxlint-enable no-await-in-loop
     }
     return result

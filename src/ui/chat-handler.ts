@@ -2,9 +2,7 @@ import { isWorkState } from '../../machines/agent/run-result.js'
 import { ConfigError, UsageError } from '../core/base/errors.js'
 import type { InputPart } from '../core/models/media.js'
 import { parseApprovalId } from '../web/approval-id.js'
-import type { BranchRequest } from '../web/branched-runs.js'
 import type { AnswerMessage } from '../core/sessions/inbox/session-message.js'
-import type { PageAnswers } from '../web/call-answers.js'
 import type { Chat } from '../web/chat-service.js'
 import type { IncomingMessage } from '../web/chat-turn.js'
 import { isTurnOpening } from '../core/sessions/find-turn.js'
@@ -31,6 +29,8 @@ import {
   type PostRequest,
 } from '../web/request-handler.js'
 import { createAnswerResponse } from '../web/sse.js'
+import type { QueuedAnswer } from '../web/message-queue.js'
+import type { Subscription } from '../web/subscription.js'
 import { createUIProtocol } from './answer-fold.js'
 import type { Protocol } from './ui-message-types.js'
 import { toUIMessages } from './ui-messages.js'
@@ -99,20 +99,13 @@ function createProtocolHandler(
     name: 'chatHandler',
     path: '/api/chat',
     options: ['protocol'],
-    handlePost: async (request) => createAnswerResponse(await handlePost(request), uiProtocol),
+    answerPost: async (request) => createAnswerResponse(await passToChat(request), uiProtocol),
     readChat: (chat, branch) => readChat(chat, branch, protocol),
     streamChat: async (chat, { of }) => {
       const found = await chat.subscribe({ of })
       return found && createAnswerResponse(found, uiProtocol)
     },
   })
-}
-
-function handlePost({ body, openChat, getFiles }: PostRequest) {
-  const input = readRequest(body, getFiles(body['id']))
-  const chat = openChat(input.chatId)
-  if ('branching' in input) return chat.branch(input.branching)
-  return 'message' in input ? chat.sendMessage(input.message) : chat.answerCalls(input)
 }
 
 /** Leaves out an answer in progress, because the stream sends it from its start. */
@@ -126,12 +119,6 @@ async function readChat(chat: Chat, branch: number | undefined, protocol: Protoc
   const answered = toUIMessages(shown, pending, { protocol, approved, points, ends })
   return Response.json([...answered, ...waiting], noStore)
 }
-
-type ChatInput = { chatId: unknown } & (
-  | { message: IncomingMessage }
-  | PageAnswers
-  | { branching: BranchRequest }
-)
 
 type Fields = Record<string, unknown>
 
@@ -147,12 +134,8 @@ const messageParts = list(fields())
 const filePart = fields({ url: text, mediaType: text, filename: lenientText })
 const approvalAnswer = fields({ id: text, approved: flag, reason: lenientText })
 
-/**
- * Reads a request from `useChat`. Only the last message is read.
- *
- * @throws {UsageError} `invalid_input`
- */
-function readRequest(body: Fields, files: PageFiles): ChatInput {
+/** Reads the last message in a request from `useChat`, and passes it to its chat. @throws {UsageError} `invalid_input` */
+function passToChat({ body, openChat, getFiles }: PostRequest): Promise<Subscription | QueuedAnswer> {
   refuseSender(body, '')
   const { id: chatId, messages, trigger, messageId, branch } = requestBody(body, '')
   if (messages.length === 0)
@@ -164,18 +147,20 @@ function readRequest(body: Fields, files: PageFiles): ChatInput {
     const from = shortText(id, `${at}.id`)
     // `messageId` may be the id of the answer that the page has removed.
     const key = messageId === undefined || messageId === from ? undefined : `answer:${messageId}`
-    return { chatId, branching: { from, edit: null, key, branch } }
+    return openChat(chatId).branch({ from, edit: null, key, branch })
   }
   const read = messageParts(parts, `${at}.parts`)
   if (role === 'user') {
-    const message = readMessage(read, { id, at, files })
-    if (messageId === undefined)
-      return { chatId, message: { ...message, ...(branch !== undefined && { branch }) } }
-    return { chatId, branching: { from: messageId, edit: message, key: undefined, branch } }
+    const message = readMessage(read, { id, at, files: getFiles(chatId) })
+    const chat = openChat(chatId)
+    return messageId === undefined
+      ? chat.sendMessage({ ...message, branch })
+      : chat.branch({ from: messageId, edit: message, key: undefined, branch })
   }
   if (role !== 'assistant') throw invalidInputError(`${at}.role must be user or assistant.`, `${at}.role`)
   const answers = readAnswers(read, at)
-  if (answers.length > 0) return { chatId, answers, ...(typeof id === 'string' && { messageId: id }) }
+  if (answers.length > 0)
+    return openChat(chatId).answerCalls({ answers, messageId: typeof id === 'string' ? id : undefined })
   throw invalidInputError(
     `${at} is an assistant message without answers. Send a user message, or approve or reject a call.`,
     at,

@@ -80,7 +80,7 @@ export function createBranchedRuns(session: ChatSession, runs: LiveRuns) {
       ...(key !== undefined && { key }),
       ...toCallerOptions(caller),
     } as never)
-    const live = runs.start(run, edit?.clientId ?? from)
+    const live = runs.follow(run, null, { clientId: edit?.clientId ?? from })
     await run.started
     if (edit === null) {
       const branches = (await session.readStored())?.branches

@@ -37,7 +37,7 @@ import {
 } from './chat-turn.js'
 import { findClientId, isTurnOpening } from '../core/sessions/find-turn.js'
 import { alreadySentError, answersPendingError, hasCode, runInProgressError } from './error-response.js'
-import { createPageView, type PageView } from './exposure.js'
+import { createPageView } from './exposure.js'
 import {
   type AnyRun,
   type Caller,
@@ -46,7 +46,6 @@ import {
   findContext,
   findTurn,
   type LiveRun,
-  maskSubscription,
   subscribeFromNow,
   subscribeFromStart,
   type Subscription,
@@ -70,14 +69,11 @@ export interface SessionView {
   points: readonly BranchPoint[]
 }
 
-/** Opens a chat of an agent for one request. */
-export type OpenChat = (sessionId: string, caller: Caller) => Chat
-
-const chatsByAgent = new WeakMap<object, OpenChat>()
+const hostByAgent = new WeakMap<object, ChatHost>()
 
 /** @throws {ConfigError} `invalid_config` for an agent without a store */
-export function getChats(agent: ChatAgent): OpenChat {
-  const existing = chatsByAgent.get(agent)
+export function getChatHost(agent: ChatAgent): ChatHost {
+  const existing = hostByAgent.get(agent)
   if (existing) return existing
   if (typeof agent?.run !== 'function')
     throw configError('agent must be an agent created by createAgent().', 'agent')
@@ -100,38 +96,46 @@ export function getChats(agent: ChatAgent): OpenChat {
     senders: new Map(),
     awaited: new Map(),
   }
-  const openChat: OpenChat = (sessionId, caller) => createChat(host, sessionId, caller)
-  chatsByAgent.set(agent, openChat)
-  return openChat
+  hostByAgent.set(agent, host)
+  return host
 }
 
 export type Chat = ReturnType<typeof createChat>
-
-function openQueue(host: ChatHost, sessionId: string, caller: Caller) {
-  const session = createChatSession(host, sessionId, caller)
-  const onEnd = (live: LiveRun): void =>
-    void openQueue(host, sessionId, live.caller).queue.startNextAfterEnd()
-  const runs = createLiveRuns(session, onEnd)
-  return { session, runs, queue: createMessageQueue(session, runs) }
-}
 
 /**
  * A chat of an agent, for one request. If a message is sent twice, it starts one run, and every page that subscribes
  * receives the same answer: first from the log, then live. A page that disconnects does not stop the run. All data sent to
  * the page is masked according to `expose`.
  */
-function createChat(host: ChatHost, sessionId: string, caller: Caller) {
-  const { session, runs, queue } = openQueue(host, sessionId, caller)
+export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
+  const session = createChatSession(host, sessionId, caller)
+  const onEnd = (live: LiveRun): void => void createChat(host, sessionId, live.caller).startNextAfterEnd()
+  const runs = createLiveRuns(session, onEnd)
+  const queue = createMessageQueue(session, runs)
   const branched = createBranchedRuns(session, runs)
   const { agent } = host
   const { by, whenBusy } = caller
 
-  const createView = (): PageView => createPageView(caller.expose, sessionId)
-  const mask = (found: Subscription | null): Subscription | null =>
-    found && maskSubscription(found, createView())
+  function mask(found: Subscription | null): Subscription | null {
+    if (found === null) return null
+    const view = createPageView(caller.expose, sessionId)
+    const { before, ends, turn } = found
+    return {
+      ...found,
+      before: view.maskMessages(before),
+      ends: view.maskEnds(ends),
+      turn: turn && {
+        ...turn,
+        messages: view.maskMessages(turn.messages),
+        settled: turn.settled.map(view.maskResult),
+        error: turn.error && view.maskFailure(turn.error),
+      },
+      maskEvent: view.maskEvent,
+    }
+  }
 
   /** Runs a task for the session, and masks its answer for the page. */
-  async function answer<Answer extends Subscription | QueuedAnswer | null>(
+  async function runMasked<Answer extends Subscription | QueuedAnswer | null>(
     task: () => Promise<Answer>,
   ): Promise<Answer> {
     const found = await session.runTask(task)
@@ -143,7 +147,7 @@ function createChat(host: ChatHost, sessionId: string, caller: Caller) {
     return { answer: later } as Answer
   }
 
-  async function sendMessage(message: IncomingMessage, attempt = 1): Promise<Subscription | QueuedAnswer> {
+  async function deliver(message: IncomingMessage, attempt = 1): Promise<Subscription | QueuedAnswer> {
     const { clientId } = message
     const live = runs.getLive()
     if (live && clientId !== undefined && live.clientIds.has(clientId)) {
@@ -154,7 +158,7 @@ function createChat(host: ChatHost, sessionId: string, caller: Caller) {
     const earlier = context && (await findEarlierAnswer(context, message))
     if (earlier) return earlier
     if (message.branch !== undefined && (await branched.select(message.branch)))
-      return sendMessage(message, attempt)
+      return deliver(message, attempt)
     if (live) return sendWhileBusy(message)
     switch (context?.state) {
       case 'RUNNING':
@@ -200,14 +204,14 @@ function createChat(host: ChatHost, sessionId: string, caller: Caller) {
   async function startRun(message: IncomingMessage, attempt: number): Promise<Subscription | QueuedAnswer> {
     const options = { session: sessionId, ...toCallerOptions(caller) }
     const run = agent.run([toInputMessage(message)], options as never)
-    const live = runs.start(run, message.clientId)
+    const live = runs.follow(run, null, { clientId: message.clientId })
     try {
       await run.started
     } catch (error) {
       // Another process may have received the same message, or may be about to release the session.
       if (!isSessionTaken(error) || attempt >= maxAttempts) throw error
       await session.waitForAttempt()
-      return sendMessage(message, attempt + 1)
+      return deliver(message, attempt + 1)
     }
     return subscribeFromStart(live)
   }
@@ -229,7 +233,7 @@ function createChat(host: ChatHost, sessionId: string, caller: Caller) {
     return isActiveState(context.state) ? runs.resumeOrFollow() : createFinishedSubscription(toTurn(context))
   }
 
-  async function answerCalls(page: PageAnswers): Promise<Subscription> {
+  async function giveAnswers(page: PageAnswers): Promise<Subscription> {
     const answers = { ...page, answers: page.answers.map((one) => ({ ...one, by })) }
     const live = runs.getLive()
     if (live) {
@@ -266,7 +270,7 @@ function createChat(host: ChatHost, sessionId: string, caller: Caller) {
         return !isRead
       })
       const isAppliedHere = isAnyOpen(findContext(run), answers)
-      const live = runs.removeAtRest(runs.follow(run, findTurn(run)))
+      const live = runs.follow(run, findTurn(run))
       if (isAppliedHere) return subscribeFromNow(live, { isContinued: true })
       return { ...follow(false), closing: live.closing }
     } catch (error) {
@@ -312,7 +316,7 @@ function createChat(host: ChatHost, sessionId: string, caller: Caller) {
   function subscribe(options: { of: string | undefined }): Promise<Subscription | QueuedAnswer | null>
   function subscribe({ hasAnswered = false, of }: { hasAnswered?: boolean; of?: string | undefined } = {}) {
     const mayContinue = hasAnswered || caller.mayContinue
-    return answer(async (): Promise<Subscription | QueuedAnswer | null> => {
+    return runMasked(async (): Promise<Subscription | QueuedAnswer | null> => {
       const live = runs.getLive()
       if (live && (of === undefined || isAnswerOf(live, of))) return subscribeFromStart(live)
       // Messages move from the queue to the log, so the queue is read first.
@@ -337,6 +341,7 @@ function createChat(host: ChatHost, sessionId: string, caller: Caller) {
 
   return {
     subscribe,
+    startNextAfterEnd: queue.startNextAfterEnd,
 
     /**
      * Sends a user message, which starts a run or replies to a waiting run. While the session is working, `caller.whenBusy`
@@ -344,17 +349,17 @@ function createChat(host: ChatHost, sessionId: string, caller: Caller) {
      * @throws {UsageError} `run_in_progress`, `queue_full`, `waiting_for_answers`, `message_changed`, `already_said`,
      * `unknown_branch`
      */
-    sendMessage: (message: IncomingMessage) => answer(() => sendMessage(message)),
+    sendMessage: (message: IncomingMessage) => runMasked(() => deliver(message)),
 
     /** Answers an earlier message again, or an edited version of it, on a new branch. @throws see `createBranchedRuns` */
-    branch: (request: BranchRequest) => answer(() => branched.start(request)),
+    branch: (request: BranchRequest) => runMasked(() => branched.start(request)),
 
     /** All answers are checked first. @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer` */
-    answerCalls: (answers: PageAnswers) => answer(() => answerCalls(answers)),
+    answerCalls: (answers: PageAnswers) => runMasked(() => giveAnswers(answers)),
 
     /** `messages` is the transcript's length at the pause. @throws {UsageError} `already_answered` at another point */
     resumePaused: ({ messages, steer }: { messages: number; steer?: string | undefined }) =>
-      answer(async () => {
+      runMasked(async () => {
         const context = runs.getLive() ? null : await session.readContext()
         if (context?.state !== 'PAUSED' || context.messages.length !== messages) {
           const problem = 'The run is no longer paused there. Reload the conversation.'
@@ -383,7 +388,7 @@ function createChat(host: ChatHost, sessionId: string, caller: Caller) {
       const { messages, run, snapshot, branches, ends = [] } = replayed
       const { calls = [], steering = [] } = (snapshot?.context as AgentContext | undefined) ?? {}
       const { state = null, pending = [] } = run ?? {}
-      const view = createView()
+      const view = createPageView(caller.expose, sessionId)
       return {
         messages: view.maskMessages(messages),
         queued: [

@@ -7,6 +7,7 @@ import { hasCode } from './error-response.js'
 import { createFailureFinder } from './exposure.js'
 import {
   type AnyRun,
+  type Caller,
   createFinishedSubscription,
   findTurn,
   type LiveRun,
@@ -20,6 +21,12 @@ import { createReplayBuffer, type ReplayBuffer } from './replay-buffer.js'
 /** How often a watching page checks whether a process still holds the session, in milliseconds. */
 const pollMs = 5000
 
+interface FollowOptions {
+  clientId?: string | undefined
+  sender?: Caller
+  apply?: (run: AnyRun) => void
+}
+
 export type LiveRuns = ReturnType<typeof createLiveRuns>
 
 /** The run of a session, for one request. `onEnd` is called with each run that has ended here. */
@@ -27,8 +34,15 @@ export function createLiveRuns(session: ChatSession, onEnd: (live: LiveRun) => v
   const { host, sessionId, caller } = session
   const { agent, clock, runs } = host
 
-  /** Starts buffering the events of a run. The caller then lets the run work and calls `removeAtRest`. */
-  function follow(run: AnyRun, turn: Turn | null, clientId?: string, sender = caller): LiveRun {
+  /**
+   * Buffers the events of a run, before `apply` lets the run work. Removes the run at its next rest, and calls its hooks
+   * unless the run only recorded an answer and is still waiting.
+   */
+  function follow(
+    run: AnyRun,
+    turn: Turn | null,
+    { clientId, sender = caller, apply = ignore }: FollowOptions = {},
+  ): LiveRun {
     const buffer = createReplayBuffer()
     const findFailure = createFailureFinder()
     const clientIds = new Set(clientId === undefined ? [] : [clientId])
@@ -50,27 +64,24 @@ export function createLiveRuns(session: ChatSession, onEnd: (live: LiveRun) => v
       // The call that started the run rejects with this error.
       error: () => buffer.end(),
     })
-    return live
-  }
-
-  /** Removes the run at its next rest. Calls its hooks unless the run only recorded an answer and is still waiting. */
-  function removeAtRest(live: LiveRun): LiveRun {
-    const { run, buffer } = live
     const end = (): void => {
       buffer.end()
       if (runs.get(sessionId) === live) runs.delete(sessionId)
     }
-    const rest = ({ resumable }: { resumable: boolean }): void => {
-      end()
-      if (!resumable) onEnd(live)
+    try {
+      apply(run)
+    } finally {
+      run.result.then(({ resumable }) => {
+        end()
+        if (!resumable) onEnd(live)
+      }, end)
+      // The process that ended an earlier run has already called its hooks.
+      if (turn === null || !isFinalState(turn.state))
+        live.closing = run.result.then(
+          (result) => (live.hasWorked || !result.resumable ? sender.hooks.settle(run, result) : undefined),
+          ignore,
+        )
     }
-    run.result.then(rest, end)
-    // The process that ended the run has already called its hooks.
-    if (live.turn !== null && isFinalState(live.turn.state)) return live
-    live.closing = run.result.then(
-      (result) => (live.hasWorked || !result.resumable ? live.caller.hooks.settle(run, result) : undefined),
-      ignore,
-    )
     return live
   }
 
@@ -119,18 +130,13 @@ export function createLiveRuns(session: ChatSession, onEnd: (live: LiveRun) => v
     const run = await session.resumeWhenReleased()
     const turn = findTurn(run)
     if (turn && !isActiveState(turn.state) && !isAnswered) return createFinishedSubscription(turn)
-    return subscribeFromStart(removeAtRest(follow(run, turn, turn?.clientId)))
+    return subscribeFromStart(follow(run, turn, { clientId: turn?.clientId }))
   }
 
   return {
     follow,
-    removeAtRest,
     followRemote,
     getLive: (): LiveRun | undefined => runs.get(sessionId),
-
-    /** Starts buffering the events of a new run. Must be called before the run starts working. */
-    start: (run: AnyRun, clientId: string | undefined, sender = caller): LiveRun =>
-      removeAtRest(follow(run, null, clientId, sender)),
 
     /** Resumes a resting run here, and applies a message or answers. `isNewTurn` means that they start a turn. */
     async resumeWith(
@@ -138,12 +144,7 @@ export function createLiveRuns(session: ChatSession, onEnd: (live: LiveRun) => v
       { clientId, isNewTurn = false }: { clientId?: string | undefined; isNewTurn?: boolean } = {},
     ): Promise<Subscription> {
       const run = await session.resumeWhenReleased()
-      const live = follow(run, isNewTurn ? null : findTurn(run), clientId)
-      try {
-        apply(run)
-      } finally {
-        removeAtRest(live)
-      }
+      const live = follow(run, isNewTurn ? null : findTurn(run), { clientId, apply })
       return isNewTurn ? subscribeFromStart(live) : subscribeFromNow(live, { isContinued: true })
     },
 

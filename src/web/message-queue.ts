@@ -95,7 +95,7 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
     })
     if (!start || !next) return null
     const { sender, messageId } = next
-    const live = runs.start(start(), messageId, sender)
+    const live = runs.follow(start(), null, { clientId: messageId, sender })
     forgetSender(messageId)
     await live.run.started
     return live
@@ -241,7 +241,7 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
       return texts.map((text, i) => ({ id: `steering.${i}`, role: 'user', createdAt, content: screen(text) }))
     },
 
-    /** Starts the next message after the run of an earlier one has ended. Never rejects. */
+    /** For the end of a run in this process. Never rejects. */
     async startNextAfterEnd(): Promise<void> {
       try {
         await session.runTask(async () => {

@@ -1,18 +1,10 @@
-import { internalsByAgent } from '../core/agent/agent-internals.js'
-import { systemClock } from '../core/base/clock.js'
 import { configError, StatewrightError, UsageError } from '../core/base/errors.js'
 import { expectArgument } from '../core/base/values.js'
 import { hintFor } from '../core/config/other-names.js'
 import type { ContextCarrier } from '../core/tools/tool.js'
 import { type Authorize, authorizeRequest, toSessionId } from './authorize.js'
-import { type Chat, getChats } from './chat-service.js'
-import {
-  type FailedRequest,
-  invalidInputError,
-  type OnError,
-  reportError,
-  toErrorResponse,
-} from './error-response.js'
+import { type Chat, createChat, getChatHost } from './chat-service.js'
+import { invalidInputError, type OnError, reportError, toErrorResponse } from './error-response.js'
 import { checkExpose, type ExposeOptions, isFailureMasked } from './exposure.js'
 import type { Caller, ChatAgent, WhenBusy } from './subscription.js'
 import { createPageFiles, type PageFileOptions, type PageFiles } from './page-files.js'
@@ -57,7 +49,7 @@ interface ChatProtocol {
   /** Options in addition to the options of every handler. */
   options?: readonly string[]
   /** Handles `POST`: the last message, or answers. */
-  handlePost(request: PostRequest): Promise<Response>
+  answerPost(request: PostRequest): Promise<Response>
   /** Handles `GET :id`: the current state of the chat, or of one of its branches. */
   readChat(chat: Chat, branch: number | undefined): Promise<Response>
   /** Handles `GET :id/stream`: the answer in progress, or to the user message `of`. Null if there is none. */
@@ -80,57 +72,46 @@ export function createRequestHandler(
     reportError(onError, error, { where: 'hook', session, runId: null, callId }),
   )
   const getPageFiles = createPageFiles(options)
-  const openChat = getChats(agent)
-  const clock = internalsByAgent.get(agent)?.parts.clock ?? systemClock
+  const host = getChatHost(agent)
   const report: Caller['report'] = (failure, { id: runId, sessionId: session }) => {
     const { where, error, callId } = failure
     if (isFailureMasked(expose, failure)) reportError(onError, error, { where, session, runId, callId })
   }
 
-  async function answer(
-    request: Request,
-    sender: Pick<FailedRequest, 'prefix' | 'session'>,
-  ): Promise<Response | null> {
-    const route = parseRoute(request, path)
-    const grant = await authorizeRequest(authorize, request)
-    const { prefix, context, tags, by, mayContinue } = grant
-    sender.prefix = prefix
-    const hooks = createRunHooks(options, { prefix, context }, { clock, onError })
-    const caller: Caller = { context, tags, by, mayContinue, expose, whenBusy, report, hooks }
-    if (request.method === 'POST') checkContentType(request)
-    if (route.to === 'send')
-      return protocol.handlePost({
-        body: await readJson(request, maxBodyBytes),
-        openChat: (chatId) => openChat(toSessionId(grant, chatId), caller),
-        getFiles: (chatId) => getPageFiles(grant, chatId),
-      })
-    const { chatId } = route
-    const sessionId = toSessionId(grant, chatId)
-    sender.session = sessionId
-    const chat = openChat(sessionId, caller)
-    const { searchParams } = new URL(request.url)
-    switch (route.to) {
-      case 'read': {
-        const branch = searchParams.get('branch') ?? undefined
-        return protocol.readChat(chat, readBranch(/^\d{1,4}$/.test(branch ?? '') ? Number(branch) : branch))
-      }
-      case 'stream': {
-        const of = optional(shortText)(searchParams.get('of') ?? undefined, 'of')
-        return protocol.streamChat(chat, { chatId, of })
-      }
-      default:
-        await chat.cancelRun()
-        return null
-    }
-  }
-
   return async (request) => {
     expectRequest(request)
-    const sender = { prefix: '', session: null }
+    let [prefix, session]: [string, string | null] = ['', null]
     try {
-      return (await answer(request, sender)) ?? new Response(null, { status: 204 })
+      const route = parseRoute(request, path)
+      const grant = await authorizeRequest(authorize, request)
+      prefix = grant.prefix
+      const hooks = createRunHooks(options, grant, { clock: host.clock, onError })
+      const caller: Caller = { ...grant, expose, whenBusy, report, hooks }
+      if (request.method === 'POST') checkContentType(request)
+      if (route.to === 'send')
+        return await protocol.answerPost({
+          body: await readJson(request, maxBodyBytes),
+          openChat: (chatId) => createChat(host, toSessionId(grant, chatId), caller),
+          getFiles: (chatId) => getPageFiles(grant, chatId),
+        })
+      const { chatId } = route
+      session = toSessionId(grant, chatId)
+      const chat = createChat(host, session, caller)
+      const { searchParams } = new URL(request.url)
+      if (route.to === 'read') {
+        const branch = searchParams.get('branch') ?? undefined
+        const number = /^\d{1,4}$/.test(branch ?? '') ? Number(branch) : branch
+        return await protocol.readChat(chat, readBranch(number))
+      }
+      let stream: Response | null = null
+      if (route.to === 'stop') await chat.cancelRun()
+      else {
+        const of = optional(shortText)(searchParams.get('of') ?? undefined, 'of')
+        stream = await protocol.streamChat(chat, { chatId, of })
+      }
+      return stream ?? new Response(null, { status: 204 })
     } catch (error) {
-      return toErrorResponse(error, { ...sender, expose, onError })
+      return toErrorResponse(error, { prefix, session, expose, onError })
     }
   }
 }

@@ -49,7 +49,7 @@ export type RunHooks = ReturnType<typeof createRunHooks>
 /** The hooks of one request. No function throws. */
 export function createRunHooks(
   { onStart, onSettle, onFinish }: HandlerHooks,
-  principal: HookContext['principal'],
+  { prefix, context }: HookContext['principal'],
   { clock, onError }: { clock: Clock; onError: OnError | undefined },
 ) {
   const report = ({ id: runId, sessionId: session }: HookedRun, error: unknown): void =>
@@ -57,7 +57,7 @@ export function createRunHooks(
 
   async function call(run: HookedRun, hook: (at: HookContext) => unknown): Promise<void> {
     try {
-      await hook({ session: run.sessionId, runId: run.id, principal })
+      await hook({ session: run.sessionId, runId: run.id, principal: { prefix, context } })
     } catch (error) {
       report(run, error)
     }

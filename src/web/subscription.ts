@@ -4,15 +4,14 @@ import type { Message } from '../../machines/agent/messages.js'
 import { isRequest, listAnswerableCalls } from '../../machines/agent/questions.js'
 import { type TurnEnd, isFinalState } from '../../machines/agent/run-result.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
-import type { Principal } from '../../machines/agent/principal.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import type { MessageTarget } from '../core/run/apply-message.js'
 import type { Run } from '../core/run/run.js'
 import type { RunInput } from '../core/sessions/input-history.js'
-import type { SessionTags } from '../core/sessions/store/session-tags.js'
 import { toApprovalId } from './approval-id.js'
+import type { AccessGrant } from './authorize.js'
 import { type Turn, toTurn } from './chat-turn.js'
-import type { CheckedExpose, EventFailure, PageView } from './exposure.js'
+import type { CheckedExpose, EventFailure } from './exposure.js'
 import { createReplayBuffer, type ReplayBuffer, type ReplayReader } from './replay-buffer.js'
 import type { RunHooks } from './run-hooks.js'
 
@@ -31,22 +30,15 @@ export type AnyRun = MessageTarget &
 export type WhenBusy = 'queue' | 'steer' | 'refuse'
 
 /** The rights of a request, and what its page may see. */
-export interface Caller {
-  context: unknown
-  /** Tags of the session if this request starts a run. */
-  tags: SessionTags | undefined
-  /** The sender, as the app identifies it. */
-  by: Principal | undefined
+export interface Caller extends AccessGrant {
   /** Receives each failure of the run up to its next rest. Never throws. */
   report(failure: EventFailure, run: { id: string | null; sessionId: string }): void
   hooks: RunHooks
-  /** Whether the request may continue a run that another request started. */
-  mayContinue: boolean
   expose: CheckedExpose
   whenBusy: WhenBusy
 }
 
-export function toCallerOptions({ context, tags, by }: Pick<Caller, 'context' | 'tags' | 'by'>) {
+export function toCallerOptions({ context, tags, by }: AccessGrant) {
   return { context, ...(tags && { tags }), ...(by && { by }) }
 }
 
@@ -113,22 +105,6 @@ export function createFinishedSubscription(turn: Turn): Subscription {
   const buffer = createReplayBuffer()
   buffer.end()
   return subscribeToTurn(turn, buffer)
-}
-
-export function maskSubscription(subscription: Subscription, view: PageView): Subscription {
-  const { before, ends, turn } = subscription
-  return {
-    ...subscription,
-    before: view.maskMessages(before),
-    ends: view.maskEnds(ends),
-    turn: turn && {
-      ...turn,
-      messages: view.maskMessages(turn.messages),
-      settled: turn.settled.map((result) => view.maskResult(result)),
-      error: turn.error && view.maskFailure(turn.error),
-    },
-    maskEvent: (event) => view.maskEvent(event),
-  }
 }
 
 export function findContext(run: Pick<AnyRun, 'snapshot'>): AgentContext | undefined {

@@ -72,6 +72,7 @@ type EvalOptions = ReturnType<typeof readEvalOptions>
 function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>) {
   const { all, values } = parsed
   const [cases] = parsed.positionals
+  const { repeat = 1, concurrency = 4, last = 100, prefix, marked = false, ...given } = values
   const isReplay = values['from-store']
   if (cases === undefined && !isReplay)
     throw badUsageError(
@@ -84,30 +85,18 @@ function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>) {
   const agent = expectAgentModule(values.agent)
   const share = (name: 'fail-below' | 'max-regression' | 'pass-at'): number | undefined =>
     parseDecimal(`--${name}`, values[name], { is: (value) => value <= 1, phrase: 'a number from 0 to 1' })
-  const { against, score, repeat = 1, concurrency = 4, out, html, json, seed, id, store } = values
-  const { last = 100, prefix, marked = false } = values
   const maxRegression = share('max-regression')
-  if (maxRegression !== undefined && against === undefined)
+  if (maxRegression !== undefined && values.against === undefined)
     throw badUsageError('--max-regression needs --against FILE.', '--max-regression')
-  const plain = {
+  return {
+    ...given,
     agent,
-    score,
-    against,
     repeat,
     concurrency,
-    out,
-    html,
-    json,
-    seed,
-    id,
-    store,
     maxRegression,
-  }
-  return {
     /** The file with the cases. If undefined, the sessions of `source` are replayed. */
     cases,
     source: isReplay && { last, prefix, tags: Object.fromEntries(all('tag').map(parseTag)), marked },
-    ...plain,
     failBelow: share('fail-below'),
     passAt: share('pass-at'),
   }

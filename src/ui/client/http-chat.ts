@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/base/clock.js'
-import type { PageChunk, UIMessage, UIMessageChunk, UIMessagePart } from '../ui-message-types.js'
+import type { PageChunk, UIMessage, UIMessageChunk } from '../ui-message-types.js'
 import {
   ChatError,
   type ConnectionOptions,
@@ -106,8 +106,12 @@ export function createHttpChat(options: HttpChatOptions) {
       // The chat has continued without this page.
       if (!(error instanceof ChatError) || error.status !== 409) throw error
     }
-    const stream = createRequest(toStreamPath(chatId, unanswered.get(chatId)), options)
-    const response = await connection.request(stream, { signal })
+    return openAnswer(options, unanswered.get(chatId))
+  }
+  /** The answer to the user message `of`, even if it is complete. Without `of`, the answer in progress. */
+  const openAnswer = async (options: ReconnectOptions, of: string | undefined): Promise<Response | null> => {
+    const stream = createRequest(toStreamPath(options.chatId, of), options)
+    const response = await connection.request(stream, { signal: options.abortSignal })
     return response.status === 204 ? null : response
   }
   async function* readAnswer(
@@ -176,8 +180,13 @@ export function createHttpChat(options: HttpChatOptions) {
     const answer: OpenAnswer = earlier?.isCut ? { ...earlier } : { isCut: false, requested: new Set() }
     open(chatId, answer, signal)
     try {
-      const response = await reopen(options, answer)
-      const messages = response ? [] : await readMessages(chatId, { signal })
+      let response = await reopen(options, answer)
+      if (response === null) {
+        const messages = await readMessages(chatId, { signal })
+        const last = findLastSent(messages)
+        const isNew = last?.role === 'assistant' && (answer.isCut || hasWaitingCall(last))
+        if (isNew) response = await openAnswer(options, findLastSent(messages, 'user')?.id)
+      }
       if (answers.get(chatId) !== answer) {
         void response?.body?.cancel()
         await waitForEnd(chatId, signal)
@@ -185,9 +194,7 @@ export function createHttpChat(options: HttpChatOptions) {
       }
       if (response) return toStream(readAnswer(chatId, answer, response, signal, replayCalls))
       close(chatId, answer)
-      const last = findLastSent(messages)
-      const isNew = last?.role === 'assistant' && (answer.isCut || hasWaitingCall(last))
-      return isNew ? toStream(replayCalls(toChunks(last), answer.requested)) : null
+      return null
     } catch (error) {
       if (!answer.isCut) close(chatId, answer)
       throw error
@@ -235,8 +242,8 @@ export function createHttpChat(options: HttpChatOptions) {
   return { resumeStreamIsReplay, sendMessages, reconnectToStream, readMessages, waitForTurn, stop }
 }
 
-const findLastSent = (messages: readonly UIMessage[]): UIMessage | undefined =>
-  messages.findLast(({ metadata }) => !metadata?.queued)
+const findLastSent = (messages: readonly UIMessage[], from?: UIMessage['role']): UIMessage | undefined =>
+  messages.findLast(({ role, metadata }) => !metadata?.queued && (from ?? role) === role)
 
 const toPath = (chatId: string): string => `/${encodeURIComponent(chatId)}`
 
@@ -347,7 +354,7 @@ type InputChunk = Extract<UIMessageChunk, { type: 'tool-input-available' }>
  * the answer rests. `requested` contains the calls that this page was already asked to execute.
  */
 async function* replayCalls(
-  chunks: AsyncIterable<UIMessageChunk> | Iterable<UIMessageChunk>,
+  chunks: AsyncIterable<UIMessageChunk>,
   requested: Set<string>,
 ): AsyncGenerator<PageChunk, void> {
   const open = new Map<string, InputChunk>()
@@ -394,57 +401,4 @@ async function* noteCalls(
 
 function hasWaitingCall({ parts }: Pick<UIMessage, 'parts'>): boolean {
   return parts.some((part) => 'toolCallId' in part && part.state === 'input-available')
-}
-
-function* toChunks({ id, metadata, parts }: UIMessage): Generator<UIMessageChunk> {
-  yield { type: 'start', messageId: id, ...(metadata && { messageMetadata: metadata }) }
-  for (const [at, part] of parts.entries()) yield* toPartChunks(part, `${id}.${at}`)
-  yield { type: 'finish', finishReason: hasWaitingCall({ parts }) ? 'tool-calls' : 'stop' }
-}
-
-function* toPartChunks(part: UIMessagePart, id: string): Generator<UIMessageChunk> {
-  switch (part.type) {
-    case 'step-start':
-      yield { type: 'start-step' }
-      return
-    case 'text':
-    case 'reasoning':
-      yield { type: `${part.type}-start`, id }
-      yield { type: `${part.type}-delta`, id, delta: part.text }
-      yield { type: `${part.type}-end`, id }
-      return
-    case 'file':
-      yield { type: 'file', url: part.url, mediaType: part.mediaType }
-      return
-    case 'source-url':
-    case 'source-document':
-    case 'steering-message':
-      yield part
-      return
-  }
-  if ('toolCallId' in part) yield* toCallChunks(part)
-  else yield part
-}
-
-type CallPart = Extract<UIMessagePart, { toolCallId: string }>
-
-function* toCallChunks(part: CallPart): Generator<UIMessageChunk> {
-  const { toolCallId, input, title, type } = part
-  const isDynamic = type === 'dynamic-tool'
-  const toolName = isDynamic ? part.toolName : type.slice('tool-'.length)
-  const marks = { ...(isDynamic && { dynamic: true }), ...(title !== undefined && { title }) }
-  yield { type: 'tool-input-available', toolCallId, toolName, input, ...marks }
-  switch (part.state) {
-    case 'approval-requested':
-      yield { type: 'tool-approval-request', toolCallId, approvalId: part.approval.id }
-      return
-    case 'output-available':
-      yield { type: 'tool-output-available', toolCallId, output: part.output }
-      return
-    case 'output-error':
-      yield { type: 'tool-output-error', toolCallId, errorText: part.errorText }
-      return
-    case 'output-denied':
-      yield { type: 'tool-output-denied', toolCallId }
-  }
 }
