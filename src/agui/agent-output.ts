@@ -23,7 +23,6 @@ interface AgentPrefix {
 
 export type AgentOutput = ReturnType<typeof createAgentOutput>
 
-/** Converts the events of one agent: text, reasoning, calls, results and steps. */
 export function createAgentOutput(page: PageMessages, prefix: AgentPrefix, names: CallNames) {
   const { subagentRunId } = prefix
   const owner = omitUndefined({ subagentRunId })
@@ -200,7 +199,6 @@ interface SubAgent {
 
 /** The sub-agents of a run. Each one is announced with its first event, and closed once. */
 export function createSubAgents(page: PageMessages, lead: AgentOutput) {
-  /** The sub-agents by call id, in start order. */
   const members = new Map<string, SubAgent>()
   const closed = new Set<string>()
 

@@ -112,7 +112,6 @@ export function createAGUIFold(start: FoldStart) {
   let wakeAt: number | null = null
   let timestamp = history.at(-1)?.createdAt ?? 0
   const opening = history.findLast(isTurnOpening)
-  /** The page's id for the user message that the run answers. */
   let openingId = opening && getMessageId(opening)
   if (startStatus) {
     const { pending, settled } = startStatus

@@ -2,7 +2,6 @@ import type { Json } from '../../machines/agent/json.js'
 import { toReasoningId } from './agui-messages.js'
 import type { AGUICall, AGUIEvent, AGUIMessage } from './protocol.js'
 
-/** The time of an event, and the sub-agent it belongs to. */
 export interface Mark {
   timestamp: number
   subagentRunId?: string
@@ -14,7 +13,6 @@ export type PageMessages = ReturnType<typeof createPageMessages>
 export function createPageMessages(history: readonly AGUIMessage[]) {
   const messages = new Map(history.map((message) => [message.id, message]))
   const openTexts = new Map<string, 'assistant' | 'reasoning'>()
-  /** The messages of open calls, by call id. */
   const openCalls = new Map<string, string>()
   let events: AGUIEvent[] = []
   /** The mark of the agent's event that is being converted. */

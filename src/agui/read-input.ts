@@ -61,7 +61,6 @@ export interface AgentInput {
   outputs: readonly PageOutput[]
   /** The message to answer again, or the edited message, from `forwardedProps.regenerateFrom`. */
   regenerateFrom: string | undefined
-  /** The branch that the page shows, from `forwardedProps.branch`. */
   branch: number | undefined
 }
 

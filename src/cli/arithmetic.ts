@@ -60,7 +60,6 @@ function tokenize(expression: string): Token[] {
 function parseTokens(tokens: readonly Token[]): number {
   let next = 0
 
-  /** Takes the next token if it is one of these. */
   function take(...texts: readonly string[]): string | undefined {
     const text = tokens[next]?.text
     if (text === undefined || !texts.includes(text)) return undefined

@@ -5,7 +5,6 @@ import { findNearestName } from '../core/base/text.js'
 import { stripControls } from '../core/format/format-words.js'
 import { type ExitCode, exitCodes } from './exit-codes.js'
 
-/** The parts of the process that a command uses. */
 export interface CliIO {
   stdin: Readable & { isTTY?: boolean }
   stdout: Writable & { isTTY?: boolean; columns?: number }
@@ -24,7 +23,6 @@ export class SigtermHandler {
   #listener: (() => void) | undefined
   hasArrived = false
 
-  /** Returns a function that removes the listener. */
   setListener(listener: () => void): () => void {
     this.#listener = listener
     return () => {
@@ -51,7 +49,6 @@ export function badUsageError(message: string, subject?: string, options?: Error
   return new CliError('bad_usage', message, subject, options)
 }
 
-/** Writes a line for people to stderr. */
 export function writeNotice({ stderr }: Pick<CliIO, 'stderr'>, text: string): void {
   stderr.write(`statewright: ${stripControls(text)}\n`)
 }
@@ -67,7 +64,6 @@ export interface OptionSpec {
   short?: string
   about: string
   choices?: readonly string[]
-  /** The value is a whole number from `min` to `max`. */
   min?: number
   max?: number
 }
@@ -86,11 +82,9 @@ export type OptionValues<Specs extends OptionSpecs> = {
   readonly [Name in keyof Specs]?: OptionValue<Specs[Name]>
 }
 
-/** The options and arguments of one command line. */
 export interface ParsedOptions<Specs extends OptionSpecs = OptionSpecs> {
   /** The last value of each option. True for a flag, or if the value is omitted. */
   values: OptionValues<Specs>
-  /** All values of a repeated option. */
   all: (name: keyof Specs & string) => readonly string[]
   positionals: readonly string[]
 }
@@ -106,7 +100,6 @@ export interface Command {
   execute(args: readonly string[], io: CliIO): Promise<ExitCode>
 }
 
-/** Commands with a common first word, such as `statewright sessions list`. */
 export interface CommandGroup {
   name: string
   about: string
@@ -118,14 +111,13 @@ const helpOption = { help: { short: 'h', about: 'show this help' } } satisfies O
 
 interface CommandSpec<Specs extends OptionSpecs> extends Omit<Command, 'options' | 'execute' | 'positional'> {
   positional?: string
-  /** Completes the error for a missing argument. */
+  /** Completes the error for a missing argument. Defaults to `missingSession` for `ID`. */
   missing?: string
   options: Specs
   /** Returns no exit code if the command completed. */
   execute(parsed: ParsedOptions<Specs>, io: CliIO): Promise<ExitCode | void>
 }
 
-/** Declares a command. Its options and arguments are checked before it is executed. */
 export function defineCommand<const Specs extends OptionSpecs>(spec: CommandSpec<Specs>): Command {
   const { name, about, notes, positional = '', missing, options } = spec
   return {
@@ -142,7 +134,14 @@ export function defineCommand<const Specs extends OptionSpecs>(spec: CommandSpec
   }
 }
 
-function checkPositionals(words: readonly string[], name: string, positional: string, hint = ''): void {
+export const missingSession = "'statewright sessions list' shows the ids."
+
+function checkPositionals(
+  words: readonly string[],
+  name: string,
+  positional: string,
+  hint = positional.startsWith('ID') ? missingSession : '',
+): void {
   const names = positional.split(' ').filter(Boolean)
   const usage = `Usage: statewright ${name} ${positional}`.trimEnd()
   const absent = names.filter((word) => !word.startsWith('['))[words.length]
@@ -247,7 +246,6 @@ export function unknownOptionError(rawName: string, specs: OptionSpecs): CliErro
   return badUsageError(`Unknown option ${rawName}. ${hint}`, rawName)
 }
 
-/** The value of `--tag NAME=VALUE`. */
 export function parseTag(text: string): [name: string, value: string] {
   const at = text.indexOf('=')
   if (at < 1 || at === text.length - 1)
@@ -255,7 +253,6 @@ export function parseTag(text: string): [name: string, value: string] {
   return [text.slice(0, at), text.slice(at + 1)]
 }
 
-/** A decimal number in a range. */
 export function parseDecimal(
   option: string,
   text: string | undefined,

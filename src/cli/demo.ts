@@ -8,7 +8,6 @@ import { createNoteTools } from './note-tools.js'
 
 export const demoPrompt = 'What was the largest expense of the quarter? Pay its open invoice.'
 
-/** The script answers prompts about the notes and declines all others. */
 const knownPrompt = /expens|cost|spen[dt]|invoice|quarter|notes/i
 
 const declined =

@@ -86,7 +86,6 @@ interface FollowOptions {
   answers?: readonly Answer[]
   limits: AgentConfig['limits']
   view: Pick<CommonOptions, 'output' | 'inspect' | 'by'>
-  /** A text for the user before the run. */
   opening?: string | undefined
   /** The options that a later command needs. Null if the session is not stored. */
   carried: string | null
@@ -177,7 +176,6 @@ async function watchRun(
   }
 }
 
-/** Poll interval for answers from other sources, in milliseconds. */
 const pollMs = 50
 
 type Conversation = ReturnType<typeof createConversation>
@@ -191,7 +189,6 @@ function createConversation(
   by: string | undefined,
   released: Promise<never> = new Promise(() => undefined),
 ) {
-  /** Resolves when the run rests or has ended. */
   const waitForRest = (): Promise<RunResult> => Promise.race([run.result, released])
 
   function sendAnswer(answer: Answer, rest: RunResult): Promise<RunResult> {
@@ -353,7 +350,6 @@ function followInterrupts(interrupt: AbortSignal) {
   let disable = follow()
   return {
     signal: abort.signal,
-    /** Makes Ctrl-C cancel the run. */
     enable: (): void => {
       disable()
       disable = follow()

@@ -15,14 +15,12 @@ import { CliError } from './command.js'
 
 /** Loads files and modules that the user names. Errors name the option and the file. */
 
-/** @throws {CliError} `unreadable_file` */
 export async function loadFile(path: string, cwd: string, option: string): Promise<string> {
   return readFile(resolve(cwd, path), 'utf8').catch((cause: unknown) => {
     throw fileError('unreadable_file', option, path, cause)
   })
 }
 
-/** The error for a file that the user named with `option`. */
 export function fileError(
   code: 'unreadable_file' | 'unwritable_file',
   option: string,
@@ -51,7 +49,6 @@ export function getErrorCode(error: unknown): unknown {
 
 export const getMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** Loads the file given by `--config`. @throws {CliError | ConfigError} */
 export async function loadConfig(path: string | undefined, cwd: string): Promise<ConfigFile> {
   if (path === undefined) return {}
   const config = parseConfigFile(await loadFile(path, cwd, '--config'), path)
@@ -63,7 +60,6 @@ export async function loadConfig(path: string | undefined, cwd: string): Promise
   )
 }
 
-/** Creates the error for a module that cannot be used. */
 export type Refuse = (message: string, cause?: unknown) => CliError
 
 /** `option` is null for an argument, whose message has no prefix. */
@@ -110,7 +106,6 @@ function describeLoadError(error: unknown, path: string): string {
 const isMissingPackage = (error: unknown): boolean =>
   error instanceof StatewrightError && error.code === 'missing_package'
 
-/** The parts of the `jiti` package that are used. */
 interface Jiti {
   createJiti(
     from: string,
@@ -176,7 +171,6 @@ async function loadDefaultExport(
   }
 }
 
-/** Loads an agent, or a function that returns one. */
 export async function loadAgent(path: string, cwd: string, store: SessionStore): Promise<StudioAgent> {
   const refuse = createRefusal('bad_agent', '--agent')
   const { exported, value } = await loadDefaultExport(path, { cwd, store }, refuse)
@@ -190,7 +184,6 @@ export async function loadAgent(path: string, cwd: string, store: SessionStore):
   )
 }
 
-/** Loads agents, or a function that returns them. */
 export async function loadAgents(path: string, cwd: string, store: SessionStore): Promise<Agents> {
   const refuse = createRefusal('bad_agents', '--agents')
   const { value } = await loadDefaultExport(path, { cwd, store }, refuse)

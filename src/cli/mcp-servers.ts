@@ -97,15 +97,10 @@ export async function createMcpAuth(
 /** Creates the folder when the first tokens are stored. */
 function createTokenStore(folder: string): NonNullable<McpAuth['store']> {
   const store = fileTokenStore(join(folder, 'mcp-tokens.json'))
-  const createFolder = () => mkdir(folder, { recursive: true, mode: 0o700 })
   return {
     ...store,
-    set: async (key, text) => {
-      await createFolder()
-      await store.set(key, text)
-    },
     update: async (key, edit) => {
-      await createFolder()
+      await mkdir(folder, { recursive: true, mode: 0o700 })
       await store.update?.(key, edit)
     },
   }

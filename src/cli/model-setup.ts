@@ -20,19 +20,15 @@ import { checkURL, type CommonOptions } from './options.js'
 import { toTarget } from '../core/sessions/inbox/session-message.js'
 import type { Answer } from './prompt.js'
 
-/** The model of a run, whether real or rehearsed, and values that depend on it. */
 export interface ModelSetup {
   model: ModelProvider
   /** The tools for a run without `--tools`. */
   tools: readonly ToolEntry[]
   prices?: PriceOverrides
-  /** The prompt for a run without one. */
   prompt?: string
   /** Settings that can be overridden by the file and the options. */
   settings?: Partial<AgentOptions>
-  /** Text to show to the user before the run. */
   opening?: string
-  /** Text to show to the user after the run. */
   closing?: string
   /** The answer to the run's question if no user can answer it. */
   answer?: Answer
@@ -43,7 +39,6 @@ interface AgentSpec {
   options: CommonOptions
   file: ConfigFile
   store: SessionStore
-  /** Settings that override the file. */
   overrides?: Partial<Pick<AgentOptions, 'limits' | 'stream'>>
 }
 
@@ -158,7 +153,6 @@ export function resolveModelOptions(
   return { ...rest, model, baseURL, apiKey: apiKey ?? noKey }
 }
 
-/** The API according to the options or the configuration file. */
 export function resolveApi({ api }: Pick<CommonOptions, 'api'>, file: ConfigFile): ModelApi {
   return api ?? file.model?.api ?? 'chat'
 }

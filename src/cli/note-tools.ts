@@ -38,7 +38,6 @@ export function createNoteTools(root: string = notesRoot) {
   ]
 }
 
-/** Reads a file below the root. Links are resolved first. */
 async function readConfined(root: string, path: string): Promise<string> {
   const base = await realpath(root)
   const message = `'${path}' is outside the notes folder. Use a path inside it.`

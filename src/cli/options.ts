@@ -51,7 +51,6 @@ export const runnerOption = {
   about: 'the test runner: jest (the default), vitest or node',
 } as const satisfies OptionSpec
 
-/** Options shared by all commands that run an agent. */
 export const runOptions = {
   config: { short: 'c', value: 'FILE', about: 'a JSON configuration: model, limits, guardrails, …' },
   preset: {
@@ -106,15 +105,12 @@ export function readCommonOptions({ values, all }: Pick<ParsedOptions<typeof run
     ...plain,
     preset: preset as PresetName | undefined,
     mcp: all('mcp'),
-    /** The path of a scenario file, or true for the built-in scenario. */
     rehearsal,
     by: readSender({ by }, '--by').by?.id,
-    /** How long a run with a stored session continues after SIGTERM. */
     drainMs: 1000 * drain,
   }
 }
 
-/** @throws {CliError} `bad_usage` without the option */
 export function expectAgentModule(agent: string | undefined): string {
   if (agent !== undefined) return agent
   throw badUsageError('Pass the module that exports the agent: --agent ./agent.mjs.', '--agent')
@@ -130,7 +126,6 @@ export function refuseStray<Name extends string>(
   if (stray !== undefined) throw badUsageError(`--${stray} needs ${needed}.`, `--${stray}`)
 }
 
-/** @throws {CliError} `bad_usage` if both options are present */
 export function excludeBoth<Name extends string>(
   values: { readonly [Key in Name]?: unknown },
   one: Name,

@@ -26,20 +26,17 @@ export function wantsColor(stream: { isTTY?: boolean }, env: CliIO['env']): bool
   return stream.isTTY === true && env.TERM !== 'dumb'
 }
 
-/** The colors of stdout. */
 export function createOutputPaint({ stdout, env }: Pick<CliIO, 'stdout' | 'env'>): Paint {
   return createPaint(wantsColor(stdout, env))
 }
 
 interface RowsView<Row> {
   isJson: boolean | undefined
-  /** The sentence for an empty list. */
   empty: string
   heads: readonly string[]
   toCells: (row: Row) => string[]
 }
 
-/** Writes rows as JSON lines or as a table. */
 export function writeRows<Row>(
   rows: readonly Row[],
   { isJson, empty, heads, toCells }: RowsView<Row>,
@@ -52,7 +49,6 @@ export function writeRows<Row>(
 
 interface TableLook {
   paint: Paint
-  /** Columns to align to the right. */
   numeric?: readonly string[]
   /** Styles a cell after it has been aligned. */
   style?: (cell: string, column: string, row: number) => string
@@ -147,7 +143,6 @@ export function createProgressLine(
       stderr.write(`${line}\n`)
       if (isTerminal) draw()
     },
-    /** Removes the line from a terminal. */
     close(): void {
       clock.clearTimeout(timer)
       timer = undefined
@@ -175,7 +170,6 @@ export function watchOutput(stream: Writable): { end(): Promise<string | null> }
   }
 }
 
-/** Resolves when all writes have completed or failed. */
 export function waitForWrites(stream: Writable): Promise<void> {
   return new Promise((resolve) => {
     if (stream.destroyed || !stream.writable) resolve()
@@ -186,9 +180,7 @@ export function waitForWrites(stream: Writable): Promise<void> {
 interface WriteFileOptions {
   /** Name of the option for errors. Defaults to `--out`. */
   option?: string
-  /** Whether to replace an existing file. Defaults to true. */
   replace?: boolean
-  /** Mode of a new file. */
   mode?: number
   makeFolder?: boolean
 }

@@ -42,7 +42,6 @@ export async function choosePrompt(
 
 const maxBytes = 10 * 1024 * 1024
 
-/** Reads stdin to its end. Ctrl-C stops reading. */
 export async function readPiped({ stdin, signal }: Pick<CliIO, 'stdin' | 'signal'>): Promise<string> {
   const chunks: Uint8Array[] = []
   let size = 0
@@ -62,7 +61,6 @@ export async function readPiped({ stdin, signal }: Pick<CliIO, 'stdin' | 'signal
   return Buffer.concat(chunks).toString('utf8').trim()
 }
 
-/** Whether a user at the terminal can answer questions. */
 export function canAsk({ output }: Pick<CommonOptions, 'output'>, { stdin, stdout }: CliIO): boolean {
   return output === 'human' && stdin.isTTY === true && stdout.isTTY === true
 }
@@ -125,7 +123,6 @@ async function askForApproval(call: PendingCall, ask: Ask): Promise<Answer | nul
   }
 }
 
-/** Asks until the answer is one of the words, or its first letter. */
 async function askChoice<Word extends string>(
   question: string,
   words: readonly Word[],

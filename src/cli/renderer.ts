@@ -35,16 +35,13 @@ interface HumanOptions {
   markdown?: boolean
   /** Whether approvals are answered without a question that shows the call. Defaults to false. */
   isAnswered?: boolean
-  /** Number of columns. Defaults to 100. */
   width?: number
-  /** The limits, which the summary shows next to the totals. */
   limits: AgentConfig['limits']
 }
 
 /** A hint that guards repeat with each nudge. It is shown only once. */
 const developerHint = / \(For the developer: [^)]*\)/
 
-/** Shows a run as text for people, with a summary at the end. */
 export function createHumanRenderer({ limits, isAnswered = false, ...options }: HumanOptions): Renderer {
   const format = createEventFormatter({ ...options, timings: false })
   const shownHints = new Set<string>()
@@ -99,7 +96,6 @@ function unwrapChildEvent(event: AgentEvent): { inner: AgentEvent; prefix: strin
     : { inner: event, prefix: '' }
 }
 
-/** A run's error as one line. Empty if there is none. */
 export function formatErrorLine({ error }: Pick<RunResult, 'error'>, paint: Paint): string {
   return error === undefined
     ? ''

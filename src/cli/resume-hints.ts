@@ -24,7 +24,6 @@ export interface CallMatch {
   call: PendingCall
   /** `same` has a matching fingerprint, `changed` has the fingerprint of other arguments, and `bare` has none. */
   kind: 'same' | 'changed' | 'bare'
-  /** The text after `=`. */
   rest: string | undefined
 }
 
@@ -89,7 +88,6 @@ export function formatResumeHint(
   return `Continue with: statewright run --session ${sessionId}${carried} 'Continue.'`
 }
 
-/** An example of a call's output. */
 export function formatExample({ elicitation }: PendingCall): string {
   if (elicitation === undefined) return 'RESULT'
   const fields = Object.keys(elicitation.schema?.properties ?? {})
@@ -97,7 +95,6 @@ export function formatExample({ elicitation }: PendingCall): string {
   return JSON.stringify({ action: 'accept', ...(fields.length > 0 && { content }) })
 }
 
-/** Formats the command that resumes a run, with example answers to the pending calls. */
 export function formatResumeCommand(
   sessionId: string,
   { state, pending = [] }: Pick<RunResult, 'pending'> & { state: AgentState },

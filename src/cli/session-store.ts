@@ -9,7 +9,14 @@ import { StoreError } from '../core/sessions/store/store-error.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import { findFolder, openStore } from '../stores/open-store.js'
-import { badUsageError, CliError, type CliIO, type ParsedOptions, writeNotice } from './command.js'
+import {
+  badUsageError,
+  CliError,
+  type CliIO,
+  missingSession,
+  type ParsedOptions,
+  writeNotice,
+} from './command.js'
 import { getErrorCode } from './load.js'
 import type { storeOption } from './options.js'
 
@@ -59,7 +66,13 @@ export async function withSessionStore<Value>(
   use: (store: SessionStore) => Promise<Value>,
 ): Promise<Value> {
   const place = resolvePlace(url, io) ?? `file:${await getDataFolder(io)}`
-  const store = isMissing(findFolder(place)) ? memoryStore() : await openNamedStore(place, url)
+  return closeAfter(isMissing(findFolder(place)) ? memoryStore() : await openNamedStore(place, url), use)
+}
+
+export async function closeAfter<Value>(
+  store: SessionStore,
+  use: (store: SessionStore) => Promise<Value>,
+): Promise<Value> {
   try {
     return await use(store)
   } finally {
@@ -67,7 +80,6 @@ export async function withSessionStore<Value>(
   }
 }
 
-/** Opens the store of a command, and finds the session that its first argument names. */
 export function withSession<Value>(
   { values, positionals: [id = ''] }: ParsedOptions<typeof storeOption>,
   io: CliIO,
@@ -89,7 +101,6 @@ async function openNamedStore(place: string, url: string | undefined): Promise<S
 
 const nameSource = (url: string | undefined): string => (url === undefined ? 'STATEWRIGHT_STORE' : '--store')
 
-/** Resolves a relative folder against the working directory. */
 function resolvePlace(url: string | undefined, { env, cwd }: CliIO): string | undefined {
   const place = url ?? (env.STATEWRIGHT_STORE?.trim() || undefined)
   return place?.replace(/^file:(?!\/\/)(.+)$/is, (_all, folder: string) => `file:${resolve(cwd, folder)}`)
@@ -118,9 +129,6 @@ function isMissing(folder: string | null): boolean {
     return getErrorCode(error) === 'ENOENT'
   }
 }
-
-/** Completes the error about a missing session id. */
-export const missingSession = "'statewright sessions list' shows the ids."
 
 /** @throws {CliError} `unknown_session`, with similar ids. @throws {UsageError} `invalid_session` */
 export async function findSession(store: SessionStore, sessionId: string): Promise<ListedSession> {

@@ -8,7 +8,6 @@ import {
   stripControls,
 } from '../core/format/format-words.js'
 
-/** Formats a conversation as text, with messages by speaker, and each call and result on one line. */
 export function formatTranscript(
   messages: readonly Message[],
   { paint, width }: { paint: Paint; width: number },

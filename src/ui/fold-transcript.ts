@@ -172,7 +172,6 @@ function updateItem(
   return { ...before, items: at < 0 ? [...items, changed] : items.with(at, changed) }
 }
 
-/** Removes an answer without content, such as one that only called tools. */
 function removeEmptyAnswer(before: Transcript, id: string): Transcript {
   const at = before.items.findLastIndex((item) => item.type !== 'call' && item.id === id)
   const answer = before.items[at]

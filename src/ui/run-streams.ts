@@ -109,7 +109,6 @@ function followRun(run: AnyRun): ReplayBuffer {
   return buffer
 }
 
-/** The number of the event with this id, or the beginning for an id from another run. */
 function parseLastSeq(run: AnyRun, id: string | null): number | 'beginning' {
   const seq = Number(/:(\d+)$/.exec(id ?? '')?.[1])
   return id !== null && id.startsWith(run.id) && Number.isSafeInteger(seq) ? seq : 'beginning'

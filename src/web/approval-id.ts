@@ -14,7 +14,6 @@ export function isOfCall(id: string, callId: string): boolean {
   return id === callId || id.startsWith(`${callId}/`)
 }
 
-/** The title of a call, with the path of agents for a sub-agent's call. */
 export function getCallTitle({ name, path = [] }: { name: string; path?: readonly string[] }): string {
   return [...path, name].join(' › ')
 }

@@ -42,7 +42,6 @@ export type Authorize<Context = unknown> =
   | (IsContextFree<Context> extends true ? 'none' : never)
   | ((request: Request) => Grant<Context> | Promise<Grant<Context>>)
 
-/** A checked `Grant`. */
 export interface AccessGrant {
   prefix: string
   context: unknown

@@ -26,11 +26,9 @@ export interface BranchRequest {
   isAgain?: boolean
   /** Identifies the request if it is sent again. */
   key: string | undefined
-  /** The branch that the page shows. Defaults to the current branch of the session. */
   branch: number | undefined
 }
 
-/** Runs that start at an earlier message of a session. */
 export function createBranchedRuns(session: ChatSession, runs: LiveRuns) {
   const { sessionId, caller } = session
   const { agent } = session.host

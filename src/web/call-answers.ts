@@ -37,7 +37,6 @@ export function selectAnswers(
   return selected
 }
 
-/** The error for an answer on another branch, which may have a call with the same id. */
 export function staleBranchError(subject: string): UsageError {
   return new UsageError(
     'stale_answer',

@@ -61,7 +61,6 @@ export interface SessionView {
   /** The calls that are approved while other calls still wait for an answer. */
   approved: readonly string[]
   state: AgentState | null
-  /** When a sleeping run continues. */
   wakeAt: number | null
   /** The end of each run that did not answer in full, by user message. */
   ends: readonly TurnEnd[]

@@ -19,7 +19,6 @@ export interface ChatHost extends Pick<AgentInternals, 'openStored'> {
   store: SessionStore
   clock: Clock
   inputShields: boolean
-  /** The name and version of the agent in `defineAgents`. */
   getLabel: () => AgentLabel | undefined
   tasks: Map<string, Promise<unknown>>
   /** The active runs in this process. Runs in other processes are followed through the log. */
@@ -36,7 +35,6 @@ export interface AwaitedSession {
   stored: StoredContext | null
 }
 
-/** The context of a session after a record in its log. */
 export interface StoredContext {
   /** The branches of the session. Absent if the session has only one branch. */
   branches?: SessionBranches | undefined
@@ -53,7 +51,6 @@ export const isSessionTaken = (error: unknown): boolean => hasCode(error, 'sessi
 
 export type ChatSession = ReturnType<typeof createChatSession>
 
-/** A stored session, for one request. Reads its state and inbox, and resumes its run. */
 export function createChatSession(host: ChatHost, sessionId: string, caller: Caller) {
   const { agent, store, clock, tasks } = host
 

@@ -13,7 +13,6 @@ export interface IncomingMessage {
   content: UserInputMessage['content']
   /** The page's id for the message. If a message is sent twice with the same id, only one run starts. */
   clientId: string | undefined
-  /** The branch that the page shows. Defaults to the current branch of the session. */
   branch?: number | undefined
 }
 
@@ -34,7 +33,6 @@ interface SettledResult {
   publicMessage?: string
 }
 
-/** The answer to one user message of a session, as recorded so far. */
 export interface Turn {
   /** The id of the page message. It does not change while the answer grows, after a reload, or in another process. */
   messageId: string
@@ -47,7 +45,6 @@ export interface Turn {
   state: AgentState
   reason: Reason | null
   error: RunFailure | null
-  /** When a sleeping run continues. */
   wakeAt: number | null
   /** The ends of runs that did not answer in full, up to this turn. */
   ends: readonly TurnEnd[]

@@ -42,7 +42,6 @@ export interface ExposeOptions {
   models?: boolean
 }
 
-/** Validated options. The functions return null if the app's function fails. */
 export type CheckedExpose = {
   [Key in keyof ExposeOptions]: Exclude<ExposeOptions[Key], ErrorFormatter> | SafeFormatter
 } & Pick<ExposeOptions, 'usage' | 'models'>
@@ -155,7 +154,6 @@ export function createPageView(expose: CheckedExpose, session: string) {
   const { errors = 'code', toolErrors = 'code', retries = false, usage, models } = expose
   const findFailure = createFailureFinder()
 
-  /** The text of the app's function, or null. */
   function format(
     option: CheckedExpose['errors'],
     error: unknown,

@@ -33,7 +33,6 @@ export interface QueuedAnswer {
 type Poll = { answer: Subscription | null } | { until: Promise<unknown> }
 
 interface TakeOver {
-  /** Whether a message from another process may run with this request's context. */
   mayTakeOver?: (messageId: string) => boolean
   afterStop?: boolean
 }

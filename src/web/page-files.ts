@@ -36,7 +36,6 @@ const maxIdLength = 500
 
 export type PageFiles = ReturnType<ReturnType<typeof createPageFiles>>
 
-/** Creates the check of the files in a request's message. @throws {ConfigError} `invalid_config` */
 export function createPageFiles(options: PageFileOptions) {
   const { fileIds } = options
   const policy = readPolicy(options)

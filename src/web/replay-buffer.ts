@@ -22,7 +22,6 @@ interface TextEntry {
 
 type Entry = EventEntry | TextEntry
 
-/** Approximate number of characters per read. */
 const maxReadChars = 64_000
 
 export type ReplayBuffer = ReturnType<typeof createReplayBuffer>

@@ -7,7 +7,6 @@ type Field<Value> = (value: unknown, at: string) => Value
 /** The type of a field's values, so that requests declare their fields only once. */
 export type ValueOf<Read> = Read extends Field<infer Value> ? Value : never
 
-/** Creates a field from a test and the phrase for errors. */
 export function field<Value>(is: (value: unknown) => value is Value, phrase: string): Field<Value> {
   return (value, at) => {
     if (is(value)) return value
@@ -42,7 +41,6 @@ export const optional =
   (value, at) =>
     value === undefined ? undefined : read(value, at)
 
-/** A string, or undefined for any other value. */
 export const lenientText: Field<string | undefined> = (value) => (isString(value) ? value : undefined)
 
 const listRule = field(isList, 'a list')

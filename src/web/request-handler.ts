@@ -48,7 +48,6 @@ interface ChatProtocol {
   path: string
   /** Options in addition to the options of every handler. */
   options?: readonly string[]
-  /** Handles `POST`: the last message, or answers. */
   answerPost(request: PostRequest): Promise<Response>
   /** Handles `GET :id`: the current state of the chat, or of one of its branches. */
   readChat(chat: Chat, branch: number | undefined): Promise<Response>

@@ -17,7 +17,6 @@ const eventStreamHeaders = {
   'x-accel-buffering': 'no',
 }
 
-/** Converts the events of one answer into the chunks of a page's protocol. */
 export interface AnswerEncoder<Chunk> {
   begin(): readonly Chunk[]
   handleEvent(event: AgentEvent): readonly Chunk[]

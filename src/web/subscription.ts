@@ -26,10 +26,8 @@ export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'send' | 'watch' | 'se
 export type AnyRun = MessageTarget &
   Pick<Run, 'id' | 'sessionId' | 'state' | 'events$' | 'started' | 'result' | 'snapshot'>
 
-/** How to handle a message while the session is active. See `HandlerOptions`. */
 export type WhenBusy = 'queue' | 'steer' | 'refuse'
 
-/** The rights of a request, and what its page may see. */
 export interface Caller extends AccessGrant {
   /** Receives each failure of the run up to its next rest. Never throws. */
   report(failure: EventFailure, run: { id: string | null; sessionId: string }): void
@@ -57,11 +55,9 @@ export interface LiveRun {
   closing?: Promise<void> | undefined
 }
 
-/** A page's subscription to one answer. */
 export interface Subscription {
   /** The conversation up to and including the user message. */
   before: readonly Message[]
-  /** The end of each run that did not answer in full. */
   ends: readonly TurnEnd[]
   /** The answer before the reader's first event. Null if the reader starts with the run. */
   turn: Omit<Turn, 'before' | 'ends'> | null

@@ -20,7 +20,6 @@ interface DamagedLine {
 
 export interface InputSummary {
   count: number
-  /** The first damaged lines, up to 20. */
   damaged: DamagedLine[]
   damagedCount: number
 }
@@ -43,7 +42,6 @@ export function openBatchInput(name: string, cwd: string, batch: string) {
     }
   }
 
-  /** @throws {CliError} `unreadable_file`, `duplicate_id` */
   async function check(): Promise<InputSummary> {
     const info = await stat(path).catch((cause: unknown) => {
       throw fileError('unreadable_file', 'INPUT', name, cause)
@@ -85,7 +83,6 @@ export function toBatchId(path: string): string {
 
 interface TextLine {
   text: string
-  /** From 1. */
   number: number
   /** The offset of the next line in bytes. */
   end: number
@@ -124,7 +121,6 @@ export interface ResultLine {
   session: string
   state: AgentState
   reason: Reason | null
-  /** The final answer. */
   output: string
   /** Tokens of the run. Null if there was no run. */
   usage: Omit<Usage, 'cost'> | null

@@ -42,7 +42,7 @@ import {
   storeOption,
 } from '../options.js'
 import { createProgressLine } from '../output.js'
-import { openStoreForRun } from '../session-store.js'
+import { closeAfter, openStoreForRun } from '../session-store.js'
 
 const optionSpecs = {
   ...agentModuleOption,
@@ -96,17 +96,15 @@ export const batchCommand = defineCommand({
     const summary = await input.check()
     reportDamaged(summary, options.input, io)
     const { store } = await openStoreForRun(options.store, io)
-    try {
+    return closeAfter(store, async () => {
       const agent = (await loadAgent(options.agent, io.cwd, store)) as unknown as Agent
       await checkAgent(agent, options)
       const results =
         options.out === undefined
           ? createResultStream(io.stdout)
           : await openResultsFile(options.out, io.cwd, options.id)
-      return await runBatch({ options, input, summary, agent, results }, io)
-    } finally {
-      await store.close()
-    }
+      return runBatch({ options, input, summary, agent, results }, io)
+    })
   },
 })
 
@@ -157,7 +155,6 @@ async function runBatch(
   let progress: BatchProgress = { total: summary.count, ...none }
   let isDraining = false as boolean
   let remaining = summary.count
-  /** Number of lines that a shared budget could not pay for. */
   let unpaid = 0
   const isCostLimitReached = (): boolean => costLimit !== undefined && (progress.cost ?? 0) >= costLimit
   async function* readUntilStopped(): AsyncGenerator<BatchItem> {

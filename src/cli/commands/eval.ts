@@ -30,7 +30,13 @@ import {
 } from '../options.js'
 import { omitUndefined } from '../../../guards/lib/json.js'
 import { createProgressLine, wantsColor, writeOutput } from '../output.js'
-import { describeStore, type OpenedStore, openStoreForRun, openStoreToShow } from '../session-store.js'
+import {
+  closeAfter,
+  describeStore,
+  type OpenedStore,
+  openStoreForRun,
+  openStoreToShow,
+} from '../session-store.js'
 
 const optionSpecs = {
   ...agentModuleOption,
@@ -129,14 +135,10 @@ export const evalCommand = defineCommand({
       checkWritable('--out', options.out, io.cwd),
       checkWritable('--html', options.html, io.cwd),
     ])
-    const { store, isKept } = options.source
+    const opened = options.source
       ? { store: memoryStore(), isKept: false }
       : await openStoreForRun(options.store, io)
-    try {
-      return await runEvaluation(options, { store, isKept }, io)
-    } finally {
-      await store.close()
-    }
+    return closeAfter(opened.store, () => runEvaluation(options, opened, io))
   },
 })
 
@@ -179,23 +181,21 @@ async function readCases({ cases, source, store: url }: EvalOptions, io: CliIO):
   const { parseCases, readSessionCases } = await import('../../testing/evaluate/evaluation-case.js')
   if (cases !== undefined) return parseCases(await loadFile(cases, io.cwd, 'CASES'), cases)
   const { last = 1, prefix, tags = {}, marked = false } = source ?? {}
-  const store = await openStoreToShow(url, io)
-  try {
-    const found = await readSessionCases(store, {
-      last,
-      marked,
-      ...(prefix !== undefined && { prefix }),
-      ...(Object.keys(tags).length > 0 && { tags }),
-    })
-    if (found.length > 0) return found
-    throw badUsageError(
-      `--from-store: ${await describeStore(url, io)} has no matching ${marked ? 'marked step' : 'session with a user message'}. Forks and ` +
-        'evaluation sessions are not replayed. Choose another store with --store.',
-      '--from-store',
-    )
-  } finally {
-    await store.close()
+  const selection = {
+    last,
+    marked,
+    ...(prefix !== undefined && { prefix }),
+    ...(Object.keys(tags).length > 0 && { tags }),
   }
+  const found = await closeAfter(await openStoreToShow(url, io), (store) =>
+    readSessionCases(store, selection),
+  )
+  if (found.length > 0) return found
+  throw badUsageError(
+    `--from-store: ${await describeStore(url, io)} has no matching ${marked ? 'marked step' : 'session with a user message'}. Forks and ` +
+      'evaluation sessions are not replayed. Choose another store with --store.',
+    '--from-store',
+  )
 }
 
 async function writeReport(
@@ -220,7 +220,6 @@ async function writeReport(
   io.stdout.write(formatReport(report, comparison, look))
 }
 
-/** The reasons why the command fails, as sentences. */
 function listCrossed(
   { summary: { verdicts, mean, runs } }: EvaluationReport,
   comparison: ReportComparison | null,
@@ -259,7 +258,6 @@ async function loadReport(path: string, cwd: string): Promise<EvaluationReport> 
   return parseReport(await loadFile(path, cwd, '--against'), `--against: '${path}'`)
 }
 
-/** Loads the export `score` or the default export of a module. */
 async function loadScorers(path: string, cwd: string): Promise<Scorers> {
   const { checkScorers } = await import('../../testing/evaluate/score-run.js')
   const { EvaluationError } = await import('../../testing/evaluate/evaluation-case.js')

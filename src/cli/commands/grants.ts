@@ -3,13 +3,12 @@ import { readSessionAt } from '../../core/sessions/replay-session.js'
 import { defineCommand } from '../command.js'
 import { storeOption } from '../options.js'
 import { formatIsoTime, writeRows } from '../output.js'
-import { missingSession, withSession } from '../session-store.js'
+import { withSession } from '../session-store.js'
 
 export const grantsCommand = defineCommand({
   name: 'grants',
   about: "Lists a session's grants, which approve later calls.",
   positional: 'ID',
-  missing: missingSession,
   options: { json: { about: 'print one line of JSON for each grant' }, ...storeOption },
   notes: ['To end a grant: statewright send ID revoke GRANT'],
   execute: (parsed, io) =>

@@ -21,13 +21,12 @@ import { badUsageError, defineCommand } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
 import { loadConfig } from '../load.js'
 import { excludeBoth, storeOption } from '../options.js'
-import { missingSession, withSession } from '../session-store.js'
+import { withSession } from '../session-store.js'
 
 export const guardsCommand = defineCommand({
   name: 'guards',
   about: 'Shows which guards would act in a session.',
   positional: 'ID',
-  missing: missingSession,
   options: {
     config: { short: 'c', value: 'FILE', about: 'a JSON configuration with the guardrails to try' },
     preset: {

@@ -20,7 +20,6 @@ interface MachineSpace {
   options: ExploreOptions
   /** The statement that imports the machine as `machine`, for a file in this folder. */
   importFor: (folder: string) => string
-  /** Describes what replaces a missing alphabet. */
   note?: string
 }
 
@@ -53,7 +52,6 @@ async function loadMachineSpace(path: string, cwd: string): Promise<MachineSpace
   }
 }
 
-/** The exploration options that a module exports. */
 function findSpaceExports(
   module: Record<string, unknown>,
 ): Partial<Pick<ExploreOptions, 'inputs' | 'alphabet' | 'serializeState'>> {
@@ -61,7 +59,6 @@ function findSpaceExports(
   return omitUndefined({ alphabet, inputs, serializeState })
 }
 
-/** The import path of a file, as a literal. */
 function toSpecifier(folder: string, file: string): string {
   return JSON.stringify(toImportPath(folder, file))
 }
@@ -117,7 +114,6 @@ interface EmittedTests {
   /** The middle of the file's name, such as `paths` in `door.paths.test.js`. */
   kind: string
   count: number
-  /** The first line of the file, as a comment. */
   header: string
   format: (folder: string) => string
 }
@@ -133,7 +129,6 @@ async function emitTests(
   io.stderr.write(`Wrote ${formatCount(count, 'test')} to ${relative(io.cwd, file)}\n`)
 }
 
-/** Writes paths as tests that replay them. */
 async function emitPathTests(
   { machine, importFor }: MachineSpace,
   paths: readonly MachinePath[],
@@ -155,7 +150,6 @@ async function emitPathTests(
   await emitTests({ dir, machine, kind, count: paths.length, header: options.header, format }, io)
 }
 
-/** Options shared by all commands that explore machines. */
 const exploreOptions = {
   runner: runnerOption,
   limit: { value: 'N', min: 1, about: 'stop after this many distinct states (default: 20000)' },
@@ -276,7 +270,6 @@ export const propertiesCommand = defineCommand({
   },
 })
 
-/** The export `properties` of a module, and its exploration options. */
 async function loadProperties(path: string, cwd: string) {
   const refuse = createRefusal('bad_properties', null, 'PROPERTIES')
   const module = await loadModule(path, cwd, refuse)

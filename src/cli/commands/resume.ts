@@ -29,7 +29,7 @@ import {
   isWorking,
   matchCall,
 } from '../resume-hints.js'
-import { missingSession, withSession } from '../session-store.js'
+import { withSession } from '../session-store.js'
 import { exitCodesNote } from './run.js'
 
 type AnswerKind = 'approve' | 'reject' | 'output'
@@ -41,7 +41,6 @@ interface AnswerOption {
 }
 
 interface ResumeCommandOptions extends CommonOptions {
-  /** The message. Undefined if there is none. `-` means stdin. */
   message: string | undefined
   answers: readonly AnswerOption[]
 }
@@ -50,7 +49,6 @@ export const resumeCommand = defineCommand({
   name: 'resume',
   about: 'Resumes the latest run of a session.',
   positional: 'ID [MESSAGE…]',
-  missing: missingSession,
   options: {
     approve: {
       value: 'CALL@FP[=JSON]',
@@ -130,7 +128,6 @@ async function readMessage({ message }: ResumeCommandOptions, io: CliIO): Promis
   return text
 }
 
-/** The answers for the idle run. */
 function collectAnswers(
   result: RunResult | RunInProgress,
   message: string | undefined,
@@ -149,7 +146,6 @@ function collectAnswers(
   return [{ type: 'steer', text: message }, ...toCalls]
 }
 
-/** Shows the state of a run that is not continued now. */
 function showResult(
   result: RunResult,
   limits: AgentConfig['limits'],

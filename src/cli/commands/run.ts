@@ -6,7 +6,7 @@ import { expectModelOptions, withAgent } from '../model-setup.js'
 import { announceStudio, loadStudio, waitForInterrupt } from '../open-studio.js'
 import { formatCarriedOptions, readCommonOptions, runOptions } from '../options.js'
 import { canAsk, choosePrompt } from '../prompt.js'
-import { type OpenedStore, openStoreForRun } from '../session-store.js'
+import { closeAfter, type OpenedStore, openStoreForRun } from '../session-store.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
 import { omitUndefined } from '../../../guards/lib/json.js'
 
@@ -30,7 +30,6 @@ export function readRunOptions(parsed: ParsedOptions<typeof runOptionSpecs>) {
   const { session, 'max-steps': maxSteps, timeout: timeoutMs, studio = false } = values
   return {
     ...readCommonOptions(parsed),
-    /** The prompt. Undefined if there is none. `-` means stdin. */
     prompt: positionals.length === 0 ? undefined : positionals.join(' '),
     session,
     limits: omitUndefined({ maxSteps, timeoutMs }),
@@ -69,11 +68,7 @@ export const runCommand = defineCommand({
     const opened = isStored
       ? await openStoreForRun(options.store, io)
       : { store: memoryStore(), isKept: false }
-    try {
-      return await runAgent(options, file, opened, io)
-    } finally {
-      await opened.store.close()
-    }
+    return closeAfter(opened.store, () => runAgent(options, file, opened, io))
   },
 })
 

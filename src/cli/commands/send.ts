@@ -12,6 +12,7 @@ import {
   type CliIO,
   checkChoice,
   defineCommand,
+  missingSession,
   parseDate,
   parseTag,
   type ParsedOptions,
@@ -21,7 +22,7 @@ import { byOption, formatCarriedOptions, refuseStray, storeOption } from '../opt
 import { formatJsonLine } from '../output.js'
 import { toTarget } from '../../core/sessions/inbox/session-message.js'
 import { matchCall } from '../resume-hints.js'
-import { findSession, missingSession, withSessionStore } from '../session-store.js'
+import { findSession, withSessionStore } from '../session-store.js'
 
 type CallTarget = Pick<PendingCall, 'callId' | 'messageId'> & { fingerprint?: string }
 

@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { omitUndefined } from '../../../guards/lib/json.js'
 import { editorUrl, isWebAddress } from '../../studio/studio-page.js'
-import { badUsageError, type CliIO, defineCommand } from '../command.js'
+import { badUsageError, type CliIO, defineCommand, missingSession } from '../command.js'
 import { loadAgent, loadMachine } from '../load.js'
 import { announceStudio, loadStudio, openPage, waitForInterrupt } from '../open-studio.js'
 import { agentModuleOption, byOption, storeOption } from '../options.js'
-import { findSession, missingSession, openStoreToShow, withSessionStore } from '../session-store.js'
+import { closeAfter, findSession, openStoreToShow, withSessionStore } from '../session-store.js'
 import type { Studio } from '../../studio/index.js'
 
 const portOption = {
@@ -15,7 +15,6 @@ const portOption = {
   about: 'the port on 127.0.0.1 (default: a free one)',
 } as const
 
-/** Keeps the studio open until Ctrl-C. */
 async function serve(studio: Studio, io: CliIO): Promise<void> {
   await waitForInterrupt(io, studio)
   await studio.close()
@@ -41,8 +40,7 @@ export const studioCommand = defineCommand({
   ],
   execute: async ({ values: { port = 0, by, open, ...values } }, io) => {
     const machine = values.machine === undefined ? undefined : await loadMachine(values.machine, io.cwd)
-    const store = await openStoreToShow(values.store, io)
-    try {
+    await closeAfter(await openStoreToShow(values.store, io), async (store) => {
       const agent = values.agent === undefined ? undefined : await loadAgent(values.agent, io.cwd, store)
       const folder = await io.dataFolder()
       const viewsFile = folder === null ? undefined : join(folder, 'studio-views.json')
@@ -50,9 +48,7 @@ export const studioCommand = defineCommand({
       const url = announceStudio(studio, io)
       if (open) openPage(url)
       await serve(studio, io)
-    } finally {
-      await store.close()
-    }
+    })
   },
 })
 
@@ -83,15 +79,12 @@ export const statelyCommand = defineCommand({
     if (!isWebAddress(editor))
       throw badUsageError(`--editor must be an address such as ${editorUrl} (got '${editor}').`, '--editor')
     if (id !== undefined) await withSessionStore(values.store, io, (store) => findSession(store, id))
-    const store = await openStoreToShow(values.store, io)
-    try {
+    await closeAfter(await openStoreToShow(values.store, io), async (store) => {
       const studio = await loadStudio({ store, port, stately: { editor, withContext } })
       const place = id === undefined ? 'live' : `session/${encodeURIComponent(id)}${live ? '' : '/1'}`
       io.stdout.write(`${studio.url}#/${place}\n`)
       io.stderr.write('Open it in a browser on this machine; Ctrl-C ends it.\n')
       await serve(studio, io)
-    } finally {
-      await store.close()
-    }
+    })
   },
 })

@@ -25,7 +25,6 @@ export interface TaskFollowing {
   timeoutMs: number
   /** Returns a new connection if the old one is lost. */
   connect: () => Promise<McpConnection>
-  /** Tracks work that outlives the call. */
   keep: (work: Promise<unknown>) => void
 }
 
@@ -143,9 +142,7 @@ function createTaskLimit(server: string, timeoutMs: number) {
   let changedAt = begin
   let last = ''
   let ttlMs: number | null = null
-  /** The longest time without a change, in milliseconds. 0 = off. */
   const getSilenceMs = (): number => (ttlMs !== null && timeoutMs === defaultTimeoutMs ? 0 : timeoutMs)
-  /** The milliseconds left until the task is silent for too long, and until its `ttl`. */
   const getLeft = (): { silence: number; ttl: number } => ({
     silence: getSilenceMs() === 0 ? Infinity : changedAt + getSilenceMs() - getElapsed(),
     ttl: ttlMs === null ? Infinity : begin + ttlMs - getElapsed(),

@@ -46,7 +46,6 @@ export interface McpCall {
   isTask: boolean
   /** The idempotency key. It stays the same if the call is repeated after a crash. */
   key: string
-  /** The handle that was stored before a crash. */
   handle: unknown
   /** Stores the handle in the log. Undefined without a log. */
   keepHandle: ((handle: Json) => Promise<void>) | undefined

@@ -108,7 +108,6 @@ function toPlainBase64(text: string): string {
   return text.replaceAll(/\s+/g, '').replaceAll('-', '+').replaceAll('_', '/')
 }
 
-/** Returns null for text and for types that models do not accept. */
 function toMediaPart(part: Json): ContentPart | null {
   const type = readText(part, 'type')
   const [held, key] = type === 'resource' ? [readProperty(part, 'resource'), 'blob'] : [part, 'data']

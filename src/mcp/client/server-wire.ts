@@ -19,7 +19,6 @@ export interface ServerLoss {
   transient: boolean
 }
 
-/** An SDK transport, extended with missing features. */
 export interface ServerWire {
   readonly transport: Transport
   /** The server's address for display, without secrets. */
@@ -35,7 +34,6 @@ export interface ServerWire {
   kill(): void
 }
 
-/** @throws {StatewrightError} `missing_package` */
 export function loadClientSdk(): Promise<typeof ClientSdk> {
   return loadPeer<typeof ClientSdk>('@modelcontextprotocol/client', 'Using MCP servers')
 }
@@ -54,7 +52,6 @@ export class ServerLostError extends Error {
 /** The error for a session that the server no longer knows. The server has not executed the call. */
 export class SessionExpiredError extends Error {}
 
-/** Converts an error to `mcp_unavailable`, or to `mcp_timeout` if the server did not answer in time. */
 export function toStartError(
   error: unknown,
   wire: ServerWire,

@@ -3,7 +3,6 @@ import type { McpCommand } from './mcp-options.js'
 import { loadStdioSdk, type ServerWire, type WireEvents } from './server-wire.js'
 import { watchAnswers } from './task-wire.js'
 
-/** Maximum characters of stderr to keep. */
 const maxStderrChars = 4096
 
 /** If the server is silent for this long, the older initialization is tried. */
@@ -78,7 +77,6 @@ function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 }
 
-/** Keeps the end of a UTF-8 stream. */
 export function createTextTail(limit: number) {
   const decoder = new TextDecoder()
   let text = ''

@@ -32,7 +32,6 @@ function toReadable(message: JSONRPCMessage): JSONRPCMessage {
   return { ...message, result: { resultType: 'complete', content: [], _meta: { ...meta, [taskKey]: task } } }
 }
 
-/** A task in either form. */
 export interface TaskState {
   id: string
   status: string
@@ -41,7 +40,6 @@ export interface TaskState {
   /** The lifetime of the task in milliseconds from its creation, or null for no limit. */
   ttlMs: number | null
   updatedAt: string | undefined
-  /** Only the extension includes it. */
   result: JsonObject | undefined
   error: unknown
   inputRequests: JsonObject | undefined

@@ -21,7 +21,6 @@ import { isNestedDeeper } from '../../core/models/plain-json.js'
 /** Some providers reject longer descriptions. */
 const maxDescription = 1_024
 
-/** Maximum progress notifications per call. */
 const maxProgress = 1_000
 
 export interface McpToolParts {
@@ -29,7 +28,6 @@ export interface McpToolParts {
   options: Pick<CheckedMcpOptions, 'needsApproval' | 'trustAnnotations' | 'defer' | 'timeoutMs'>
   calls: OpenCalls
   call: (call: McpCall) => Promise<JsonObject>
-  /** Whether schemas can specify arguments to be sent as headers too. */
   hasHeaders: boolean
   tasks: McpConnection['tasks']
 }
@@ -58,7 +56,6 @@ function needsTask(listed: Json): boolean {
   return readProperty(readProperty(listed, 'execution'), 'taskSupport') === 'required'
 }
 
-/** `name` is the tool's name for the model. */
 export function toTool(
   listed: Json,
   toolName: string,

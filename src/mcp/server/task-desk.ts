@@ -38,9 +38,7 @@ import { type CheckedExpose, createPageView } from '../../web/exposure.js'
 export interface Task {
   /** The client's id for the session, with a number for later turns, such as `order-17~2`. */
   id: string
-  /** The client's id for the session. */
   named: string
-  /** The id of the session in the store. */
   session: string
   turn: number
 }
@@ -66,7 +64,6 @@ const lookMs = 250
 /** Poll interval until a started run appears in the store, in milliseconds. */
 const beginLookMs = 10
 
-/** The sessions that this process runs for its clients. */
 export interface TaskHost {
   options: CheckedOptions
   runner: SessionRunner
@@ -401,7 +398,6 @@ function sessionInUseError(named: string, why: string): UsageError {
   return new UsageError('session_in_use', `The session '${named}' ${why}`, 'session')
 }
 
-/** State that the client returns with its answers as `requestState`. */
 export interface CallState {
   task: string
   seal: string
@@ -441,7 +437,6 @@ function notBegunError(id: string): StatewrightError {
 /** A session's turn, as the protocol shows it. */
 interface TaskView {
   status: 'working' | 'input_required' | 'completed' | 'cancelled'
-  /** The current work or question, for people. */
   about: string
   /** The open questions. Empty except in `input_required`. */
   questions: readonly Question[]
@@ -456,7 +451,6 @@ export interface ToolResult {
   _meta?: Record<string, unknown>
 }
 
-/** `session` is the client's session id. */
 async function viewTask(
   { run, head, definition }: FoldedSession,
   session: string,

@@ -42,7 +42,7 @@ export interface SendOptions extends ReconnectOptions {
 
 interface OpenAnswer {
   onClose?: () => void
-  /** Sends the message again. The server answers the message once. Absent if the message must not be sent twice. */
+  /** Sends the message again. Absent if the server would answer it twice. */
   source?: RequestSource
   isCut: boolean
   requested: Set<string>

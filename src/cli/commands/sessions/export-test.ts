@@ -22,7 +22,6 @@ import { createRefusal, loadAgent, loadConfig, loadModule, loadTools } from '../
 import { toImportPath } from '../machines.js'
 import { writeOutput } from '../../output.js'
 
-/** The options of the original run that describe its agent. */
 type OriginalRunOptions = Record<'config' | 'tools' | 'instructions', string | undefined>
 
 /** The known parts of the agent that `statewright run` created for a session, or null. */
@@ -91,7 +90,6 @@ interface TestFile {
   isLive: boolean
 }
 
-/** The source of a test that plays a recorded session. */
 function formatTestFile(file: TestFile): string {
   const { session, runner, fixture, agent, tools, isLive } = file
   const load = `readFileSync(new URL(${quoteLiteral(fixture)}, import.meta.url), 'utf8')`

@@ -6,7 +6,7 @@ import type { ShareOptions } from '../../../studio/export-session.js'
 import { badUsageError, defineCommand, type ParsedOptions } from '../../command.js'
 import { outOption, refuseStray, runnerOption, storeOption } from '../../options.js'
 import { escapeJson, formatTimestamp, writeOutput } from '../../output.js'
-import { missingSession, withSession } from '../../session-store.js'
+import { withSession } from '../../session-store.js'
 import { collectToolNames } from '../../transcript.js'
 import type { TestExport } from './export-test.js'
 
@@ -54,7 +54,6 @@ export const exportCommand = defineCommand({
   name: 'sessions export',
   about: 'Exports a session as JSON, Markdown, HTML, a picture, a film or a test.',
   positional: 'ID',
-  missing: missingSession,
   options: optionSpecs,
   notes: [
     'restoreSession() reads the JSON.',
@@ -90,7 +89,6 @@ export const exportCommand = defineCommand({
 const isShared = (form: Form): form is 'html' | 'card' | 'film' => ['html', 'card', 'film'].includes(form)
 const testOnlyOptions = ['runner', 'update', 'agent', 'tools', 'config', 'instructions'] as const
 
-/** @throws {CliError} for contradictory formats and options */
 function readForm(values: ExportOptions['values']): Form {
   const named: Form[] = [
     ...(['html', 'markdown', 'card', 'film'] as const).filter((name) => values[name]),

@@ -7,7 +7,7 @@ import { loadAgents } from '../../load.js'
 import { agentsModuleOption, excludeBoth, storeOption } from '../../options.js'
 import { formatJsonLine } from '../../output.js'
 import { openTerminalPrompt } from '../../prompt.js'
-import { checkRecordExists, missingSession, withSession, withSessionStore } from '../../session-store.js'
+import { checkRecordExists, withSession, withSessionStore } from '../../session-store.js'
 import { systemClock } from '../../../core/base/clock.js'
 import { type CheckedSession, checkSessions } from '../../../core/drive/stranded-sessions.js'
 import { formatCount, shorten, stripControls } from '../../../core/format/format-words.js'
@@ -93,7 +93,6 @@ const renameCommand = defineCommand({
   name: 'sessions rename',
   about: "Sets a session's title, even while a run is active.",
   positional: 'ID [TITLE…]',
-  missing: missingSession,
   options: {
     default: { about: "restore the default title: the session's name, or its first message" },
     ...storeOption,
@@ -117,7 +116,6 @@ const forkCommand = defineCommand({
   name: 'sessions fork',
   about: "Forks a session at one of its records, and prints the new session's id.",
   positional: 'ID',
-  missing: missingSession,
   options: {
     at: { value: 'N', min: 1, about: 'fork after record N of its log (default: after the last)' },
     ...storeOption,
@@ -138,7 +136,6 @@ const deleteCommand = defineCommand({
   name: 'sessions delete',
   about: 'Deletes a session and its sub-agents, after confirmation.',
   positional: 'ID',
-  missing: missingSession,
   options: { yes: { short: 'y', about: 'do not ask' }, ...storeOption },
   notes: ['This cannot be undone. To make a copy first: statewright sessions export ID'],
   execute: async (parsed, io) => {

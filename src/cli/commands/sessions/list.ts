@@ -83,7 +83,6 @@ function toJson({ id, createdAt, updatedAt, wakeAt, ...rest }: SessionRow): obje
 const heads = ['session', 'state', 'when', 'messages', 'tokens', 'cost', 'title']
 const numeric = ['messages', 'tokens', 'cost']
 
-/** Minimum width of titles, even on narrow terminals. */
 const minTitleWidth = 20
 
 function showTable(rows: readonly SessionRow[], hasMore: boolean, io: CliIO): void {

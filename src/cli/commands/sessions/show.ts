@@ -25,14 +25,13 @@ import { excludeBoth, formatCarriedOptions, storeOption } from '../../options.js
 import { createOutputPaint, formatIsoTime, formatJsonLine, formatTimestamp } from '../../output.js'
 import { formatErrorLine } from '../../renderer.js'
 import { describeWait, formatResumeHint, isWorking } from '../../resume-hints.js'
-import { checkRecordExists, missingSession, withSession } from '../../session-store.js'
+import { checkRecordExists, withSession } from '../../session-store.js'
 import { formatTranscript } from '../../transcript.js'
 
 export const showCommand = defineCommand({
   name: 'sessions show',
   about: 'Shows a session: its messages, usage, state and pending calls.',
   positional: 'ID',
-  missing: missingSession,
   options: {
     at: { value: 'N', min: 1, about: 'show its state after record N of its log' },
     events: { about: 'list its log records: number, time, type and the start of the content' },
@@ -98,7 +97,6 @@ function showSession(
   )
 }
 
-/** Formats the totals of all runs, the state of the latest run, and the command that continues it. */
 function formatStatus(
   entry: ListedSession,
   replayed: SessionSnapshot,
@@ -203,7 +201,6 @@ function formatLogHead(seq: number, at: number, kind: string): string {
   return `${String(seq).padStart(5)}  ${when}  ${shorten(kind, 40).padEnd(18)}`
 }
 
-/** How to show a `statewright/durable` session. */
 interface MachineView {
   /** The record to show. Defaults to the last. */
   at: number | undefined
@@ -233,7 +230,6 @@ async function showMachine(
   }
 }
 
-/** The number, time and event of a record, the state after it, and the data of the event. */
 function formatMachineLine(
   { seq, at }: LogRecord,
   { event, state, refused }: MachineRecord,
