@@ -29,7 +29,11 @@ const codeByState: Partial<Record<AgentState, ExitCode>> = {
 export function toExitCode(result: RunResult): ExitCode {
   const known = codeByState[result.state]
   if (known !== undefined) return known
-  if (isGuardrail(result)) return exitCodes.stopped
+  try {
+    orThrow(result)
+  } catch (error) {
+    if (error instanceof GuardrailError) return exitCodes.stopped
+  }
   return result.state === 'ERROR' ? exitCodes.error : exitCodes.waiting
 }
 
@@ -38,13 +42,4 @@ export function toWorstExitCode(codes: ReadonlySet<ExitCode>): ExitCode {
   if (codes.has(exitCodes.error)) return exitCodes.error
   if (codes.has(exitCodes.stopped) || codes.has(exitCodes.cancelled)) return exitCodes.stopped
   return codes.has(exitCodes.waiting) ? exitCodes.waiting : exitCodes.completed
-}
-
-function isGuardrail(result: RunResult): boolean {
-  try {
-    orThrow(result)
-    return false
-  } catch (error) {
-    return error instanceof GuardrailError
-  }
 }

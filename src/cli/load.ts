@@ -86,14 +86,13 @@ export async function loadModule(
       : await import(pathToFileURL(file).href)
     return module as Record<string, unknown>
   } catch (error) {
-    if (notAModuleCode.test(String(getErrorCode(error))))
+    // The codes of Node's loader for a file that is not JavaScript.
+    const notAModule = /^ERR_(UNKNOWN_FILE_EXTENSION|IMPORT_(ATTRIBUTE|ASSERTION_TYPE)_MISSING)$/
+    if (notAModule.test(String(getErrorCode(error))))
       throw refuse(`'${path}' cannot be loaded. Use a .js, .mjs or .ts module.`, error)
     throw refuse(`'${path}' cannot be loaded: ${describeLoadError(error, path)}`, error)
   }
 }
-
-/** The codes of Node's loader for a file that is not JavaScript. */
-const notAModuleCode = /^ERR_(UNKNOWN_FILE_EXTENSION|IMPORT_(ATTRIBUTE|ASSERTION_TYPE)_MISSING)$/
 
 function describeLoadError(error: unknown, path: string): string {
   if (!(error instanceof Error)) return String(error)

@@ -124,11 +124,6 @@ async function openRehearsal(file: true | string, api: ModelApi, io: CliIO): Pro
   }
 }
 
-const defaultModel = 'gpt-5-mini'
-
-/** The placeholder key for a server that needs no key. OpenAI's key must not be sent to such a server. */
-const noKey = 'no-key-needed'
-
 /**
  * The model and its server. Options override the configuration file, which overrides the environment. Null if there is
  * neither a key nor a base URL. The key is read from the variable that `model.apiKeyEnv` in the file names. If the file
@@ -140,17 +135,19 @@ export function resolveModelOptions(
   env: CliIO['env'],
 ): ModelOptions | null {
   const { api: _api, apiKeyEnv, model: fileModel, baseURL: fileURL, ...rest } = file.model ?? {}
-  const baseURL = options.baseURL ?? fileURL ?? readBaseUrl(env)
+  const envURL = trimToUndefined(env.OPENAI_BASE_URL)
+  const baseURL = options.baseURL ?? fileURL ?? (envURL && checkURL(envURL, 'OPENAI_BASE_URL'))
   const usesEnv = options.baseURL !== undefined || fileURL === undefined
   const ownKey = usesEnv ? trimToUndefined(env.OPENAI_API_KEY) : undefined
   const apiKey = apiKeyEnv === undefined ? ownKey : readKey(apiKeyEnv, env)
   if (apiKey === undefined && baseURL === undefined) return null
 
-  const fallback = baseURL === undefined ? defaultModel : undefined
+  const fallback = baseURL === undefined ? 'gpt-5-mini' : undefined
   const model = options.model ?? fileModel ?? trimToUndefined(env.OPENAI_MODEL) ?? fallback
   if (model === undefined)
     throw badUsageError(`No model is named for ${baseURL}. Use --model NAME, or set OPENAI_MODEL.`, '--model')
-  return { ...rest, model, baseURL, apiKey: apiKey ?? noKey }
+  // OpenAI's key must not be sent to a server that needs no key.
+  return { ...rest, model, baseURL, apiKey: apiKey ?? 'no-key-needed' }
 }
 
 export function resolveApi({ api }: Pick<CommonOptions, 'api'>, file: ConfigFile): ModelApi {
@@ -177,11 +174,6 @@ function readKey(name: string, env: CliIO['env']): string {
     `${name} is not set. The configuration file expects the key in this variable.`,
     name,
   )
-}
-
-function readBaseUrl(env: CliIO['env']): string | undefined {
-  const url = trimToUndefined(env.OPENAI_BASE_URL)
-  return url === undefined ? undefined : checkURL(url, 'OPENAI_BASE_URL')
 }
 
 function trimToUndefined(value: string | undefined): string | undefined {

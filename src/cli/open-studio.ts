@@ -36,14 +36,13 @@ export async function waitForInterrupt(
 
 /** Opens a page in the user's browser. Failures are ignored, because the caller prints the address too. */
 export function openPage(url: string): void {
+  const openers: Partial<Record<NodeJS.Platform, string[]>> = {
+    darwin: ['open'],
+    // Avoids `cmd /c start`, because `cmd` treats the & in an address as the end of the command.
+    win32: ['rundll32', 'url.dll,FileProtocolHandler'],
+  }
   const [command = '', ...args] = openers[process.platform] ?? ['xdg-open']
   const child = spawn(command, [...args, url], { detached: true, stdio: 'ignore' })
   child.on('error', () => undefined)
   child.unref()
-}
-
-const openers: Partial<Record<NodeJS.Platform, string[]>> = {
-  darwin: ['open'],
-  // Avoids `cmd /c start`, because `cmd` treats the & in an address as the end of the command.
-  win32: ['rundll32', 'url.dll,FileProtocolHandler'],
 }

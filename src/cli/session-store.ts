@@ -136,7 +136,8 @@ export async function findSession(store: SessionStore, sessionId: string): Promi
   const session = await store.get(id)
   if (session) return session
   const ids = (await store.list({ children: true })).map((entry) => entry.id)
-  const near = findSimilarIds(id, ids)
+  const withPrefix = ids.filter((one) => one.toLowerCase().startsWith(id.toLowerCase()))
+  const near = withPrefix.length > 0 ? withPrefix.slice(0, 3) : [findNearestName(id, ids) ?? []].flat()
   const hint =
     near.length > 0
       ? `Did you mean ${near.map((one) => `'${one}'`).join(' or ')}?`
@@ -144,12 +145,6 @@ export async function findSession(store: SessionStore, sessionId: string): Promi
         ? 'The store is empty.'
         : missingSession
   throw new CliError('unknown_session', `There is no session '${id}' here. ${hint}`, id)
-}
-
-/** The ids with this prefix, otherwise the most similar id. */
-function findSimilarIds(id: string, ids: readonly string[]): string[] {
-  const withPrefix = ids.filter((one) => one.toLowerCase().startsWith(id.toLowerCase()))
-  return withPrefix.length > 0 ? withPrefix.slice(0, 3) : [findNearestName(id, ids) ?? []].flat()
 }
 
 export function checkRecordExists(at: number | undefined, { id, head }: ListedSession): void {

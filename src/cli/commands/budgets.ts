@@ -15,12 +15,11 @@ export const budgetsCommand = defineCommand({
       const { rows, damaged } = await listStoredBudgets(store)
       for (const { message } of damaged) writeNotice(io, message)
       const empty = 'There are no budgets in this store. createBudget() from statewright/fleet creates one.'
+      const heads = ['budget', 'spent', 'reserved', 'left', 'in progress', 'limits', 'resets']
       writeRows(rows, { isJson: values.json, empty, heads, toCells }, io)
       return damaged.length > 0 ? exitCodes.error : exitCodes.completed
     }),
 })
-
-const heads = ['budget', 'spent', 'reserved', 'left', 'in progress', 'limits', 'resets']
 
 function toCells(row: BudgetRow): string[] {
   const { limits } = row

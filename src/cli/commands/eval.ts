@@ -149,7 +149,11 @@ async function runEvaluation(
 ): Promise<ExitCode> {
   const { score, against, repeat, concurrency, passAt, seed, id } = options
   const { evaluate } = await import('../../testing/evaluate/evaluate.js')
-  const base = against === undefined ? undefined : await loadReport(against, io.cwd)
+  const { parseReport } = await import('../../testing/evaluate/evaluation-report.js')
+  const base =
+    against === undefined
+      ? undefined
+      : parseReport(await loadFile(against, io.cwd, '--against'), `--against: '${against}'`)
   const cases = await readCases(options, io)
   const scorers = score === undefined ? undefined : await loadScorers(score, io.cwd)
   const agent = (await loadAgent(options.agent, io.cwd, store)) as unknown as AnyAgent
@@ -251,11 +255,6 @@ function formatProgress(progress: EvaluationProgress): string {
   ].join(', ')
   const spent = cost === null ? [] : [formatMoney(cost)]
   return [`${done}/${total}`, counts, `${running} running`, ...spent, formatDuration(elapsedMs)].join(' · ')
-}
-
-async function loadReport(path: string, cwd: string): Promise<EvaluationReport> {
-  const { parseReport } = await import('../../testing/evaluate/evaluation-report.js')
-  return parseReport(await loadFile(path, cwd, '--against'), `--against: '${path}'`)
 }
 
 async function loadScorers(path: string, cwd: string): Promise<Scorers> {

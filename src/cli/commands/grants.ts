@@ -16,11 +16,10 @@ export const grantsCommand = defineCommand({
       const { run, state } = await readSessionAt(store, id)
       const { grants = [] } = run?.context ?? state
       const empty = `Session ${id} has no grants.`
+      const heads = ['grant', 'tool', 'arguments', 'uses left', 'until', 'given by']
       writeRows(grants, { isJson: parsed.values.json, empty, heads, toCells }, io)
     }),
 })
-
-const heads = ['grant', 'tool', 'arguments', 'uses left', 'until', 'given by']
 
 function toCells({ id, tool, when, arguments: exact = '', uses, until, givers }: Grant): string[] {
   const limits = when === undefined ? exact : JSON.stringify(when)

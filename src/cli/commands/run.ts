@@ -23,8 +23,6 @@ export const runOptionSpecs = {
   studio: { about: 'watch the run in the studio, a page on this machine, until Ctrl-C' },
 } as const
 
-type RunCommandOptions = ReturnType<typeof readRunOptions>
-
 export function readRunOptions(parsed: ParsedOptions<typeof runOptionSpecs>) {
   const { positionals, values } = parsed
   const { session, 'max-steps': maxSteps, timeout: timeoutMs, studio = false } = values
@@ -73,7 +71,7 @@ export const runCommand = defineCommand({
 })
 
 function runAgent(
-  options: RunCommandOptions,
+  options: ReturnType<typeof readRunOptions>,
   file: Awaited<ReturnType<typeof loadConfig>>,
   { store, isKept }: OpenedStore,
   io: CliIO,

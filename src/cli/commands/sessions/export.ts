@@ -2,7 +2,6 @@ import type { Message } from '../../../../machines/agent/messages.js'
 import { formatMessageText, stripControls } from '../../../core/format/format-words.js'
 import { readSession } from '../../../core/sessions/replay-session.js'
 import type { SessionStore } from '../../../core/sessions/store/store.js'
-import type { ShareOptions } from '../../../studio/export-session.js'
 import { badUsageError, defineCommand, type ParsedOptions } from '../../command.js'
 import { outOption, refuseStray, runnerOption, storeOption } from '../../options.js'
 import { escapeJson, formatTimestamp, writeOutput } from '../../output.js'
@@ -77,8 +76,9 @@ export const exportCommand = defineCommand({
         const { exportTest } = await import('./export-test.js')
         return exportTest(store, id, request, io)
       }
+      const { exportSession } = await import('../../../studio/export-session.js')
       const content = isShared(form)
-        ? await share(store, id, { form: form === 'html' ? 'page' : form, texts: !isBare })
+        ? await exportSession(store, id, { form: form === 'html' ? 'page' : form, texts: !isBare })
         : await formatSession(store, id, form === 'markdown' ? (summary?.title ?? '') : undefined)
       // Like the store, a new file is readable only by its owner.
       await writeOutput(content, out, io, { replace, mode: 0o600 })
@@ -87,8 +87,6 @@ export const exportCommand = defineCommand({
 })
 
 const isShared = (form: Form): form is 'html' | 'card' | 'film' => ['html', 'card', 'film'].includes(form)
-const testOnlyOptions = ['runner', 'update', 'agent', 'tools', 'config', 'instructions'] as const
-
 function readForm(values: ExportOptions['values']): Form {
   const named: Form[] = [
     ...(['html', 'markdown', 'card', 'film'] as const).filter((name) => values[name]),
@@ -99,7 +97,8 @@ function readForm(values: ExportOptions['values']): Form {
     throw badUsageError(`--${form} and --${other} cannot be combined. Choose one form.`)
   if (values['without-text'] && !isShared(form))
     throw badUsageError('--without-text needs --html, --card or --film.', '--without-text')
-  if (form !== 'test') refuseStray(values, testOnlyOptions, '--as test')
+  const testOnly = ['runner', 'update', 'agent', 'tools', 'config', 'instructions'] as const
+  if (form !== 'test') refuseStray(values, testOnly, '--as test')
   return form
 }
 
@@ -122,11 +121,6 @@ async function formatSession(store: SessionStore, id: string, title: string | un
   return title === undefined
     ? `${escapeJson(JSON.stringify(stored, null, 2))}\n`
     : formatMarkdown(title || (stored.name ?? `Session ${stored.id}`), stored.messages)
-}
-
-async function share(store: SessionStore, id: string, options: ShareOptions): Promise<string> {
-  const { exportSession } = await import('../../../studio/export-session.js')
-  return exportSession(store, id, options)
 }
 
 /** A conversation as Markdown. Calls and complete results are code blocks. */

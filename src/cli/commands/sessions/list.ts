@@ -81,9 +81,6 @@ function toJson({ id, createdAt, updatedAt, wakeAt, ...rest }: SessionRow): obje
 }
 
 const heads = ['session', 'state', 'when', 'messages', 'tokens', 'cost', 'title']
-const numeric = ['messages', 'tokens', 'cost']
-
-const minTitleWidth = 20
 
 function showTable(rows: readonly SessionRow[], hasMore: boolean, io: CliIO): void {
   const paint = createOutputPaint(io)
@@ -96,8 +93,8 @@ function showTable(rows: readonly SessionRow[], hasMore: boolean, io: CliIO): vo
     head === 'state'
       ? paint(rows[i]?.value === undefined ? getListedStyle(rows[i]?.state ?? 'new') : 'bold', cell)
       : cell
-  const lines = rows.map((row, i) => [...(cells[i] ?? []), shorten(row.title, Math.max(minTitleWidth, room))])
-  io.stdout.write(formatTable(heads, lines, { paint, numeric, style }))
+  const lines = rows.map((row, i) => [...(cells[i] ?? []), shorten(row.title, Math.max(20, room))])
+  io.stdout.write(formatTable(heads, lines, { paint, numeric: ['messages', 'tokens', 'cost'], style }))
   if (hasMore) io.stdout.write(`${paint('dim', 'There are older sessions: --limit 0 shows all.')}\n`)
 }
 
@@ -141,7 +138,8 @@ async function readSessionRow(store: SessionStore, entry: ListedSession): Promis
     const title = getListedTitle(summary, folded)
     if (run !== null) {
       const now = createSummary(run.context, { name, tags, parent, runs, definition })
-      return { ...now, ...place, title, state: toListedState(now.state, entry.holder) }
+      const isInterrupted = isActiveState(now.state) && entry.holder === null
+      return { ...now, ...place, title, state: isInterrupted ? 'interrupted' : (now.state ?? 'RUNNING') }
     }
     const [messages, { totalTokens, cost }] = [state.messages.length, state.usage]
     const named = { ...(name !== undefined && { name }), title }
@@ -152,10 +150,6 @@ async function readSessionRow(store: SessionStore, entry: ListedSession): Promis
     if (error.code === 'unknown_session') return null
     return { ...(summary ?? emptySummary), ...place, state: error.code }
   }
-}
-
-function toListedState(state: AgentState | null, holder: string | null): AgentState | 'interrupted' {
-  return isActiveState(state) && holder === null ? 'interrupted' : (state ?? 'RUNNING')
 }
 
 const emptySummary: Omit<SessionSummary, 'state'> = {
