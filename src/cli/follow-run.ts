@@ -296,6 +296,7 @@ async function answerRests(
     void drain?.sigtermArrived.then(() => resolve(null))
   })
   let result = rest
+  const continues = (): boolean => isRestState(result.state) && drain?.hasBegun !== true
   let isWithdrawn = false
   /** Input for a withdrawn question must not answer the next one. */
   async function ask(question: string, withdrawn: Promise<unknown>): Promise<string | null> {
@@ -308,7 +309,7 @@ async function answerRests(
     return (await terminal?.ask(question, withdrawn)) ?? null
   }
   try {
-    while (isRestState(result.state) && !drain?.hasBegun) {
+    while (continues()) {
       // oxlint-disable no-await-in-loop -- one rest after the other
       // A state that the run has left was answered in the studio.
       const isMoved = work !== null && run.state !== result.state

@@ -340,7 +340,7 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
 
   return {
     subscribe,
-    startNextAfterEnd: queue.startNextAfterEnd,
+    startNextAfterEnd: (): Promise<void> => queue.startNextAfterEnd(),
 
     /**
      * Sends a user message, which starts a run or replies to a waiting run. While the session is working, `caller.whenBusy`

@@ -68,13 +68,14 @@ export function createLiveRuns(session: ChatSession, onEnd: (live: LiveRun) => v
       buffer.end()
       if (runs.get(sessionId) === live) runs.delete(sessionId)
     }
+    const rest = ({ resumable }: { resumable: boolean }): void => {
+      end()
+      if (!resumable) onEnd(live)
+    }
     try {
       apply(run)
     } finally {
-      run.result.then(({ resumable }) => {
-        end()
-        if (!resumable) onEnd(live)
-      }, end)
+      run.result.then(rest, end)
       // The process that ended an earlier run has already called its hooks.
       if (turn === null || !isFinalState(turn.state))
         live.closing = run.result.then(
