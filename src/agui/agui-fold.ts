@@ -13,7 +13,7 @@ import {
 import { unclearedInput } from '../../machines/agent/screening.js'
 import { toJson } from '../core/base/json.js'
 import { omitUndefined } from '../../guards/lib/json.js'
-import { createCallInterrupt, toInterruptId, toPauseId, createPauseInterrupt } from './approval-interrupts.js'
+import { listInterrupts } from './approval-interrupts.js'
 import { isOfCall } from '../web/approval-id.js'
 import type { Turn } from '../web/chat-turn.js'
 import { isTurnOpening } from '../core/sessions/find-turn.js'
@@ -27,13 +27,7 @@ import {
   toPageMessages,
 } from './agui-messages.js'
 import { createPageMessages } from './page-messages.js'
-import {
-  type AGUIEvent,
-  type AGUIInterrupt,
-  type AGUIMessage,
-  type AGUIUsage,
-  protocolVersion,
-} from './protocol.js'
+import { type AGUIEvent, type AGUIMessage, type AGUIUsage, protocolVersion } from './protocol.js'
 import { createAgentOutput, createSubAgents } from './agent-output.js'
 
 type Failure = { message: string; code: string }
@@ -209,28 +203,8 @@ export function createAGUIFold(start: FoldStart) {
   function listClientCalls(): PendingCall[] {
     const requested = [...requests.keys()]
     const own = [...lead.openCalls].filter((callId) => !requested.some((id) => isOfCall(id, callId)))
-    return own.map((callId) => ({
-      callId,
-      name: '' as never,
-      arguments: '',
-      fingerprint: '',
-      needs: 'client',
-    }))
-  }
-
-  function createInterrupts(rest: RunStatus): AGUIInterrupt[] {
-    const { pending = [], messages = [], wakeAt: until = null } = rest
-    if (rest.state === 'PAUSED') {
-      const details = { reason: rest.reason ?? 'paused', message: rest.error?.message, wakeAt: until }
-      return [createPauseInterrupt(toPauseId(messages.length), details)]
-    }
-    return pending
-      .filter(({ needs }) => needs !== 'client')
-      .map((call) => {
-        const id = toInterruptId(names.getRequestName(call.callId), call)
-        const owner = subAgents.findOwner(call.callId)
-        return createCallInterrupt(id, call, subAgents.getCallName(call.callId), owner)
-      })
+    const call = { name: '' as never, arguments: '', fingerprint: '', needs: 'client' as const }
+    return own.map((callId) => ({ ...call, callId }))
   }
 
   const getUsage = (): { usage?: AGUIUsage[] } => (usage.totalTokens > 0 ? { usage: [{ ...usage }] } : {})
@@ -268,10 +242,13 @@ export function createAGUIFold(start: FoldStart) {
 
     end(rest: RunStatus = getStatus()): AGUIEvent[] {
       const { state: endState, reason: endReason, pending = [], object } = rest
-      const interrupts = createInterrupts(rest)
+      const interrupts = listInterrupts(rest, names, subAgents)
       subAgents.end(timestamp, interrupts)
       lead.end(timestamp)
-      if (isWorkState(endState)) return fail(remoteRunFailure)
+      if (isWorkState(endState)) {
+        const message = 'The run continues in another process. Reconnect to it.'
+        return fail({ code: 'session_busy', message })
+      }
       addEnd(rest)
       const failure = rest.error ?? error
       if (endState === 'ERROR')
@@ -305,9 +282,4 @@ export function createAGUIFold(start: FoldStart) {
       return page.takeEvents()
     },
   }
-}
-
-const remoteRunFailure = {
-  code: 'session_busy',
-  message: 'The run continues in another process. Reconnect to it.',
 }

@@ -18,7 +18,7 @@ export function toInterruptId(
 /** The id of a pause. It contains the length of the transcript. */
 export const toPauseId = (messages: number): string => `paused~${messages}`
 
-export function createCallInterrupt(
+function createCallInterrupt(
   id: string,
   call: PendingCall,
   toolCallId: string,
@@ -64,32 +64,39 @@ const approvalAnswerSchema: Record<string, Json> = {
   required: ['approved'],
 }
 
-export function createPauseInterrupt(
-  id: string,
-  { reason, message, wakeAt }: { reason: string; message?: string | undefined; wakeAt: number | null },
-): AGUIInterrupt {
-  const prompt =
-    wakeAt === null
-      ? 'The run is paused. Resume it?'
-      : `The run is sleeping until ${formatWakeTime(wakeAt)}. Wake it now?`
-  const description = 'A message for the model before the run continues.'
-  return {
-    id,
-    reason: 'paused',
-    message: message ?? prompt,
-    responseSchema: { type: 'object', properties: { steer: { type: 'string', description } } },
-    metadata: { statewright: { reason, ...(wakeAt !== null && { wakeAt }) } },
-  }
+interface Rest extends Pick<SessionView, 'state'>, Partial<Pick<SessionView, 'messages' | 'pending'>> {
+  wakeAt?: number | null
+  reason?: string | null
+  error?: { message: string } | null
 }
 
-export function listInterrupts({ messages, pending, state, wakeAt }: SessionView): AGUIInterrupt[] {
-  const reason = wakeAt === null ? 'paused' : 'sleeping'
-  if (state === 'PAUSED') return [createPauseInterrupt(toPauseId(messages.length), { reason, wakeAt })]
-  const names = collectCallNames(messages)
+/** `owners`: the sub-agents of a stream, whose calls have other names there. */
+export function listInterrupts(
+  { state, messages = [], pending = [], wakeAt = null, reason, error }: Rest,
+  names = collectCallNames(messages),
+  owners?: { getCallName(callId: string): string; findOwner(callId: string): string | undefined },
+): AGUIInterrupt[] {
+  if (state === 'PAUSED') {
+    const [usual, prompt] =
+      wakeAt === null
+        ? ['paused', 'The run is paused. Resume it?']
+        : ['sleeping', `The run is sleeping until ${formatWakeTime(wakeAt)}. Wake it now?`]
+    const description = 'A message for the model before the run continues.'
+    const pause: AGUIInterrupt = {
+      id: toPauseId(messages.length),
+      reason: 'paused',
+      message: error?.message ?? prompt,
+      responseSchema: { type: 'object', properties: { steer: { type: 'string', description } } },
+      metadata: { statewright: { reason: reason ?? usual, ...(wakeAt !== null && { wakeAt }) } },
+    }
+    return [pause]
+  }
   return pending
     .filter(({ needs }) => needs !== 'client')
     .map((call) => {
-      const name = names.getRequestName(call.callId)
-      return createCallInterrupt(toInterruptId(name, call), call, name, undefined)
+      const { callId } = call
+      const name = names.getRequestName(callId)
+      const toolCallId = owners?.getCallName(callId) ?? name
+      return createCallInterrupt(toInterruptId(name, call), call, toolCallId, owners?.findOwner(callId))
     })
 }

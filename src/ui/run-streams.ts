@@ -2,7 +2,7 @@ import type { AgentEvent } from '../../machines/agent/announcements.js'
 import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
 import { type AnyRun, subscribeToRun } from '../web/subscription.js'
 import { createReplayBuffer, type ReplayBuffer, type ReplayReader } from '../web/replay-buffer.js'
-import { createAnswerResponse, createSseResponse, encodeAnswer, formatSseFrame } from '../web/sse.js'
+import { createAnswerResponse, createSseResponse, formatSseFrame, toChunkBatches } from '../web/sse.js'
 import { createAnswerFold, createUIProtocol } from './answer-fold.js'
 import type { Protocol, UIMessageChunk } from './ui-message-types.js'
 
@@ -26,7 +26,7 @@ export function toUIMessageStream(
 ): ReadableStream<UIMessageChunk> {
   const { protocol } = expectRun('toUIMessageStream', run, options)
   const answer = subscribeToRun(run)
-  const batches = encodeAnswer(answer, createAnswerFold({ protocol, ...answer }))
+  const batches = toChunkBatches(answer, createAnswerFold({ protocol, ...answer }))
   return new ReadableStream<UIMessageChunk>(
     {
       pull: async (controller) => {

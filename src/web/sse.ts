@@ -35,16 +35,13 @@ export function createAnswerResponse<Chunk extends object>(
   sent: Subscription | QueuedAnswer,
   protocol: AnswerProtocol<Chunk>,
 ): Response {
-  const answer = 'answer' in sent ? sent.answer : sent
-  const onCancel = (): void => {
-    if (!('answer' in sent)) sent.unsubscribe?.()
-    else void sent.answer.then((found) => found?.unsubscribe?.()).catch(() => undefined)
-  }
+  const answer = Promise.resolve('answer' in sent ? sent.answer : sent)
+  const onCancel = (): void => void answer.then((found) => found?.unsubscribe?.()).catch(() => undefined)
   return createSseResponse(toAnswerFrames(answer, protocol), { headers: protocol.headers, onCancel })
 }
 
 async function* toAnswerFrames<Chunk extends object>(
-  answer: Subscription | Promise<Subscription | null>,
+  answer: Promise<Subscription | null>,
   { createEncoder, toErrorChunk, last }: AnswerProtocol<Chunk>,
 ): AsyncGenerator<string, void> {
   let found: Subscription | null = null
@@ -55,15 +52,15 @@ async function* toAnswerFrames<Chunk extends object>(
     return
   }
   if (found) {
-    for await (const chunks of encodeAnswer(found, createEncoder(found)))
+    for await (const chunks of toChunkBatches(found, createEncoder(found)))
       yield chunks.map((chunk) => formatSseFrame(chunk)).join('')
   }
   if (last !== undefined) yield last
   await found?.closing
 }
 
-/** The chunks of an answer, in batches, up to the run's next rest. */
-export async function* encodeAnswer<Chunk>(
+/** Ends at the run's next rest. */
+export async function* toChunkBatches<Chunk>(
   { reader, maskEvent }: Subscription,
   encoder: AnswerEncoder<Chunk>,
 ): AsyncGenerator<readonly Chunk[], void> {
