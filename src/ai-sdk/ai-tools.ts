@@ -1,4 +1,5 @@
 import { ConfigError } from '../core/base/errors.js'
+import { readProperty } from '../core/base/json.js'
 import { expectArgument, objectRule } from '../core/base/values.js'
 import { defineTool } from '../core/tools/define-tool.js'
 import type { ApprovalPredicate, Tool, ToolExecution } from '../core/tools/tool.js'
@@ -184,7 +185,7 @@ function readAiSchema(name: string, option: unknown): InputSchema {
   const schema: unknown = typeof option === 'function' ? (option as () => unknown)() : option
   if (!isAiSchema(schema)) return schema as InputSchema
   const { jsonSchema, validate } = schema
-  if (isPromiseLike(jsonSchema))
+  if (typeof readProperty(jsonSchema, 'then') === 'function')
     throw new ConfigError(
       'invalid_tool',
       `The JSON Schema of AI SDK tool '${name}' is a promise. Await it first: jsonSchema(await schema).`,
@@ -211,6 +212,3 @@ function toValidation(result: unknown): Validation {
   if (Array.isArray(issues) && issues.length > 0) return { issues: issues as Issue[] }
   return { issues: [{ message: typeof message === 'string' ? message : 'does not match the schema' }] }
 }
-
-const isPromiseLike = (value: unknown): boolean =>
-  typeof (value as { then?: unknown } | null | undefined)?.then === 'function'

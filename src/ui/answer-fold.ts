@@ -9,10 +9,10 @@ import {
 } from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import { isOfCall, toApprovalId, getCallTitle } from '../web/approval-id.js'
-import { getShownContent, type Turn } from '../web/chat-turn.js'
+import { getShownContent } from '../web/chat-turn.js'
 import { toAnswerId, isSteering } from '../core/sessions/find-turn.js'
-import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import type { AnswerProtocol } from '../web/sse.js'
+import type { Subscription } from '../web/subscription.js'
 import type { Protocol, UIMessageChunk } from './ui-message-types.js'
 import {
   invalidArguments,
@@ -168,13 +168,8 @@ function createChildFold(write: Write) {
   }
 }
 
-interface AnswerFoldOptions {
-  protocol: Protocol
-  turn: Omit<Turn, 'before' | 'ends'> | null
-  showsTurn: boolean
-  answeredRequests?: ReadonlySet<string>
-  point?: BranchPoint | undefined
-}
+type AnswerFoldOptions = { protocol: Protocol } & Pick<Subscription, 'turn' | 'showsTurn' | 'point'> &
+  Partial<Pick<Subscription, 'answeredRequests'>>
 
 /** The message starts with the first event that has content, and ends when the run rests. */
 export function createAnswerFold({ protocol, turn, showsTurn, answeredRequests, point }: AnswerFoldOptions) {

@@ -122,20 +122,18 @@ export function toErrorResponse(
     reportError(onError, error, { where: 'request', session, runId: null, callId: null })
   const removePrefix = (text: string): string => (prefix === '' ? text : text.replaceAll(`${prefix}:`, ''))
   const format = typeof expose.errors === 'function' ? expose.errors : () => null
+  const generic =
+    status < 500
+      ? 'This is not possible right now. Reload the chat and try again.'
+      : 'The server failed. See its log for the reason. Try again later.'
   const details = isPlain
     ? {
         message: removePrefix(describeError(error)),
         ...(isTyped && error.subject !== undefined && { key: removePrefix(error.subject) }),
       }
-    : { message: format(error, { session: session ?? '' }) ?? getGenericMessage(status) }
+    : { message: format(error, { session: session ?? '' }) ?? generic }
   const headers = { 'cache-control': 'no-store' }
   return Response.json({ error: { code, ...details } }, { status, headers })
-}
-
-function getGenericMessage(status: number): string {
-  return status < 500
-    ? 'This is not possible right now. Reload the chat and try again.'
-    : 'The server failed. See its log for the reason. Try again later.'
 }
 
 /** Calls `onError`, or emits a process warning if there is none. Never throws. */

@@ -147,8 +147,6 @@ export function isFailedStatus(status: ResultStatus): boolean {
   return !['ok', 'rejected', 'expired', 'not_executed', 'not_loaded', 'interrupted'].includes(status)
 }
 
-export type PageView = ReturnType<typeof createPageView>
-
 /** Masks the events and messages of one session for one page. */
 export function createPageView(expose: CheckedExpose, session: string) {
   const { errors = 'code', toolErrors = 'code', retries = false, usage, models } = expose
@@ -182,17 +180,22 @@ export function createPageView(expose: CheckedExpose, session: string) {
       // Limiter ids are internal to the app.
       case 'waiting_for_slot':
         return null
-      case 'budget_warning':
+      case 'budget_warning': {
         if (usage === true) return event
-        return { ...event, message: nearBudgetMessage, remainingTokens: null, remainingCost: null }
+        const message = 'The budget for this answer is almost used up.'
+        return { ...event, message, remainingTokens: null, remainingCost: null }
+      }
       case 'warning':
         if (errors === true && models === true) return event
         return { ...event, message: `A warning (${event.code}).` }
       case 'guardrail':
         if (errors === true && toolErrors === true) return event
         return { ...event, evidence: '', message: getSentence(event.guard) }
-      case 'step_completed':
-        return removePayload(event)
+      case 'step_completed': {
+        // Step payloads are only for programs on the server.
+        const { error: _, ...rest } = event
+        return { ...rest, payload: emptyPayload } as AgentEvent
+      }
       default:
         return event
     }
@@ -213,7 +216,7 @@ export function createPageView(expose: CheckedExpose, session: string) {
 
   function maskToolResult(result: Settled, callId: string, error?: unknown): { content: string } {
     const { status, content, publicMessage } = result
-    if (!isMaskedStatus(status)) return { content }
+    if (status === 'ok' || status === 'rejected') return { content }
     if (publicMessage !== undefined) return { content: publicMessage }
     if (toolErrors === true) return { content }
     const text = format(toolErrors, error, status, content, { callId })
@@ -258,14 +261,6 @@ export function createPageView(expose: CheckedExpose, session: string) {
 
 type Settled = { status: ResultStatus; content: string; publicMessage?: string | undefined }
 
-const isMaskedStatus = (status: ResultStatus): boolean => status !== 'ok' && status !== 'rejected'
-
-/** Step payloads are only for programs on the server. */
-function removePayload(event: Extract<AgentEvent, { type: 'step_completed' }>): AgentEvent {
-  const { error: _, ...rest } = event
-  return { ...rest, payload: emptyPayload } as AgentEvent
-}
-
 const emptyPayload = {
   modelResponse: null,
   toolCall: { id: '', type: 'function', function: { name: '', arguments: '' } },
@@ -274,8 +269,6 @@ const emptyPayload = {
   retrievedContext: null,
   item: null,
 }
-
-const nearBudgetMessage = 'The budget for this answer is almost used up.'
 
 const sentenceByStatus: Partial<Record<ResultStatus, string>> & { error: string } = {
   error: 'The tool failed.',
@@ -323,11 +316,9 @@ export function getSentence(code: string): string {
 }
 
 function toPageCode(code: string): string {
-  return Object.hasOwn(sentenceByCode, code) || isGuardReason(code) ? code : 'provider_error'
-}
-
-function isGuardReason(code: string): boolean {
-  return guards.some(([, { reasons }]) => (reasons as readonly string[]).includes(code))
+  const isOfGuard = (): boolean =>
+    guards.some(([, { reasons }]) => (reasons as readonly string[]).includes(code))
+  return Object.hasOwn(sentenceByCode, code) || isOfGuard() ? code : 'provider_error'
 }
 
 export function isFailureMasked(

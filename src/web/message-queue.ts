@@ -32,11 +32,6 @@ export interface QueuedAnswer {
 /** The result of a poll: the answer (null while waiting for a person), or a promise to wait for. */
 type Poll = { answer: Subscription | null } | { until: Promise<unknown> }
 
-interface TakeOver {
-  mayTakeOver?: (messageId: string) => boolean
-  afterStop?: boolean
-}
-
 /** Messages for busy sessions. Each starts a turn with its request's context, in the process that received it. */
 export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
   const { host, sessionId, caller, readQueue } = session
@@ -77,10 +72,10 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
   }
 
   /** Uses the sender's context, or this request's context for a message from another process, if allowed. */
-  async function startNext({
-    mayTakeOver = () => caller.mayContinue,
+  async function startNext(
+    mayTakeOver: (messageId: string) => boolean = () => caller.mayContinue,
     afterStop = false,
-  }: TakeOver = {}): Promise<LiveRun | null> {
+  ): Promise<LiveRun | null> {
     if (runs.getLive()) return null
     let next: { messageId: string; sender: Caller } | undefined
     const stored = await host.openStored()
@@ -141,7 +136,7 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
         // Without a context there are no rights to misuse, and a person who resends a message is its sender.
         return isAbandoned && (caller.context === undefined || (isResent && next === messageId))
       }
-      const started = mayStart ? await startNext({ mayTakeOver, afterStop }) : null
+      const started = mayStart ? await startNext(mayTakeOver, afterStop) : null
       if (started) return pollLive(started, messageId)
       return isAbandoned ? { answer: null } : pollLater()
     }

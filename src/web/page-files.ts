@@ -32,13 +32,19 @@ export interface PageFileOptions {
   fileIds?: FileIds
 }
 
-const maxIdLength = 500
-
 export type PageFiles = ReturnType<ReturnType<typeof createPageFiles>>
 
 export function createPageFiles(options: PageFileOptions) {
-  const { fileIds } = options
-  const policy = readPolicy(options)
+  const { fileIds, fileAddresses = ['public'] } = options
+  const path = 'fileAddresses'
+  if (!Array.isArray(fileAddresses) || !fileAddresses.every((entry) => typeof entry === 'string'))
+    throw configError(
+      "fileAddresses must be a list of strings, each of which is 'public', a host name, an address or a CIDR block.",
+      path,
+    )
+  const hosts = fileAddresses.filter((entry) => entry !== 'public')
+  const allowsPublic = fileAddresses.includes('public')
+  const policy = createAddressPolicy(hosts, { allowsPublic, option: { path, of: 'handler options' } })
   if (fileIds !== undefined && typeof fileIds !== 'function')
     throw configError('fileIds must be a function: (id, { session }) => id.', 'fileIds')
   return (grant: AccessGrant, chatId: unknown) => ({
@@ -52,25 +58,13 @@ export function createPageFiles(options: PageFileOptions) {
         )
       const session = toSessionId(grant, chatId)
       const { prefix, context } = grant
-      const mapped = id.length <= maxIdLength ? await fileIds(id, { session, prefix, context }) : null
+      const mapped = id.length <= 500 ? await fileIds(id, { session, prefix, context }) : null
       if (mapped === null || mapped === undefined)
         throw invalidInputError(`${at} does not identify a file that you may use.`, at)
       if (typeof mapped === 'string' && mapped !== '') return mapped
       throw configError('fileIds() must return a file id or null.', 'fileIds')
     },
   })
-}
-
-function readPolicy({ fileAddresses = ['public'] }: PageFileOptions): AddressPolicy {
-  const path = 'fileAddresses'
-  if (!Array.isArray(fileAddresses) || !fileAddresses.every((entry) => typeof entry === 'string'))
-    throw configError(
-      "fileAddresses must be a list of strings, each of which is 'public', a host name, an address or a CIDR block.",
-      path,
-    )
-  const hosts = fileAddresses.filter((entry) => entry !== 'public')
-  const allowsPublic = fileAddresses.includes('public')
-  return createAddressPolicy(hosts, { allowsPublic, option: { path, of: 'handler options' } })
 }
 
 function checkAddress(address: string, at: string, policy: AddressPolicy): string {

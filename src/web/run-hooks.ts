@@ -75,16 +75,14 @@ export function createRunHooks(
         // oxlint-disable-next-line no-await-in-loop -- one after the other
         for (const hook of hooks) await call(run, (at) => hook(result, at))
       })()
-      const deadline = { ms: hookTimeoutMs, clock, late: timeoutError }
+      const late = (): StatewrightError =>
+        new StatewrightError(
+          'hook_timeout',
+          'onSettle and onFinish took longer than 30 seconds, so the response no longer waits for them. Move long work to a queue.',
+          'onSettle',
+        )
+      const deadline = { ms: hookTimeoutMs, clock, late }
       await limitTime(deadline, work).catch((error: unknown) => report(run, error))
     },
   }
-}
-
-function timeoutError(): StatewrightError {
-  return new StatewrightError(
-    'hook_timeout',
-    'onSettle and onFinish took longer than 30 seconds, so the response no longer waits for them. Move long work to a queue.',
-    'onSettle',
-  )
 }

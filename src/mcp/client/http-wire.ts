@@ -29,8 +29,6 @@ const reconnectionOptions = {
   maxRetries: 2,
 }
 
-const shutDownMs = 1_000
-
 /** Unlike the SDK, reports streams that end before their answer, and limits the size of bodies. */
 export async function createHttpWire(
   options: HttpOptions,
@@ -77,7 +75,8 @@ export async function createHttpWire(
   const closeUnanswered = (id: RequestId): void => {
     if (open.get(id) !== false) return
     const message = 'The connection was closed before the answer was complete.'
-    transport.onmessage?.({ jsonrpc: '2.0', id, error: { code: brokenOffCode, message } })
+    // JSON-RPC's code for an unspecified server error.
+    transport.onmessage?.({ jsonrpc: '2.0', id, error: { code: -32_000, message } })
   }
 
   class WatchedTransport extends StreamableHTTPClientTransport {
@@ -113,7 +112,7 @@ export async function createHttpWire(
   return {
     ...createWire(transport, address, onComplaint),
     hasHeaders: true,
-    shutDown: () => limitTime({ ms: shutDownMs }, transport.terminateSession()).catch(() => undefined),
+    shutDown: () => limitTime({ ms: 1_000 }, transport.terminateSession()).catch(() => undefined),
   }
 }
 
@@ -186,9 +185,6 @@ export function addHeaders(
   for (const [name, value] of Object.entries(more)) if (!headers.has(name)) headers.set(name, value)
   return headers
 }
-
-/** JSON-RPC's code for an unspecified server error. */
-const brokenOffCode = -32_000
 
 function findRequestId(body: unknown): RequestId | undefined {
   if (typeof body !== 'string') return undefined

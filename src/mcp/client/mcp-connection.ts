@@ -26,6 +26,7 @@ import {
 } from './server-wire.js'
 import { createHttpWire, createSseWire } from './http-wire.js'
 import type { CallContinuation } from './elicitation/asking-call.js'
+import type { CallWatch } from './elicitation/open-calls.js'
 import type { CheckedMcpOptions } from './mcp-options.js'
 import { stripInvisible } from './plain-text.js'
 import type { SignIn } from './sign-in/sign-in.js'
@@ -35,13 +36,11 @@ import { tasksExtension } from './task-wire.js'
 /** Statewright servers recognize a repeated call by this key. */
 const keyName = 'statewright/key'
 
-export interface McpCall {
+export interface McpCall extends CallWatch {
   /** The server's name for the tool. */
   name: string
   inputSchema: JsonObject
   args: JsonObject
-  signal: AbortSignal
-  onProgress: (progress: JsonObject) => void
   /** Whether the call requests a task, which is necessary in the older form. */
   isTask: boolean
   /** The idempotency key. It stays the same if the call is repeated after a crash. */
@@ -50,8 +49,6 @@ export interface McpCall {
   /** Stores the handle in the log. Undefined without a log. */
   keepHandle: ((handle: Json) => Promise<void>) | undefined
   continuation: CallContinuation
-  /** Called when the call becomes a task, because a task's requests have separate timeouts. */
-  stopTimer: () => void
 }
 
 export type McpConnection = Awaited<ReturnType<typeof beginConnection>>
@@ -216,7 +213,7 @@ async function beginConnection(
     /** @throws {SessionExpiredError}, and an Error (possibly a ToolError) for the model */
     callTool: (call: McpCall): Promise<JsonObject> => {
       if (isModern) listener.listen()
-      return request(() => requestCall(client, call, toRequestOptions(call), isModern))
+      return request(() => requestCall(client, call, isModern))
     },
     /** Sends any other request. Throws the same errors as `callTool`. A timeout of 0 is off. */
     ask: (
@@ -227,27 +224,13 @@ async function beginConnection(
         timeoutMs = options.timeoutMs,
       }: { signal?: AbortSignal | undefined; timeoutMs?: number | undefined } = {},
     ): Promise<JsonObject> => {
-      const timeout = limitTimer(timeoutMs)
+      const timeout = timeoutMs === 0 ? maxTimerMs : Math.min(timeoutMs, maxTimerMs)
       return request(() =>
         client.request({ method, params }, anyResult, { ...(signal && { signal }), timeout }),
       )
     },
   }
 }
-
-/** The longest timeout, because the call has a separate timer that stops while a person is asked. */
-function toRequestOptions({ signal, onProgress }: McpCall): RequestOptions {
-  return {
-    signal,
-    timeout: maxTimerMs,
-    resetTimeoutOnProgress: true,
-    onprogress: ({ progress, total, message }) =>
-      onProgress({ progress, ...omitUndefined({ total, message }) }),
-  }
-}
-
-/** Limits a timer to the maximum of the platform. 0 = off. */
-const limitTimer = (ms: number): number => (ms === 0 ? maxTimerMs : Math.min(ms, maxTimerMs))
 
 /** Whether the server creates tasks on its own (`extension`) or on request (`asked`). */
 function findTasks(client: Client, isModern: boolean): 'extension' | 'asked' | 'none' {
@@ -259,10 +242,17 @@ function findTasks(client: Client, isModern: boolean): 'extension' | 'asked' | '
 /** Accepts results of older revisions unchecked, because the SDK validates only results of the newer revision. */
 async function requestCall(
   client: Client,
-  { name, args, inputSchema, isTask, key, continuation }: McpCall,
-  options: RequestOptions,
+  { name, args, inputSchema, isTask, key, continuation, signal, onProgress }: McpCall,
   isModern: boolean,
 ): Promise<JsonObject> {
+  const options: RequestOptions = {
+    signal,
+    // The call has a separate timer, which stops while a person is asked.
+    timeout: maxTimerMs,
+    resetTimeoutOnProgress: true,
+    onprogress: ({ progress, total, message }) =>
+      onProgress({ progress, ...omitUndefined({ total, message }) }),
+  }
   const meta = { _meta: { [keyName]: key }, ...(isTask && { task: {} }) }
   const params = { name, arguments: args, ...meta, ...continuation }
   if (!isModern) return client.request({ method: 'tools/call', params }, anyResult, options)
@@ -305,23 +295,18 @@ function createChangeListener(
 
 /** Servers report this with a status or an error. A tool may use the same words, so a ping decides. */
 async function isSessionLost(error: unknown, client: Client, timeout: number): Promise<boolean> {
-  if (expiredStatuses.includes(findHttpStatus(error))) return true
-  if (!saysSessionLost(error)) return false
+  // 404 according to the specification, and 400 in the example that many servers follow.
+  if ([404, 400].includes(findHttpStatus(error) ?? 0)) return true
+  const words = describeError(error)
+  if (typeof readProperty(error, 'code') !== 'number' || !sessionLost.some((one) => one.test(words)))
+    return false
   return client.request({ method: 'ping' }, anyResult, { timeout }).then(
     () => false,
     () => true,
   )
 }
 
-function saysSessionLost(error: unknown): boolean {
-  const words = describeError(error)
-  return typeof readProperty(error, 'code') === 'number' && sessionLost.some((pattern) => pattern.test(words))
-}
-
 const sessionLost = [
   /\bsession\b.*\b(not found|expired|unknown|invalid|terminated|closed|not exist|no longer|not initialized)\b/i,
   /\b(unknown|invalid|expired|no|no valid|missing)( mcp)? session\b|\bserver not initialized\b/i,
 ]
-
-/** 404 according to the specification, and 400 in the example that many servers follow. */
-const expiredStatuses: readonly (number | undefined)[] = [404, 400]

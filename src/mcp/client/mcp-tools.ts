@@ -20,6 +20,7 @@ import { createResourceTool, resourceToolName, registerAsker } from './resources
 import { createSignIn } from './sign-in/sign-in.js'
 import { readText } from '../../core/base/json.js'
 import { quoteText } from './plain-text.js'
+import { countJson } from './read-result.js'
 import { findToolFault, type McpToolParts, toTool } from './to-tool.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 
@@ -245,7 +246,9 @@ async function listTools(
   for (let page = 0; page < maxPages; page += 1) {
     // oxlint-disable-next-line no-await-in-loop -- each page has the cursor of the next
     const result = await connection.listTools(cursor)
-    const listed = Array.isArray(result.tools) ? result.tools.filter(isSerializable) : []
+    const listed = Array.isArray(result.tools)
+      ? result.tools.filter((tool) => countJson(tool) < Infinity)
+      : []
     size += JSON.stringify(listed).length
     if (size > maxChars) break
     tools.push(...listed)
@@ -255,16 +258,6 @@ async function listTools(
   }
   warn(`Its list of tools is too long; the first ${Math.min(tools.length, maxTools)} are offered.`)
   return tools.slice(0, maxTools)
-}
-
-/** Whether a tool can be converted to JSON. `JSON.stringify` fails for very deep nesting. */
-function isSerializable(tool: Json): boolean {
-  try {
-    JSON.stringify(tool)
-    return true
-  } catch {
-    return false
-  }
 }
 
 function createOfferedTools(

@@ -62,7 +62,7 @@ export function readAppData({ _meta: meta, structuredContent }: JsonObject): Jso
 }
 
 /** Counts the characters of JSON. Infinity for very deep nesting. */
-function countJson(data: JsonObject): number {
+export function countJson(data: Json): number {
   try {
     return JSON.stringify(data).length
   } catch {

@@ -92,7 +92,10 @@ export function createProtocolServer(
       if (task === null) throw unknownTaskError(state?.task ?? '')
       ;({ id } = task)
     } catch (error) {
-      if (!(error instanceof StatewrightError) || !hasCode(error, ...mistakes)) throw error
+      // The client's model can correct these.
+      const mistakes = ['invalid_input', 'invalid_session', 'session_in_use', 'key_reused', 'other_call']
+      if (!(error instanceof StatewrightError) || !hasCode(error, ...mistakes, 'sub_agent_session'))
+        throw error
       return { content: [{ type: 'text', text: error.message }], isError: true }
     }
     if (tool.mayBeTask && hasTasks(context)) {
@@ -247,16 +250,6 @@ function readRequestState(state: unknown): CallState | undefined {
   // No task has an empty id.
   return { task: readText(parsed, 'task'), seal: readText(parsed, 'seal') }
 }
-
-/** The codes of errors that the client's model can correct. */
-const mistakes = [
-  'invalid_input',
-  'invalid_session',
-  'session_in_use',
-  'key_reused',
-  'other_call',
-  'sub_agent_session',
-] as const
 
 /** The values of `inputResponses` are validated question by question. */
 const taskParams = {

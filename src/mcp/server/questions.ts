@@ -14,11 +14,6 @@ export type Question = {
   fitsForm: boolean
 } & ({ kind: 'call'; call: PendingCall } | { kind: 'pause' })
 
-export interface InputRequest {
-  method: 'elicitation/create'
-  params: { mode: 'form'; message: string; requestedSchema: RequestedSchema }
-}
-
 interface RequestedSchema {
   type: 'object'
   properties: Record<string, Record<string, unknown>>
@@ -73,7 +68,7 @@ function describeCall(call: PendingCall): Pick<Question, 'about' | 'fitsForm'> {
 /** Escapes characters that are invisible or change the direction of text. Line breaks are kept. */
 const showText = (text: string): string => text.split('\n').map(escapeInvisible).join('\n')
 
-export function toInputRequest(question: Question, fault?: string): InputRequest {
+export function toInputRequest(question: Question, fault?: string) {
   const message = fault === undefined ? question.about : `${showText(fault)} ${question.about}`
   const params = { mode: 'form' as const, message, requestedSchema: createForm(question) }
   return { method: 'elicitation/create', params }

@@ -82,13 +82,6 @@ export function createTaskHost(options: CheckedOptions): TaskHost {
   }
 }
 
-interface FoundTask {
-  task: Task
-  folded: FoldedSession
-  isLatest: boolean
-  unread: ControlEvent[]
-}
-
 export type TaskDesk = ReturnType<typeof openTaskDesk>
 
 /**
@@ -115,7 +108,7 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
         () => undefined,
         (error: unknown) => {
           if (refused) return refused(error)
-          if (!isElsewhere(error)) options.onError(error)
+          if (!isSessionBusy(error) && !hasCode(error, 'draining')) options.onError(error)
           // Callers that wait for the task check it again only after this delay.
           return wait(clock, lookMs)
         },
@@ -137,7 +130,8 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
     for (;;) {
       const listed = await store.get(session)
       if ((listed?.summary?.runs ?? 0) >= turn) return
-      if (hasEnded && !isSessionBusy(refusal)) throw refusal ?? notBegunError(id)
+      const why = `The task '${id}' could not start. Call the tool again.`
+      if (hasEnded && !isSessionBusy(refusal)) throw refusal ?? new StatewrightError('not_begun', why, id)
       await Promise.race([wait(clock, beginLookMs), ...(hasEnded ? [] : [running])])
     }
     /* oxlint-enable no-await-in-loop */
@@ -152,12 +146,20 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
     } catch (error) {
       // The process that continues the run also ends the expired question.
       if (hasCode(error, 'approval_expired')) return true
-      if (error instanceof UsageError && lateCodes.has(error.code)) return false
+      const late = [
+        'unknown_call',
+        'already_answered',
+        'stale_answer',
+        'run_ended',
+        'wrong_state',
+        'not_waiting',
+      ]
+      if (hasCode(error, ...late)) return false
       throw error
     }
   }
 
-  async function find(id: string): Promise<FoundTask | null> {
+  async function find(id: string) {
     const parsed = parseTaskId(id)
     const session = parsed && findSessionId(grant, parsed.named)
     if (parsed === null || session === null) return null
@@ -345,15 +347,6 @@ function withoutAnswered(view: TaskView, unread: readonly ControlEvent[]): TaskV
   return { status: 'working', about: 'It is reading the answers.', questions: [], result: null }
 }
 
-const lateCodes: ReadonlySet<string> = new Set([
-  'unknown_call',
-  'already_answered',
-  'stale_answer',
-  'run_ended',
-  'wrong_state',
-  'not_waiting',
-])
-
 /** Derives the session id from the key, so that no mapping has to be stored. */
 function createKeyedId(agent: string, key: string): string {
   if (key === '' || key.length > 200)
@@ -418,9 +411,6 @@ function parseTaskId(id: string): { named: string; turn: number } | null {
   return /^[1-9]\d{0,8}$/.test(number) && number !== '1' ? { named, turn: Number(number) } : null
 }
 
-const isElsewhere = (error: unknown): boolean =>
-  isSessionBusy(error) || (error instanceof UsageError && error.code === 'draining')
-
 /** Null for an id that no session can have. */
 function findSessionId(grant: AccessGrant, named: string): string | null {
   try {
@@ -428,10 +418,6 @@ function findSessionId(grant: AccessGrant, named: string): string | null {
   } catch {
     return null
   }
-}
-
-function notBegunError(id: string): StatewrightError {
-  return new StatewrightError('not_begun', `The task '${id}' could not start. Call the tool again.`, id)
 }
 
 /** A session's turn, as the protocol shows it. */

@@ -66,11 +66,10 @@ const sentenceByStatus: Readonly<Record<number, string>> = {
 }
 
 function describeStatus(status: number): string {
-  const sentence = sentenceByStatus[status]
-  if (sentence !== undefined) return sentence
+  const refusal = `The server refused the request (${status}).`
   return status >= 500
     ? `The server failed (${status}). Try again later.`
-    : `The server refused the request (${status}).`
+    : (sentenceByStatus[status] ?? refusal)
 }
 
 /**

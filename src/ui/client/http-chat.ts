@@ -256,10 +256,9 @@ function findSentMessage({ messages, trigger, messageId }: SendOptions): SentMes
   const message = named ?? messages.at(-1)
   if (message?.role !== 'assistant') return message
   const from = message.parts.findLastIndex(({ type }) => type === 'step-start')
-  return { ...message, parts: message.parts.slice(Math.max(from, 0)).filter(isCallOrStep) }
+  const last = message.parts.slice(Math.max(from, 0))
+  return { ...message, parts: last.filter(({ type }) => /^(tool-|dynamic-tool$|step-start$)/.test(type)) }
 }
-
-const isCallOrStep = ({ type }: { type: string }): boolean => /^(tool-|dynamic-tool$|step-start$)/.test(type)
 
 function toStream(chunks: AsyncGenerator<PageChunk, void>): ReadableStream<PageChunk> {
   return new ReadableStream<PageChunk>(
@@ -322,14 +321,13 @@ async function* readChunks(
     }
   } catch (cause) {
     // After the end, the server keeps the response open only for its hooks.
-    if (!hasEnded) throw isAbort(cause) ? cause : createLostError(cause)
+    const isAbort = cause instanceof Error && cause.name === 'AbortError'
+    if (!hasEnded) throw isAbort ? cause : createLostError(cause)
   } finally {
     void reader.cancel().catch(() => undefined)
   }
   if (!hasEnded) throw createLostError()
 }
-
-const isAbort = (error: unknown): boolean => error instanceof Error && error.name === 'AbortError'
 
 async function readInTime(
   reader: ReadableStreamDefaultReader<Uint8Array>,

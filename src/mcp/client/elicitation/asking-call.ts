@@ -15,6 +15,7 @@ import { ToolError } from '../../../core/tools/tool-error.js'
 import { quoteText, stripInvisible } from '../plain-text.js'
 import {
   askedTooOften,
+  type CallOptions,
   type CallWatch,
   type KnownAnswer,
   maxRounds,
@@ -31,14 +32,12 @@ export interface CallContinuation {
   requestState?: string
 }
 
-export interface AskingCall {
+interface AskingCall extends Pick<CallOptions, 'timeoutMs' | 'timeoutError'> {
   server: string
   execution: Pick<ToolExecution, 'signal' | 'sessionId' | 'idempotencyKey'>
   onProgress: (report: JsonObject) => void
   open: OpenCalls
   isRepeatable: () => boolean
-  timeoutMs: number
-  timeoutError: () => Error
   make: (watch: CallWatch & { continuation: CallContinuation }) => Promise<JsonObject>
 }
 
@@ -152,10 +151,9 @@ function toContinuation(
   return { ...(keys.length > 0 && { inputResponses }), ...(state !== undefined && { requestState: state }) }
 }
 
-const pagesNeededCode = -32_042
-
+/** The pages of an error of the kind `URLElicitationRequired`. */
 function findPages(error: unknown): unknown[] | undefined {
-  const refusal = listCauses(error).find((cause) => readProperty(cause, 'code') === pagesNeededCode)
+  const refusal = listCauses(error).find((cause) => readProperty(cause, 'code') === -32_042)
   const pages = readProperty(readProperty(refusal, 'data'), 'elicitations')
   return Array.isArray(pages) && pages.length > 0 ? pages : undefined
 }

@@ -18,10 +18,11 @@ export type KnownAnswer = readonly [question: string, answer: ElicitationAnswer]
 export interface CallWatch {
   signal: AbortSignal
   onProgress: (report: JsonObject) => void
+  /** Called when the call becomes a task, because a task's requests have separate timeouts. */
   stopTimer: () => void
 }
 
-interface CallOptions {
+export interface CallOptions {
   make: (watch: CallWatch) => Promise<JsonObject>
   /** Maximum milliseconds without progress. 0 = off. The timer stops while a person is asked. */
   timeoutMs: number

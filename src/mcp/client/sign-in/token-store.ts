@@ -32,8 +32,6 @@ export function createMemoryTokens(): McpTokenStore {
   }
 }
 
-const pathKind = record({ path: nonEmptyText() })
-
 /**
  * Stores sign-ins in a file that only its owner can read (mode 0600). The folder must exist. Several servers and
  * processes can share the file. Needs Node.
@@ -43,7 +41,7 @@ const pathKind = record({ path: nonEmptyText() })
  * @throws {ConfigError} `invalid_config`
  */
 export function fileTokenStore(path: string): McpTokenStore {
-  checkInput(pathKind, { path }, 'arguments of fileTokenStore')
+  checkInput(record({ path: nonEmptyText() }), { path }, 'arguments of fileTokenStore')
   const change = (edit: (texts: Record<string, string>) => void): Promise<void> =>
     queueChange(path, async () => {
       const release = await lockFile(path)
