@@ -74,32 +74,28 @@ export { ConfigError, StatewrightError, UsageError } from './core/base/errors.js
 export type { MediaInput, InputPart, MediaData } from './core/models/media.js'
 export type { MediaKind, Refusal } from '../machines/agent/refusals.js'
 export { createEventFormatter, type EventFormatterOptions } from './core/format/format-events.js'
-export { openaiChat, type OpenAIChatOptions } from './core/models/openai/openai-provider.js'
 export { withFallbacks } from './core/models/fallbacks.js'
 export {
+  openaiChat,
+  type OpenAIChatOptions,
   openaiResponses,
   type OpenAIResponsesOptions,
 } from './core/models/openai/openai-provider.js'
-export type { RequestLimiter } from './core/models/provider.js'
 export {
   type HostedCall,
   ModelError,
   type ModelProvider,
   type ModelRequest,
   type ModelRequestOptions,
+  type RequestLimiter,
   type ResponseFormat,
   type SlotWait,
   type Sampling,
   type ToolChoice,
   type ToolSpec,
 } from './core/models/provider.js'
-export type { AsToolOptions } from './core/sub-agents/as-tool.js'
-export type { SubAgentTask } from './core/sub-agents/as-tool.js'
-export {
-  type SearchableTool,
-  toolSearch,
-  type ToolSearchOptions,
-} from './core/tools/tool-search.js'
+export type { AsToolOptions, SubAgentTask } from './core/sub-agents/as-tool.js'
+export { type SearchableTool, toolSearch, type ToolSearchOptions } from './core/tools/tool-search.js'
 export { createAgent } from './core/agent/agent.js'
 export { handoff, type HandoffOptions } from './core/agent/handoff.js'
 export type {
@@ -107,6 +103,7 @@ export type {
   AgentOptions,
   BranchOptions,
   ResumeOptions,
+  RunAttachment,
   RunOptions,
 } from './core/agent/agent-options.js'
 export {
@@ -126,7 +123,6 @@ export type { AgentDefinition } from './core/sessions/agent-definition.js'
 export { type Clock, systemClock } from './core/base/clock.js'
 export type { HistoryMessage, RunInput } from './core/sessions/input-history.js'
 export type { UserInput, UserInputMessage } from './core/sessions/user-input.js'
-export type { RunAttachment } from './core/agent/agent-options.js'
 export { type Journal, type JournalEntry, memoryJournal } from './core/sessions/journal.js'
 export type { AgentMachine } from './core/live/journaled-machine.js'
 export {
@@ -200,13 +196,11 @@ export type { DeepPartial } from './core/structured/partial-objects.js'
 export type { OutputMode, OutputOf, OutputOptions } from './core/structured/structured-output.js'
 export { StoreError, type StoreErrorCode } from './core/sessions/store/store-error.js'
 export { defineTool } from './core/tools/define-tool.js'
-export { type Sleep, sleepUntil } from './core/tools/tool-outcomes.js'
-export type { AgentSkills, SkillInfo } from './core/tools/tool-outcomes.js'
+export { type AgentSkills, type SkillInfo, type Sleep, sleepUntil } from './core/tools/tool-outcomes.js'
 export type { Tool, ToolExecution } from './core/tools/tool.js'
 export { toolContent, type ToolContent } from './core/tools/tool-content.js'
 export { defineToolGroup, type ToolGroup, type ToolSource } from './core/tools/tool-source.js'
-export type { ToolEntry } from './core/tools/tool-set.js'
-export type { ContextOf, ToolsOf } from './core/tools/tool-set.js'
+export type { ContextOf, ToolEntry, ToolsOf } from './core/tools/tool-set.js'
 export type {
   PrepareStep,
   StepQuestion,

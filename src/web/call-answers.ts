@@ -1,14 +1,12 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { ControlEvent } from '../../machines/agent/machine-events.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'
-import type { Agent } from '../core/agent/agent-options.js'
 import { UsageError } from '../core/base/errors.js'
 import type { AnswerOptions } from '../core/run/answer-events.js'
 import { checkAnswer } from '../core/run/apply-message.js'
 import type { AnswerMessage } from '../core/sessions/inbox/session-message.js'
 import { isOfCall } from './approval-id.js'
 import { toTurn } from './chat-turn.js'
-import { hasCode } from './error-response.js'
 
 export interface PageAnswers {
   answers: readonly AnswerMessage[]
@@ -43,27 +41,6 @@ export function staleBranchError(subject: string): UsageError {
     'The answer is for another branch of the chat. Reload the chat.',
     subject,
   )
-}
-
-/** Skips calls that another page has just answered. Null if at least one was sent, else the first refusal. */
-export async function sendAnswers(
-  agent: Pick<Agent, 'send'>,
-  sessionId: string,
-  answers: readonly AnswerMessage[],
-): Promise<unknown> {
-  let refusal: unknown = null
-  let sent = 0
-  for (const answer of answers) {
-    try {
-      // oxlint-disable-next-line no-await-in-loop -- answers keep their order
-      await agent.send(sessionId, answer)
-      sent += 1
-    } catch (error) {
-      if (!hasCode(error, 'already_answered', 'run_ended')) throw error
-      refusal ??= error
-    }
-  }
-  return sent === 0 ? refusal : null
 }
 
 const eventTypes = { approve: 'APPROVE', reject: 'REJECT', toolOutput: 'TOOL_OUTPUT' } as const

@@ -9,7 +9,7 @@ import { isQueuedText, type QueuedMessage, sortQueue } from '../core/sessions/in
 import { type AnswerMessage, parseInboxMessage } from '../core/sessions/inbox/session-message.js'
 import type { SessionBranches } from '../core/sessions/replay-session.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
-import { isAnswerTo, isSameCall, sendAnswers } from './call-answers.js'
+import { isAnswerTo, isSameCall } from './call-answers.js'
 import { hasCode } from './error-response.js'
 import type { AnyRun, Caller, ChatAgent, LiveRun } from './subscription.js'
 
@@ -133,8 +133,20 @@ export function createChatSession(host: ChatHost, sessionId: string, caller: Cal
      * @throws {UsageError} `already_answered`, `run_ended` if none of the answers is in the inbox afterwards
      */
     async sendAnswers(answers: readonly AnswerMessage[]): Promise<void> {
-      const refusal = await sendAnswers(agent, sessionId, answers)
-      if (refusal === null) return
+      let refusal: unknown = null
+      let sent = 0
+      for (const answer of answers) {
+        try {
+          // oxlint-disable-next-line no-await-in-loop -- answers keep their order
+          await agent.send(sessionId, answer)
+          sent += 1
+        } catch (error) {
+          // Another page may just have answered the call.
+          if (!hasCode(error, 'already_answered', 'run_ended')) throw error
+          refusal ??= error
+        }
+      }
+      if (sent > 0 || refusal === null) return
       const unread = await readUnread()
       if (!answers.some((answer) => unread.some((event) => isAnswerTo(event, answer)))) throw refusal
     },

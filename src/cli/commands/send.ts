@@ -3,7 +3,7 @@ import { listAnswerableCalls } from '../../../machines/agent/questions.js'
 import { systemClock } from '../../core/base/clock.js'
 import { quoteShellWord } from '../../core/format/shell-words.js'
 import { sendToStoredSession } from '../../core/run/send-to-stored-session.js'
-import type { Receipt, SessionMessage } from '../../core/sessions/inbox/session-message.js'
+import { type Receipt, type SessionMessage, toTarget } from '../../core/sessions/inbox/session-message.js'
 import { readSessionAt } from '../../core/sessions/replay-session.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import type { MessageForAll, SessionSelection, SendAllReceipt } from '../../fleet/send-all.js'
@@ -20,7 +20,6 @@ import {
 import { exitCodes, type ExitCode } from '../exit-codes.js'
 import { byOption, formatCarriedOptions, refuseStray, storeOption } from '../options.js'
 import { formatJsonLine } from '../output.js'
-import { toTarget } from '../../core/sessions/inbox/session-message.js'
 import { matchCall } from '../resume-hints.js'
 import { findSession, withSessionStore } from '../session-store.js'
 
@@ -194,10 +193,7 @@ async function sendToMany(
 ): Promise<ExitCode> {
   const { by, prefix, agent, key, json } = values
   const create = readMessage(word, args, 'send --all …', broadcastSpecs)
-  const message = {
-    ...create(args),
-    by,
-  } as MessageForAll
+  const message = { ...create(args), by } as MessageForAll
   const tags = all('tag').map(parseTag)
   const states = all('state') as (typeof agentStates)[number][]
   const selection: SessionSelection = {

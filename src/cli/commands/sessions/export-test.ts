@@ -1,6 +1,10 @@
 import { stat } from 'node:fs/promises'
 import { dirname, relative, resolve } from 'node:path'
-import { createDefinitionFactory, internalsByAgent } from '../../../core/agent/agent-internals.js'
+import {
+  type AgentInternals,
+  createDefinitionFactory,
+  internalsByAgent,
+} from '../../../core/agent/agent-internals.js'
 import type { Agent, AgentOptions } from '../../../core/agent/agent-options.js'
 import { createAgent } from '../../../core/agent/agent.js'
 import { quoteShellWord } from '../../../core/format/shell-words.js'
@@ -52,14 +56,13 @@ function createRehearsalAgent(options: Partial<AgentOptions>): Agent {
 }
 
 function describeAgent(agent: Agent): RecordedAgent {
-  const parts = internalsByAgent.get(agent)?.parts
-  return parts ? toRecordedAgent(parts, agent.config) : {}
+  const { parts } = internalsByAgent.get(agent) as AgentInternals
+  return toRecordedAgent(parts, agent.config)
 }
 
 /** Whether all runs in the log have this agent's definition. */
 async function hasStartedSession(agent: Agent, store: SessionStore, session: string): Promise<boolean> {
-  const parts = internalsByAgent.get(agent)?.parts
-  if (!parts) return false
+  const { parts } = internalsByAgent.get(agent) as AgentInternals
   const { hash } = createDefinitionFactory(parts)(undefined)
   const records = await store.read(session)
   const starts = records.flatMap((record) => {
@@ -162,21 +165,30 @@ export async function exportTest(
   const fixture = path.replace(/(\.test|\.spec)?\.[cm]?[jt]sx?$/, '') + '.session.json'
   const exists = await fileExists(path)
   const shown = (file: string) => relative(io.cwd, file) || file
-  if (!force && !update) for (const file of [path, fixture]) await refuseReplacing(file, io)
+  for (const file of force || update ? [] : [path, fixture]) {
+    if (!(await fileExists(file))) continue
+    const text = `'${shown(file)}' already exists. To store a new recording for this test, pass --update. To replace the test and its recording, pass --force. Or choose another file.`
+    throw new CliError('unwritable_file', `--out: ${text}`, '--out')
+  }
 
   const { recording, agent } = await takeSessionRecording(store, session, request, io)
   const { notCompared } = await checkPlayable(agent, recording)
-  const at = (file: string) => toModulePath(toImportPath(dirname(path), resolve(io.cwd, file)), path)
+  const at = (file: string): string => {
+    const source = toImportPath(dirname(path), resolve(io.cwd, file))
+    // TypeScript rejects imports of `.ts` without a compiler option.
+    return /\.[cm]?tsx?$/.test(path) ? source.replace(/\.([cm]?)tsx?$/, '.$1js') : source
+  }
   await writeOutput(`${JSON.stringify(recording, null, 1)}\n`, shown(fixture), io, { makeFolder: true })
   // The user may have changed the test.
   const isKept = update && exists && !force
   if (!isKept) {
+    const refuse = createRefusal('bad_agent', '--agent')
+    const exported = module === undefined ? null : (await loadModule(module, io.cwd, refuse)).default
     const text = formatTestFile({
       session,
       runner,
       fixture: toImportPath(dirname(path), fixture),
-      agent:
-        module === undefined ? null : { module: at(module), isFunction: await exportsFunction(module, io) },
+      agent: module === undefined ? null : { module: at(module), isFunction: typeof exported === 'function' },
       instructions: recording.agent.instructions,
       tools: module !== undefined || tools === undefined ? null : at(tools),
       isLive,
@@ -243,24 +255,8 @@ const testCommands: Record<TestRunner, string> = {
   node: 'node --test --test-force-exit',
 }
 
-async function exportsFunction(module: string, io: CliIO): Promise<boolean> {
-  const { default: exported } = await loadModule(module, io.cwd, createRefusal('bad_agent', '--agent'))
-  return typeof exported === 'function'
-}
-
-/** TypeScript rejects imports of `.ts` without a compiler option. */
-function toModulePath(module: string, test: string): string {
-  return /\.[cm]?tsx?$/.test(test) ? module.replace(/\.([cm]?)tsx?$/, '.$1js') : module
-}
-
 const fileExists = (path: string): Promise<boolean> =>
   stat(path).then(
     () => true,
     () => false,
   )
-
-async function refuseReplacing(path: string, { cwd }: CliIO): Promise<void> {
-  if (!(await fileExists(path))) return
-  const text = `'${relative(cwd, path)}' already exists. To store a new recording for this test, pass --update. To replace the test and its recording, pass --force. Or choose another file.`
-  throw new CliError('unwritable_file', `--out: ${text}`, '--out')
-}

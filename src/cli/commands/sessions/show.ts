@@ -201,17 +201,11 @@ function formatLogHead(seq: number, at: number, kind: string): string {
   return `${String(seq).padStart(5)}  ${when}  ${shorten(kind, 40).padEnd(18)}`
 }
 
-interface MachineView {
-  /** The record to show. Defaults to the last. */
-  at: number | undefined
-  form: 'state' | 'events' | 'json'
-}
-
 /** Shows a machine's session. Its records contain the states, so the machine itself is not needed. */
 async function showMachine(
   store: SessionStore,
   entry: ListedSession,
-  { at, form }: MachineView,
+  { at, form }: { at: number | undefined; form: 'state' | 'events' | 'json' },
   io: CliIO,
 ): Promise<void> {
   const { id } = entry
