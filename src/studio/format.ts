@@ -29,6 +29,10 @@ export function formatWord(name: string): string {
   return name.replaceAll('_', ' ')
 }
 
+export function capitalize(text: string): string {
+  return `${text[0]?.toUpperCase() ?? ''}${text.slice(1)}`
+}
+
 /** `RUNNING.asking.requesting` → `requesting` */
 export function getLastPart(path: string): string {
   return path.slice(path.lastIndexOf('.') + 1)

@@ -1,21 +1,23 @@
 import { formatCount } from '../../core/format/format-words.js'
-import { useState } from 'preact/hooks'
-import type { ChartState, ChartTransition, ChartView, RecordRow, VisitsView } from '../protocol.js'
+import { useMemo, useState } from 'preact/hooks'
+import type { ChartState, ChartTransition, ChartView, VisitsView } from '../protocol.js'
 import { blankRow } from './session-data.js'
 import { ChartPane, countStateVisits, getParentPath } from './chart-pane.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import { replaceAddress } from './page.js'
 import type { Source } from './data-source.js'
-import { getLastPart, formatStatePath } from '../format.js'
+import { capitalize, getLastPart, formatStatePath } from '../format.js'
 
 export function ChartScreen({ source, state }: { source: Source; state: string | null }) {
   const chart = useLoaded('chart', () => source.chart())
   const visits = useLoaded('visits', () => source.visits())
   const [chosen, choose] = useState(state)
+  const shown = chart.value?.states.find(({ path }) => path === chosen) ?? null
+  // The picture compares rows by identity.
+  const row = useMemo(() => shown && { ...blankRow, label: '', to: [shown.path], state: shown.path }, [shown])
   if (chart.error !== null && !chart.value) return <Trouble error={chart.error} onRetry={chart.reload} />
   if (!chart.value) return <Loading what="Loading the chart" />
   const view = chart.value
-  const shown = view.states.find(({ path }) => path === chosen) ?? null
   const go = (path: string): void => {
     choose(path)
     replaceAddress(`#/chart/${encodeURIComponent(path)}`)
@@ -24,7 +26,7 @@ export function ChartScreen({ source, state }: { source: Source; state: string |
     <main class="chart-screen">
       <ChartPane
         chart={view}
-        row={shown ? getMarkedRow(shown) : null}
+        row={row}
         first={noPlaces}
         place={0}
         ms={0}
@@ -48,14 +50,6 @@ export function ChartScreen({ source, state }: { source: Source; state: string |
 }
 
 const noPlaces: ReadonlyMap<string, number> = new Map()
-const rows = new Map<string, RecordRow>()
-
-/** Cached, because the picture compares rows by identity. */
-function getMarkedRow({ path }: ChartState): RecordRow {
-  const row = rows.get(path) ?? { ...blankRow, label: '', to: [path], state: path }
-  rows.set(path, row)
-  return row
-}
 
 interface AboutProps {
   chart: ChartView
@@ -131,7 +125,7 @@ function formatEntered(chart: ChartView, visits: VisitsView | null, path: string
 
 function joinSentence(...parts: string[]): string {
   const text = parts.filter(Boolean).join('; ')
-  return text === '' ? '' : `${text[0]?.toUpperCase()}${text.slice(1)}.`
+  return text === '' ? '' : `${capitalize(text)}.`
 }
 
 function formatTaken(visits: VisitsView | null, id: string): string {

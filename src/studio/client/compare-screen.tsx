@@ -13,8 +13,8 @@ import type { Mark } from './picture.js'
 import { StatePill } from './run-head.js'
 import { drawVisitedChart } from '../visited-chart.js'
 import { listStates } from '../timeline-layout.js'
-import { lastTried } from './run-screen.js'
 import { listModels, measureUnion } from '../run-steps.js'
+import { lastWhatIf } from './what-if.js'
 
 const atWork = new Set(['RUNNING', 'WAITING_FOR_TOOL'])
 const followMs = 700
@@ -181,7 +181,7 @@ function Next({ view: { a, b }, isAtWork }: { view: CompareView; isAtWork: boole
   if (fork === null || isAtWork) return null
   const { sessionId = '', seq = 1 } = fork.session.forkedFrom ?? {}
   const isWaiting = fork.session.status === 'waiting'
-  const again = lastTried.id === sessionId && lastTried.wanted !== null
+  const again = lastWhatIf.id === sessionId && lastWhatIf.wanted !== null
   return (
     <p class="buttons next-buttons">
       <a class="button primary" href={sessionAddress(fork.session.id)}>
@@ -190,7 +190,7 @@ function Next({ view: { a, b }, isAtWork }: { view: CompareView; isAtWork: boole
       <a
         class="button"
         href={sessionAddress(sessionId, again ? undefined : seq)}
-        onClick={() => (lastTried.isDue = again)}
+        onClick={() => (lastWhatIf.isDue = again)}
       >
         Try another
       </a>
@@ -342,8 +342,13 @@ function WordDiff({ a, b, names, absent }: { a: string; b: string; names: Names;
             <span class="empty">{absent ? `No final answer. ${absent[side]}` : 'empty'}</span>
           )}
           {parts.map(({ text, differs }, index) => {
-            const Part = !differs ? 'span' : side === 0 ? 'del' : 'ins'
-            return <Part key={index}>{text}</Part>
+            if (!differs) return <span key={index}>{text}</span>
+            const [Part, tone] = side === 0 ? (['del', 'bad'] as const) : (['ins', 'good'] as const)
+            return (
+              <Part key={index} class={`tone-${tone}`}>
+                {text}
+              </Part>
+            )
           })}
         </p>
       ))}

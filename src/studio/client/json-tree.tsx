@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import { formatCount } from '../../core/format/format-words.js'
 import { LongText } from './long-text.js'
 
 interface JsonProps {
@@ -20,24 +21,18 @@ export function JsonTree({ value, changed = [], path = '', name, depth = 0 }: Js
   const [limit, setLimit] = useState(shownItems)
   const label = name === undefined ? null : <span class="json-key">{name}</span>
   const mark = isChanged ? ' changed' : ''
-  if (typeof value !== 'object' || value === null) {
+  const isObject = typeof value === 'object' && value !== null
+  const entries = isObject ? Object.entries(value) : []
+  if (entries.length === 0) {
+    const empty = Array.isArray(value) ? 'empty list' : 'empty'
     return (
       <div class={`json-leaf${mark}`}>
         {label}
         {typeof value === 'string' ? (
           <LongText text={value} class="json-text" />
         ) : (
-          <span class="json-value">{String(value)}</span>
+          <span class={isObject ? 'json-empty' : 'json-value'}>{isObject ? empty : String(value)}</span>
         )}
-      </div>
-    )
-  }
-  const entries = Object.entries(value)
-  if (entries.length === 0) {
-    return (
-      <div class={`json-leaf${mark}`}>
-        {label}
-        <span class="json-empty">{Array.isArray(value) ? 'empty list' : 'empty'}</span>
       </div>
     )
   }
@@ -48,9 +43,7 @@ export function JsonTree({ value, changed = [], path = '', name, depth = 0 }: Js
         <button class="json-fold folds" aria-expanded={isOpen} onClick={() => open(!isOpen)}>
           {label}
           <span class="json-count">
-            {Array.isArray(value)
-              ? `${entries.length} in a list`
-              : `${entries.length} ${entries.length === 1 ? 'key' : 'keys'}`}
+            {Array.isArray(value) ? `${entries.length} in a list` : formatCount(entries.length, 'key')}
           </span>
         </button>
       )}

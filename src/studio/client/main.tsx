@@ -1,5 +1,6 @@
 import { Component, type ComponentChildren, render } from 'preact'
 import { useRef, useState } from 'preact/hooks'
+import { decodePercent } from '../../core/base/text.js'
 import { keepFocus, showControlsEverywhere, useAddressHash } from './page.js'
 import { createLazyScreen, Trouble } from './loading.js'
 import { useKeys } from './run-hooks.js'
@@ -12,15 +13,7 @@ const CompareScreen = createLazyScreen(() => import('./compare-screen.js').then(
 
 /** `#/session/ID/12` → `['session', 'ID', '12']` */
 function parseHash(hash: string): string[] {
-  return hash.replace(/^#\/?/, '').split('/').filter(Boolean).map(decodePart)
-}
-
-function decodePart(part: string): string {
-  try {
-    return decodeURIComponent(part)
-  } catch {
-    return part
-  }
+  return hash.replace(/^#\/?/, '').split('/').filter(Boolean).map(decodePercent)
 }
 
 function App({ source, onlySession }: { source: Source; onlySession: string | null }) {

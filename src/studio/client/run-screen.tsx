@@ -3,7 +3,7 @@ import type { Answer, ChartView, MomentView, RecordRow, SessionView } from '../p
 import { showControls, useWrittenAddress } from './page.js'
 import type { ForkDialog } from './fork-dialog.js'
 import { isRequestEnd } from '../session-query.js'
-import type { WhatIf } from './what-if.js'
+import { lastWhatIf, type WhatIf } from './what-if.js'
 import { ChartPane } from './chart-pane.js'
 import { listStates, findStepStart, mergeBars, mergeRows } from '../timeline-layout.js'
 import { AllSessions, createLazyScreen, Loading, loadPart, Trouble, useLoaded } from './loading.js'
@@ -29,7 +29,7 @@ import { StepMarks } from './step-marks.js'
 import { findMark, findSteps, StepsPane } from './steps-pane.js'
 import { Timeline } from './timeline.js'
 import { Transcript } from './transcript.js'
-import { formatStatePath, compareAddress, formatError, sessionAddress } from '../format.js'
+import { capitalize, formatStatePath, compareAddress, formatError, sessionAddress } from '../format.js'
 
 const tabs = ['transcript', 'request', 'state', 'guards', 'cost', 'record', 'chart'] as const
 type Tab = (typeof tabs)[number]
@@ -44,7 +44,7 @@ export const MachineScreen = (props: { source: Source; id: string }) => (
 const Actions = createLazyScreen(() => import('./actions.js').then((part) => part.Actions))
 const RunTab = createLazyScreen(() => import('./run-tabs.js').then((part) => part.RunTab))
 
-export interface RunProps {
+interface RunProps {
   source: Source
   id: string
   /** The record to show first. Null shows the last one. */
@@ -90,24 +90,21 @@ export function RunScreen({ source, id, seq, onProblem }: RunProps) {
       end={moment}
       change={(change) => session.set((opened) => ({ ...opened, view: change(opened.view) }))}
       reload={session.reload}
-      startSeq={seq}
+      seq={seq}
       onProblem={onProblem}
     />
   )
 }
 
-interface Props {
-  source: Source
+interface Props extends Omit<RunProps, 'id'> {
   chart: ChartView
   view: SessionView
   end: MomentView | null
   change: (change: (view: SessionView) => SessionView) => void
   reload: () => void
-  startSeq: number | null
-  onProblem: (problem: string | null) => void
 }
 
-function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: Props) {
+function Run({ source, chart, view, end, change, reload, seq: startSeq, onProblem }: Props) {
   const { rows, session, readOnly, isPart } = view
   const { id } = session
   const last = rows.length - 1
@@ -216,8 +213,9 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const openPlainFork = useLatest((seq: number) => openFork(null, seq))
   const onEdit = useLatest((wanted: WhatIf) => openFork(wanted))
   useEffect(() => {
-    const wanted = takeTried(id)
-    if (wanted) openFork(wanted)
+    if (!lastWhatIf.isDue || lastWhatIf.id !== id || lastWhatIf.wanted === null) return
+    lastWhatIf.isDue = false
+    openFork(lastWhatIf.wanted)
   }, [id])
   const answer = async (reply: Answer): Promise<void> => {
     await source.answer(id, reply)
@@ -321,8 +319,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
                 document.getElementById(`tab-${next}`)?.focus()
               }}
             >
-              {one[0]?.toUpperCase()}
-              {one.slice(1)}
+              {capitalize(one)}
             </button>
           ))}
         </div>
@@ -423,7 +420,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
           onFork={async (request, wanted) => {
             const { sessionId } = await source.fork(id, request)
             setFork(null)
-            Object.assign(lastTried, { id, wanted })
+            Object.assign(lastWhatIf, { id, wanted })
             location.hash = request.run ? compareAddress(id, sessionId) : sessionAddress(sessionId)
           }}
           onClose={() => setFork(null)}
@@ -439,20 +436,6 @@ function findRequest(rows: readonly RecordRow[], step: RunStep | undefined, plac
   const ends = rows.slice(step.from, step.to + 1).filter(isRequestEnd)
   const seq = rows[place]?.seq ?? 0
   return (ends.findLast((row) => row.seq <= seq) ?? ends[0])?.seq ?? 0
-}
-
-/** For another attempt from the comparison. */
-export const lastTried: { id: string; wanted: WhatIf | null; isDue: boolean } = {
-  id: '',
-  wanted: null,
-  isDue: false,
-}
-
-function takeTried(id: string): WhatIf | null {
-  const { wanted } = lastTried
-  if (!lastTried.isDue || lastTried.id !== id || wanted === null) return null
-  lastTried.isDue = false
-  return wanted
 }
 
 function findError({ context }: MomentView): string | null {

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import type { AgentContext } from '../../../machines/agent/context.js'
+import { getOrCreate } from '../../core/base/values.js'
 import { formatWakeTime } from '../../core/base/clock.js'
 import { formatDuration, formatMoney, formatCount } from '../../core/format/format-words.js'
 import { addCosts, type CostSum, formatCost, sumCosts } from '../costs.js'
@@ -180,14 +181,17 @@ function Spenders({ rows, bars }: Pick<CostProps, 'rows' | 'bars'>) {
   const sums = new Map<string, { by: string; name: string; count: number; tokens: number; paid: CostSum }>()
   for (const { spent, paid } of rows) {
     if (!spent) continue
-    const key = `${spent.by} ${spent.name}`
-    const sum = sums.get(key) ?? { by: spent.by, name: spent.name, count: 0, tokens: 0, paid: sumCosts([]) }
-    sums.set(key, {
-      ...sum,
-      count: sum.count + 1,
-      tokens: sum.tokens + spent.tokens,
-      paid: addCosts([sum.paid, sumCosts([paid])]),
-    })
+    const { by, name, tokens } = spent
+    const sum = getOrCreate(sums, `${by} ${name}`, () => ({
+      by,
+      name,
+      count: 0,
+      tokens: 0,
+      paid: sumCosts([]),
+    }))
+    sum.count++
+    sum.tokens += tokens
+    sum.paid = addCosts([sum.paid, sumCosts([paid])])
   }
   if (sums.size === 0) return null
   const sorted = [...sums.values()].toSorted((a, b) => b.paid.usd - a.paid.usd || b.tokens - a.tokens)

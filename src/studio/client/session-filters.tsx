@@ -1,18 +1,20 @@
 import { formatCount } from '../../core/format/format-words.js'
 import { useState } from 'preact/hooks'
 import type { SavedView, SessionsView } from '../protocol.js'
-import { findTerm, type QueryKey, replaceTerm, type SessionSort } from '../session-query.js'
+import { findTerm, replaceTerm, sessionSorts } from '../session-query.js'
+import { capitalize } from '../format.js'
 
-const names: Partial<Record<QueryKey, string>> = {
-  state: 'State',
-  reason: 'Reason',
-  tool: 'Tool',
+const keys = ['state', 'reason', 'tool', 'failed', 'guard', 'model', 'agent', 'tag'] as const
+
+/** The names of the keys and orders that say too little by themselves. */
+const names: Partial<Record<string, string>> = {
   failed: 'Failed call',
   guard: 'Halted by guard',
-  model: 'Model',
-  agent: 'Agent',
-  tag: 'Tag',
+  status: 'Waiting first',
+  updated: 'Last updated',
+  created: 'Last created',
 }
+const toName = (key: string): string => names[key] ?? capitalize(key)
 
 interface Menu {
   /** The beginning of the menu's words in the query. */
@@ -44,19 +46,6 @@ const ranges: readonly Menu[] = [
   },
 ]
 
-const sorts: readonly (readonly [SessionSort, string])[] = [
-  ['status', 'Waiting first'],
-  ['updated', 'Last updated'],
-  ['created', 'Last created'],
-  ['cost', 'Cost'],
-  ['tokens', 'Tokens'],
-  ['steps', 'Steps'],
-  ['duration', 'Duration'],
-  ['state', 'State'],
-  ['agent', 'Agent'],
-  ['model', 'Model'],
-]
-
 interface FiltersProps {
   facets: SessionsView['facets']
   q: string
@@ -67,13 +56,13 @@ interface FiltersProps {
 
 /** Filters as menus. The search field shows the values of the filters as words, which can also be typed. */
 export function SessionFilters({ facets, q, sort, onQuery, onSort }: FiltersProps) {
-  const menus = Object.entries(names).flatMap(([key, name]): Menu[] => {
+  const menus = keys.flatMap((key): Menu[] => {
     const start = `${key}:`
-    const values = (facets[key as QueryKey] ?? []).map(
+    const values = (facets[key] ?? []).map(
       ([value, count]) => [value, `${value} (${formatCount(count)})`] as const,
     )
     if (values.length === 0 && findTerm(q, start) === null) return []
-    return [{ start, name, values: key === 'failed' ? [['*', 'Any tool'], ...values] : values }]
+    return [{ start, name: toName(key), values: key === 'failed' ? [['*', 'Any tool'], ...values] : values }]
   })
   return (
     <details class="filters">
@@ -101,9 +90,9 @@ export function SessionFilters({ facets, q, sort, onQuery, onSort }: FiltersProp
         <label>
           Sort by
           <select value={sort.replace(/^-/, '')} onChange={(event) => onSort(event.currentTarget.value)}>
-            {sorts.map(([one, name]) => (
+            {sessionSorts.map((one) => (
               <option key={one} value={one}>
-                {name}
+                {toName(one)}
               </option>
             ))}
           </select>

@@ -3,7 +3,7 @@ import { formatCount } from '../../core/format/format-words.js'
 import type { LiveMessage, SessionRow, SessionsView } from '../protocol.js'
 import { findTerm, longestQuery, replaceTerm, sessionStatuses } from '../session-query.js'
 import { noSessions, type Source, SourceError } from './data-source.js'
-import { Loading, Trouble, useLoaded } from './loading.js'
+import { Loading, Refusal, Trouble, useLoaded } from './loading.js'
 import { useWrittenAddress } from './page.js'
 import { useKeys } from './run-hooks.js'
 import { RunScreen } from './run-screen.js'
@@ -118,11 +118,7 @@ export function SessionsScreen({
         <SharedBudgets budgets={view.budgets} />
         {readOnly !== null && <p class="read-only">{readOnly}</p>}
       </header>
-      {error !== null && (
-        <p class="refusal" role="alert">
-          {formatError(error)}
-        </p>
-      )}
+      <Refusal text={error === null ? '' : formatError(error)} />
       {total === 0 && error === null && <EmptyList view={view} q={q} />}
       {sessions.length > 0 && (
         <SessionTable hidden={hidden} sort={sort} onSort={setSort}>

@@ -38,6 +38,15 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
   }
   const link = `${location.origin}${location.pathname}${sessionAddress(id, seq)}`
   const command = `npx statewright sessions export ${quoteShellWord(id)} --as test --agent ./agent.mjs --out ${quoteShellWord(`test/${name}.test.mjs`)}`
+  const offers: readonly (readonly [label: string, use: string, act: () => Promise<string>])[] = [
+    ...downloads.map(([label, form, kind, use]) => [label, use, () => download(form, kind)] as const),
+    [`Copy the link to record ${seq}`, 'For this browser only.', () => copy(link)],
+    [
+      'Copy the command for a test',
+      'For a test suite. It replays the session, including its text, without a model.',
+      () => copy(command),
+    ],
+  ]
   return (
     <dialog ref={dialog} class="fork share" aria-labelledby="share-title" onClose={onClose}>
       <form method="dialog">
@@ -57,26 +66,14 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
           Without text (only states, times, costs and tool names)
         </Check>
         <ul class="share-forms">
-          {downloads.map(([label, form, kind, use]) => (
+          {offers.map(([label, use, act]) => (
             <li key={label}>
-              <button type="button" onClick={() => attempt(() => download(form, kind))}>
+              <button type="button" onClick={() => attempt(act)}>
                 {label}
               </button>
               <small>{use}</small>
             </li>
           ))}
-          <li>
-            <button type="button" onClick={() => attempt(() => copy(link))}>
-              Copy the link to record {seq}
-            </button>
-            <small>For this browser only.</small>
-          </li>
-          <li>
-            <button type="button" onClick={() => attempt(() => copy(command))}>
-              Copy the command for a test
-            </button>
-            <small>For a test suite. It replays the session, including its text, without a model.</small>
-          </li>
         </ul>
         <p role="status">{status}</p>
         <div class="buttons">

@@ -51,7 +51,7 @@ export function StatelyEditor({ editor, row, moment, isDone, onReady }: Props) {
   }, [isReady])
   useEffect(() => {
     if (!isReady || moment.seq !== row.seq || row.to.length === 0) return
-    const { event, context } = withContext ? wholeOf(moment) : numbersOf(moment)
+    const { event, context } = inspect(moment, withContext)
     const snapshot = { value: valueOf(row.to), status: isDone ? 'done' : 'active', context }
     post({
       type: '@statelyai.inspectSnapshot',
@@ -82,24 +82,15 @@ export function StatelyEditor({ editor, row, moment, isDone, onReady }: Props) {
   )
 }
 
-interface Inspected {
-  event: { type: string } | undefined
-  context: object
-}
-
-/** The data of a moment, without any text from the conversation. */
-function numbersOf({ record, context }: MomentView): Inspected {
+/** The data of a moment. Unless all of it is wanted, it contains no text from the conversation. */
+function inspect({ record, context, transcript }: MomentView, isWhole: boolean) {
   const { event } = record as { event?: { type: string } }
+  if (isWhole) return { event, context: { ...(context as object), messages: transcript } }
   const { state, reason, steps, usage } = context as Record<string, unknown> & {
     usage: { run: { totalTokens: number; cost: number | null } }
   }
   const { totalTokens: tokens, cost } = usage.run
   return { event: event && { type: event.type }, context: { state, reason, steps, tokens, cost } }
-}
-
-function wholeOf({ record, context, transcript }: MomentView): Inspected {
-  const { event } = record as { event?: { type: string } }
-  return { event, context: { ...(context as object), messages: transcript } }
 }
 
 type Value = string | { [key: string]: Value }

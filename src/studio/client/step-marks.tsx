@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { SessionRow } from '../protocol.js'
 import type { MarkRequest } from '../requests.js'
+import { capitalize } from '../format.js'
 import { Icon } from './icons.js'
 import { useAttempt } from './loading.js'
 
@@ -12,12 +13,6 @@ interface MarksProps {
   mark: Mark | undefined
   onMark: (request: MarkRequest) => Promise<unknown>
 }
-
-const names: readonly (readonly [Mark['mark'], string])[] = [
-  ['good', 'Good'],
-  ['bad', 'Bad'],
-  ['note', 'Note'],
-]
 
 /** A constant, because a new function would take the focus back on every render. */
 const focusField = (field: HTMLInputElement | null): void => field?.focus()
@@ -39,12 +34,12 @@ export function StepMarks({ step, seq, mark, onMark }: MarksProps) {
   }
   return (
     <span class="mark-buttons" role="group" aria-label={`Mark step ${step}`}>
-      {names.map(([kind, name]) => (
+      {(['good', 'bad', 'note'] as const).map((kind) => (
         <button
           key={kind}
           class={`icon mark-${kind}`}
-          aria-label={name}
-          title={kind === 'note' ? (mark?.note ?? name) || name : name}
+          aria-label={capitalize(kind)}
+          title={(kind === 'note' && mark?.note) || capitalize(kind)}
           aria-pressed={kind === 'note' ? (mark?.note ?? '') !== '' : mark?.mark === kind}
           onClick={() => {
             if (kind === 'note') setNote(note === null ? (mark?.note ?? '') : null)

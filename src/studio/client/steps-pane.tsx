@@ -1,3 +1,4 @@
+import { getOrCreate } from '../../core/base/values.js'
 import { formatCount, formatDuration } from '../../core/format/format-words.js'
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { type CostSum, formatCost, addCosts } from '../costs.js'
@@ -279,10 +280,8 @@ function toOutcome(status: string): 'ok' | 'error' | 'block' {
 
 function groupCalls(calls: readonly SettledCall[]) {
   const groups = new Map<string, { name: string; status: string; count: number }>()
-  for (const { name, status } of calls) {
-    const key = `${name} ${status}`
-    groups.set(key, { name, status, count: (groups.get(key)?.count ?? 0) + 1 })
-  }
+  for (const { name, status } of calls)
+    getOrCreate(groups, `${name} ${status}`, () => ({ name, status, count: 0 })).count++
   return [...groups.values()]
 }
 

@@ -6,7 +6,16 @@ import type { Bar, RecordRow, SessionView } from '../protocol.js'
 import { isFailed } from '../session-query.js'
 import { getLastPart, getTone, joinNames } from '../format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
-import { type Axis, grain, isAtEnd, listSeenBars, listStretches, placeBars } from '../timeline-layout.js'
+import type { RunView } from './run-hooks.js'
+import {
+  type Axis,
+  grain,
+  isAtEnd,
+  listSeenBars,
+  listStretches,
+  type PlacedBar,
+  placeBars,
+} from '../timeline-layout.js'
 
 const lanes: Record<Bar['lane'], string> = {
   model: 'Model',
@@ -23,11 +32,9 @@ export function toPercent(share: number): string {
   return `${share * 100}%`
 }
 
-interface LanesProps extends Pick<SessionView, 'rows' | 'bars' | 'gaps'> {
+interface LanesProps extends Pick<RunView, 'rows' | 'bars' | 'now' | 'load'>, Pick<SessionView, 'gaps'> {
   axis: Axis
   areLanesShown: boolean
-  now: number | undefined
-  load: (id: string) => Promise<SessionView>
   isByTime: boolean
   isZoomed: boolean
   spaceByTime: (isByTime: boolean) => void
@@ -240,13 +247,7 @@ function CostLine({ rows, axis }: { rows: readonly RecordRow[]; axis: Axis }) {
   )
 }
 
-interface ChildrenProps {
-  placed: readonly { bar: Bar; from: number; to: number }[]
-  axis: Pick<Axis, 'span'>
-  load: (id: string) => Promise<SessionView>
-}
-
-function ChildLanes({ placed, axis, load }: ChildrenProps) {
+function ChildLanes({ placed, axis, load }: Pick<LanesProps, 'axis' | 'load'> & { placed: PlacedBar[] }) {
   const [views, setViews] = useState<ReadonlyMap<string, SessionView>>(new Map())
   const wanted = placed.flatMap(({ bar }) => bar.sessionId ?? []).join('\n')
   useEffect(() => {

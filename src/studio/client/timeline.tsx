@@ -166,40 +166,38 @@ function HoverCard({ bar, x, rows, loadMoment }: CardProps) {
   const seq = bar.toSeq ?? rows.at(-1)?.seq ?? 0
   const { value: moment } = useLoaded(`${bar.id} ${seq}`, () => loadMoment(seq))
   // Without a moment, the card shows only the bar itself.
-  const parts = moment ? describeBar(bar, moment, rows[seq - 1]) : []
+  const parts = moment ? describeBar(bar, moment, rows[seq - 1]) : {}
   return (
     <div class="hover-card" aria-hidden="true" style={{ left: `min(${Math.round(x)}px, 100% - 380px)` }}>
       <p>
         <strong>{bar.label}</strong> {bar.status}
         {bar.to !== null && ` · ${formatDuration(bar.to - bar.from)}`}
       </p>
-      {parts.map(({ name, text }) => (
-        <p key={name}>
-          <small>{name}</small>
-          <code>{text.length > shownChars ? `${text.slice(0, shownChars)}…` : text}</code>
-        </p>
-      ))}
+      {Object.entries(parts).map(
+        ([name, text]) =>
+          text !== null && (
+            <p key={name}>
+              <small>{name}</small>
+              <code>{text.length > shownChars ? `${text.slice(0, shownChars)}…` : text}</code>
+            </p>
+          ),
+      )}
     </div>
   )
 }
 
-function describeBar(bar: Bar, { transcript }: MomentView, row: RecordRow | undefined) {
+type Parts = Record<string, string | null>
+
+function describeBar(bar: Bar, { transcript }: MomentView, row: RecordRow | undefined): Parts {
   if (bar.lane === 'model') {
     const answer = bar.status === 'ok' ? transcript.findLast(({ role }) => role === 'assistant') : undefined
-    if (!answer) return []
-    const calls = answer.calls.map(({ name }) => name).join(', ')
-    return [
-      ...(answer.text === '' ? [] : [{ name: 'Said', text: answer.text }]),
-      ...(calls === '' ? [] : [{ name: 'Calls', text: calls }]),
-    ]
+    const calls = answer?.calls.map(({ name }) => name).join(', ')
+    return { Said: answer?.text || null, Calls: calls || null }
   }
-  if (bar.lane !== 'tools' && bar.lane !== 'children') return []
+  if (bar.lane !== 'tools' && bar.lane !== 'children') return {}
   const settled = row?.calls.find(({ name }) => name === bar.label)
   const calls = transcript.findLast((message) => message.calls.length > 0)?.calls ?? []
   const call = calls.find(({ id, name }) => (settled ? id === settled.id : name === bar.label))
-  if (!call) return []
-  return [
-    { name: 'Arguments', text: formatJson(call.arguments) },
-    ...(call.result === null ? [] : [{ name: 'Result', text: formatJson(call.result) }]),
-  ]
+  if (!call) return {}
+  return { Arguments: formatJson(call.arguments), Result: call.result && formatJson(call.result) }
 }

@@ -14,6 +14,13 @@ export interface WhatIf {
   call?: Call
 }
 
+/** The last change that was forked, and whether `Try another` on the comparison asked to open it again. */
+export const lastWhatIf: { id: string; wanted: WhatIf | null; isDue: boolean } = {
+  id: '',
+  wanted: null,
+  isDue: false,
+}
+
 /** Null if the part does not exist, or if no fork can change it. */
 export function toWhatIf({ text, at, ...part }: Omit<WhatIf, 'text' | 'at'> & Nullable): WhatIf | null {
   return text === null || at === null ? null : { ...part, text, at }
