@@ -90,10 +90,11 @@ export async function checkOptionalPackages(folder, url) {
       `${args.join(' ')} on ${node} ended with ${status}, without ${JSON.stringify(missing)}:\n${text}`,
     )
   }
+  const noOpenai = ['ERROR missing_package', 'npm install openai']
   const noSqlite = ['Node 22.13', 'npm install libsql']
 
   for (const node of nodes) {
-    await run(node, ['fetched.mjs', url], { words: ['COMPLETED'] })
+    await run(node, ['fetched.mjs', url], { words: noOpenai })
     await run(node, [cli, 'run', '--rehearsal', 'What is the largest expense?'], { env: home })
     if (node === here && !hasSqlite) {
       await run(node, ['stored.mjs', url], { code: 1, words: noSqlite })
@@ -110,8 +111,9 @@ export async function checkOptionalPackages(folder, url) {
   let messages = 0
   const count = () => [`COMPLETED ${(messages += 2)}`]
   if (node24) await run(node24, ['stored.mjs', url], { words: count() })
-  npm(folder, 'install', 'libsql')
+  npm(folder, 'install', 'libsql', 'openai')
   for (const node of [here, ...nodes]) await run(node, ['stored.mjs', url], { words: count() })
+  for (const node of nodes) await run(node, ['fetched.mjs', url], { words: ['COMPLETED'] })
 
   // Permissions do not restrict root.
   const uid = process.getuid?.() === 0 ? 65_534 : undefined
@@ -122,7 +124,9 @@ export async function checkOptionalPackages(folder, url) {
     const args = [cli, 'run', '--rehearsal', '--store', 'file:closed/store', 'Go.']
     await run(node, args, { code: 2, words: ['closed'], lines: 1, uid })
   }
-  console.log(`without and with libsql, on ${nodes.length} versions of Node: each says what is missing`)
+  console.log(
+    `without and with libsql and openai, on ${nodes.length} versions of Node: each says what is missing`,
+  )
 }
 
 function runNode(node, args, cwd, variables, uid) {

@@ -65,7 +65,7 @@ const app = `import { createAgent, defineTool, openaiChat } from './src/index.ts
 console.log(createAgent, defineTool, openaiChat)`
 
 /** Packages that an app already has, or loads itself. */
-const shared = ['xstate', 'zod', 'rxjs', 'rxjs/*']
+const shared = ['xstate', 'zod', 'rxjs', 'rxjs/*', 'openai']
 
 describe('the core entry', () => {
   it('bundles for the browser without any built-in of Node', async () => {
@@ -87,6 +87,7 @@ describe('the core entry', () => {
         '@cfworker/json-schema',
         '@pydantic/genai-prices',
         'eventsource-parser',
+        'openai',
         'partial-json',
         're2js',
         'zod',

@@ -90,7 +90,7 @@ function createApp() {
   for (const name of ['features.mjs', 'process.mjs', 'worker.mjs'])
     copyFileSync(here(name), join(folder, name))
   copyFileSync(join(root, 'examples/hosts/durable-object.mjs'), join(folder, 'durable-object.mjs'))
-  const packages = [join(folder, filename), 'zod', 'libsql']
+  const packages = [join(folder, filename), 'zod', 'libsql', 'openai']
   execFileSync('npm', ['install', '--silent', '--no-audit', '--no-fund', ...packages], { cwd: folder })
   return folder
 }

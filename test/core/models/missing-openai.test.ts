@@ -7,8 +7,6 @@ jest.unstable_mockModule('openai', () => {
   throw Object.assign(new Error("Cannot find package 'openai'"), { code: 'ERR_MODULE_NOT_FOUND' })
 })
 
-const content = [{ type: 'output_text', text: 'Hello' }]
-const response = { object: 'response', status: 'completed', output: [{ type: 'message', content }] }
 const completion = { choices: [{ message: { content: 'Hello' }, finish_reason: 'stop' }] }
 
 test('a model on Node works without the package openai', async () => {
@@ -17,9 +15,16 @@ test('a model on Node works without the package openai', async () => {
   expect((await agent.run('Hi.').result).output).toBe('Hello')
 })
 
-test.each([openaiChat, openaiResponses])('%p with a custom fetch works without it, too', async (create) => {
-  await using server = await serve(json(200, create === openaiChat ? completion : response))
-  const sendsItself: typeof fetch = (...args) => fetch(...args)
-  const model = create({ model: 'm', baseURL: server.baseURL, fetch: sendsItself })
-  expect((await createAgent({ model, stream: false }).run('Hi.').result).output).toBe('Hello')
-})
+test.each([openaiChat, openaiResponses])(
+  'if Node cannot send the request, %p names the command that installs it',
+  async (create) => {
+    await using server = await serve(json(200, completion))
+    const sendsItself: typeof fetch = (...args) => fetch(...args)
+    const model = create({ model: 'm', baseURL: server.baseURL, fetch: sendsItself })
+    const { state, error } = await createAgent({ model }).run('Hi.').result
+    expect(state).toBe('ERROR')
+    expect(error).toMatchObject({ code: 'missing_package' })
+    expect(error?.message).toContain('npm install openai')
+    expect(server.requests).toEqual([])
+  },
+)

@@ -1,7 +1,18 @@
-import OpenAI from 'openai'
-import { openaiChat, type OpenAIChatOptions } from '../../../src/core/models/openai/openai-provider.js'
-import { createStatusError } from '../../../src/core/models/openai/request-client.js'
+import { jest } from '@jest/globals'
+import type { OpenAIChatOptions } from '../../../src/core/models/openai/openai-provider.js'
 import { json, serve } from './server.js'
+
+// In a separate file, because it observes when the openai package loads.
+let loads = 0
+const real = await import('openai')
+jest.unstable_mockModule('openai', () => {
+  loads += 1
+  return { ...real }
+})
+const { openaiChat } = await import('../../../src/core/models/openai/openai-provider.js')
+// The first request loads two modules concurrently, and Jest sometimes fails to link them.
+await import('../../../src/core/models/openai/chat-wire.js')
+await import('../../../src/core/models/openai/exchange.js')
 
 const completion = { choices: [{ message: { content: 'Hello' }, finish_reason: 'stop' }] }
 const environment = { ...process.env }
@@ -13,8 +24,8 @@ afterAll(() => {
   process.env = environment
 })
 
-const request = (options: OpenAIChatOptions) =>
-  openaiChat(options).request(
+const ask = (baseURL: string, options: Partial<OpenAIChatOptions> = {}) =>
+  openaiChat({ model: 'm', baseURL, ...options }).request(
     { instructions: null, messages: [], nudges: [], tools: [], sampling: {}, extraBody: {}, stream: true },
     {
       signal: new AbortController().signal,
@@ -23,42 +34,34 @@ const request = (options: OpenAIChatOptions) =>
     },
   )
 
-const ask = (baseURL: string, options: Partial<OpenAIChatOptions> = {}) =>
-  request({ model: 'm', baseURL, ...options })
-
-/** An openai client with the same settings. Unlike ours, it insists on a key. */
-const toClient = (baseURL: string, options: Partial<OpenAIChatOptions>) =>
-  new OpenAI({
-    baseURL,
-    apiKey:
-      options.apiKey || process.env['OPENAI_API_KEY'] || process.env['OPENAI_ADMIN_KEY'] || 'no-key-needed',
-    organization: options.organization,
-    project: options.project,
-    defaultHeaders: options.headers,
-    defaultQuery: options.query,
-  })
-
-/** The requests over Node's HTTP, over fetch and by the openai client, without headers that identify these. */
-async function askAll(options: Partial<OpenAIChatOptions>, suffix = '') {
+/** The request from our client and from the openai client, without headers that identify the client. */
+async function askBoth(
+  options: Partial<OpenAIChatOptions>,
+  suffix = '',
+): Promise<{ url: unknown; headers: Record<string, unknown> }[]> {
   await using server = await serve(json(200, completion))
-  const baseURL = server.baseURL + suffix
-  await ask(baseURL, options)
-  await ask(baseURL, { ...options, fetch: (input, init) => fetch(input, init) })
-  await request({ model: 'm', client: toClient(baseURL, options) })
-  return server.requests.map(({ url, headers, body }) => {
+  await ask(server.baseURL + suffix, options)
+  await ask(server.baseURL + suffix, { ...options, fetch: (input, init) => fetch(input, init) })
+  return server.requests.map(({ url, headers }) => {
     const { 'user-agent': _agent, 'accept-encoding': _encoding, ...others } = headers
     const own = Object.entries(others).filter(
-      ([name]) => !/^(x-stainless-.*|accept-language|sec-fetch-mode|connection)$/.test(name),
+      ([name]) => !/^(x-stainless-.*|accept-language|sec-fetch-mode)$/.test(name),
     )
-    return { url, headers: Object.fromEntries(own), body }
+    return { url, headers: Object.fromEntries(own) as Record<string, unknown> }
   })
 }
 
+test("requests over Node's HTTP do not load the openai client, and requests with a custom fetch do", async () => {
+  await using server = await serve(json(200, completion))
+  expect(await ask(server.baseURL, { apiKey: 'key-12345' })).toMatchObject({ text: 'Hello' })
+  expect(loads).toBe(0)
+  await ask(server.baseURL, { apiKey: 'key-12345', fetch: (input, init) => fetch(input, init) })
+  expect(loads).toBe(1)
+})
+
 const cases: [string, Partial<OpenAIChatOptions>, Record<string, string>, string?][] = [
   ['no key', {}, {}],
-  ['a key of the environment', {}, { OPENAI_API_KEY: 'from-environment' }],
-  ['an admin key of the environment', {}, { OPENAI_ADMIN_KEY: 'admin' }],
-  ['both keys of the environment', {}, { OPENAI_ADMIN_KEY: 'admin', OPENAI_API_KEY: 'k' }],
+  ['a key of the environment', {}, { OPENAI_API_KEY: ' from-environment ' }],
   ['an empty key', { apiKey: '' }, { OPENAI_API_KEY: 'from-environment' }],
   ['a key with a line break', { apiKey: 'key-12345\n' }, {}],
   [
@@ -82,14 +85,14 @@ const cases: [string, Partial<OpenAIChatOptions>, Record<string, string>, string
   ],
   ['headers as Headers', { apiKey: 'k', headers: new Headers({ 'x-b': '2' }) } as never, {}],
   ['headers as pairs', { apiKey: 'k', headers: [['x-c', '3']] } as never, {}],
+  ['lists and null in the query', { apiKey: 'k', query: { a: null, b: ['1', '2'] } } as never, {}],
 ]
 
-test.each(cases)('address, headers and body equal those of the openai client, with %s', async (...row) => {
+test.each(cases)('address and headers equal those of the openai client, with %s', async (...row) => {
   const [, options, set, suffix] = row
   Object.assign(process.env, set)
-  const [byNode, byFetch, byClient] = await askAll(options, suffix)
-  expect(byNode).toEqual(byClient)
-  expect(byFetch).toEqual(byClient)
+  const [plain, byClient] = await askBoth(options, suffix)
+  expect(plain).toEqual(byClient)
 })
 
 test.each([
@@ -101,13 +104,16 @@ test.each([
   ['an empty message', 400, { error: { message: '', code: 'c' } }],
   ['null', 400, null],
 ])('a status with %s is the same failure', async (_, status, body) => {
-  await using server = await serve(json(status, body))
   const failures = await Promise.all(
-    [ask(server.baseURL), ask(server.baseURL, { fetch: (input, init) => fetch(input, init) })].map((answer) =>
-      answer.catch(({ failure }: { failure: object }) => failure),
-    ),
+    [{}, { fetch: (input: never, init: never) => fetch(input, init) }].map(async (options) => {
+      await using server = await serve(json(status, body))
+      const { failure } = (await ask(server.baseURL, options as never).catch((error: unknown) => error)) as {
+        failure: object
+      }
+      return failure
+    }),
   )
-  expect(failures[1]).toEqual(failures[0])
+  expect(failures[0]).toEqual(failures[1])
   expect(failures[0]).toMatchObject({ status })
 })
 
@@ -121,11 +127,24 @@ test.each([
   expect(server.requests).toEqual([])
 })
 
-test('the error of a status has the same fields as that of the openai client', () => {
+test.each([
+  [{ OPENAI_LOG: 'info' }, true],
+  [{ OPENAI_LOG: 'warn' }, false],
+  [{ OPENAI_ADMIN_KEY: 'admin' }, true],
+  [{ OPENAI_ADMIN_KEY: 'admin', OPENAI_API_KEY: 'k' }, false],
+])('with %j, the openai client is needed: %s', async (set, isNeeded) => {
+  const { isPlainClientEnough } = await import('../../../src/core/models/openai/request-client.js')
+  expect(isPlainClientEnough({ model: 'm' })).toBe(true)
+  Object.assign(process.env, set)
+  expect(isPlainClientEnough({ model: 'm' })).toBe(!isNeeded)
+})
+
+test('the error of a status has the same fields as that of the openai client', async () => {
+  const { createStatusError } = await import('../../../src/core/models/openai/request-client.js')
   const error = { message: 'Slow down.', code: 'rate_limited', param: null, type: 'requests' }
   const headers = new Headers({ 'x-request-id': 'req-1' })
   const thrown = createStatusError(429, JSON.stringify({ error }), headers)
-  const created = OpenAI.APIError.generate(429, { error }, undefined, headers)
+  const created = real.APIError.generate(429, { error }, undefined, headers)
   const { status, code, param, type, requestID, message } = created
   expect(thrown).toMatchObject({ status, code, param, type, requestID, message, error })
 })

@@ -160,6 +160,31 @@ async function secured() {
 }
 
 describe("over Node's HTTP,", () => {
+  /** Headers that fetch adds. */
+  const ofFetch = ['accept-encoding', 'accept-language', 'sec-fetch-mode']
+
+  test.each([
+    ['a key', {}],
+    [
+      'all options',
+      { headers: { 'x-app': 'ä' }, query: { a: 'b c' }, organization: 'o', project: 'p', timeoutMs: 5000 },
+    ],
+    ['a function for the key', { apiKey: () => Promise.resolve('fresh-key') }],
+  ])('address, headers and body are those of the client, with %s', async (_name, options) => {
+    await using server = await serve(json(200, completion))
+    await ask(server.baseURL, options)
+    await ask(server.baseURL, { ...options, fetch: (input, init) => fetch(input, init) })
+    const [direct, byFetch] = server.requests.map(({ url, headers, body }) => ({ url, headers, body }))
+    const names = Object.keys(byFetch?.headers ?? {})
+    expect(names).toEqual(expect.arrayContaining(ofFetch))
+    // Headers that describe the client and its platform to OpenAI.
+    const ofClient = names.filter((name) => name.startsWith('x-stainless-'))
+    expect(ofClient.length).toBeGreaterThan(5)
+    for (const name of [...ofFetch, ...ofClient]) delete byFetch?.headers[name]
+    expect(byFetch?.headers['user-agent']).toMatch(/^OpenAI\/JS/)
+    expect(direct).toEqual({ ...byFetch, headers: { ...byFetch?.headers, 'user-agent': 'Statewright' } })
+  })
+
   test.each(['stream', 'document'])('one connection carries one %s after the other', async (kind) => {
     const answer = kind === 'stream' ? events(piece('Hello', 'stop'), '[DONE]') : json(200, completion)
     await using server = await serve(answer)
@@ -244,6 +269,23 @@ describe("over Node's HTTP,", () => {
       http.request = request
     }
     expect(paths).toEqual(['/v1/chat/completions'])
+  })
+
+  test('a client that logs its requests sends them itself', async () => {
+    await using server = await serve(json(200, completion))
+    const environment = { ...process.env }
+    process.env = { ...environment, OPENAI_LOG: 'info' }
+    const info = console.info
+    const lines: unknown[] = []
+    console.info = (line) => lines.push(line)
+    try {
+      await ask(server.baseURL)
+    } finally {
+      process.env = environment
+      console.info = info
+    }
+    expect(server.requests[0]?.headers['sec-fetch-mode']).toBe('cors')
+    expect(lines.join()).toContain('succeeded with status 200')
   })
 })
 

@@ -9,21 +9,15 @@ import {
 import type { RequestBody } from './encode-body.js'
 import type { ModelResponse } from '../../../../machines/agent/model-response.js'
 import { describeError } from '../../base/errors.js'
+import { loadOnce } from '../../base/platform.js'
 import { findSchemaFamily, fitTools } from '../fit-tools.js'
 import { toModelFailure } from '../to-model-failure.js'
-import { createRequestClient, createStatusError } from './request-client.js'
-import {
-  findNodeHttp,
-  getNodeHttp,
-  type NodeHttp,
-  type OutgoingRequest,
-  postByDispatcher,
-  postRequest,
-} from './node-transport.js'
+import { createPlainClient, createStatusError, isPlainClientEnough, loadClient } from './request-client.js'
+import { findNodeHttp, getNodeHttp, type NodeHttp, postByDispatcher, postRequest } from './node-transport.js'
 import type { ClientRequestOptions, OpenAIClient, OpenAIOptions } from './openai-options.js'
 import { createSentSecrets, type SentSecrets } from './sent-secrets.js'
 import type { IncomingHttpHeaders } from 'node:http'
-import { type CallAbort, limitTime } from '../../base/abort.js'
+import type { CallAbort } from '../../base/abort.js'
 import type { Duplex, Readable } from 'node:stream'
 
 export interface ApiWire {
@@ -36,50 +30,39 @@ export interface ApiWire {
   send(client: OpenAIClient, body: RequestBody, options: ClientRequestOptions): Promise<Response>
 }
 
-/** Rejects with a `ModelError`. */
-type Exchange = (request: ModelRequest, options: ExchangeOptions) => Promise<ModelResponse>
+/** Sends one request and reads the response. Rejects with a `ModelError`. */
+export type Exchange = (request: ModelRequest, options: ExchangeOptions) => Promise<ModelResponse>
 
-/** Sends requests to an API and reads the responses. */
+/** Creates the exchange of an API. The client is loaded with the first request. */
 export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: string): Exchange {
   const { path, format, bodies } = wire
-  const { apiKey, client, dispatcher, timeoutMs } = options
+  const { apiKey, dispatcher, timeoutMs } = options
   const secrets = createSentSecrets(options)
   const family = findSchemaFamily(provider, options.model)
   const noted =
     typeof apiKey === 'function' ? { ...options, apiKey: () => secrets.noteWhenReady(apiKey()) } : options
-  const requests = createRequestClient(noted, path)
+  const plain = createPlainClient(noted, path)
+  /** A failed load is retried, because the key may be set before the next request. */
+  const load = loadOnce(() => loadClient(noted))
 
   function findNode(): NodeHttp | null {
-    if (!dispatcher) return options.fetch ? null : findNodeHttp()
+    if (!dispatcher) return isPlainClientEnough(options) ? findNodeHttp() : null
     const node = getNodeHttp()
     if (node === null) throw noNodeError()
     return node
   }
 
-  /** Node's HTTP takes less than half the CPU time of `fetch`, and avoids its 300-second limits. */
-  async function askServer(
+  /** Takes less than half the CPU time of `fetch`, and avoids its 300-second limits. */
+  async function askOverNode(
+    node: NodeHttp,
     request: ModelRequest,
     { abort, ...callbacks }: ExchangeOptions,
   ): Promise<ModelResponse> {
-    const node = findNode()
-    const outgoing = await requests.getOutgoing()
-    const body = bodies.body(request)
-    if (node === null) {
-      // Others may inspect the body, so they receive no bytes.
-      const sendable = options.fetch ? JSON.stringify(body) : bodies.encode(body)
-      const sent = postByFetch(options.fetch ?? fetch, outgoing, sendable, abort)
-      callbacks.onSent?.()
-      const response = await sent
-      callbacks.onActivity('keep_alive')
-      if (response.ok) return await readFetchAnswer(response, { ...callbacks, format, signal: abort.signal })
-      const text = response.body ? await readText(readReader(response.body.getReader(), abort.signal)) : ''
-      // Browsers hide the status of a redirect.
-      throw createStatusError(response.status || 302, text, response.headers)
-    }
-    const bytes = bodies.encode(body)
+    const outgoing = await plain.getOutgoing()
+    const body = bodies.encode(bodies.body(request))
     const sent = dispatcher
-      ? postByDispatcher(dispatcher, outgoing, bytes, abort)
-      : postRequest(node, outgoing, bytes, abort)
+      ? postByDispatcher(dispatcher, outgoing, body, abort)
+      : postRequest(node, outgoing, body, abort)
     callbacks.onSent?.()
     const { statusCode, headers, body: compressed } = await sent
     callbacks.onActivity('keep_alive')
@@ -89,13 +72,21 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
     throw createStatusError(statusCode, await readText(source), toHeaders(headers))
   }
 
-  async function askClient(
-    asked: OpenAIClient,
+  async function askByFetch(
+    client: OpenAIClient,
     request: ModelRequest,
-    { abort: { signal }, ...callbacks }: ExchangeOptions,
+    { abort, ...callbacks }: ExchangeOptions,
   ): Promise<ModelResponse> {
-    const timeout = timeoutMs !== undefined && { timeout: timeoutMs }
-    const sent = wire.send(asked, bodies.body(request), { signal, maxRetries: 0, ...timeout })
+    const body = bodies.body(request)
+    const isOurs = options.client === undefined && options.fetch === undefined
+    const { signal } = abort
+    const sent = wire.send(client, body, {
+      // Others may inspect the body, and Azure derives the URL from it, so they receive no bytes.
+      ...(isOurs && { body: bodies.encode(body), headers: jsonHeaders, fetchOptions: noRedirects }),
+      signal,
+      maxRetries: 0,
+      ...(timeoutMs !== undefined && { timeout: timeoutMs }),
+    })
     // The client prepares the request synchronously before it sends it.
     if (callbacks.onSent) setTimeout(callbacks.onSent, 0)
     const response = await sent
@@ -105,11 +96,19 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
 
   return async (original, callbacks) => {
     const request = fitTools(original, family, callbacks.onWarning)
+    let client: Pick<OpenAIClient, 'apiKey'> | undefined
     try {
-      return await (client ? askClient(client, request, callbacks) : askServer(request, callbacks))
+      const node = findNode()
+      if (node !== null) {
+        client = plain
+        return await askOverNode(node, request, callbacks)
+      }
+      const whole = options.client ?? (await load())
+      client = whole
+      return await askByFetch(whole, request, callbacks)
     } catch (error) {
       // At this point, the client has the key of this request.
-      secrets.noteClient(client ?? requests)
+      secrets.noteClient(client)
       throw toSafeModelError(error, secrets)
     }
   }
@@ -127,23 +126,10 @@ function noNodeError(): ModelError {
   return new ModelError({ kind: 'fatal', code: 'dispatcher_needs_node', message })
 }
 
+const jsonHeaders = { 'content-type': 'application/json' }
+
 /** Redirects are rejected, so that the conversation is sent only to the configured address. */
-function postByFetch(
-  post: typeof fetch,
-  { url, timeoutMs, options: { headers } }: OutgoingRequest,
-  body: BodyInit,
-  abort: CallAbort,
-): Promise<Response> {
-  const connect = async (): Promise<Response> => {
-    try {
-      return await post(url, { method: 'POST', headers, body, redirect: 'manual', signal: abort.signal })
-    } catch (cause) {
-      abort.throwIfAborted()
-      throw new Error('Connection error.', { cause })
-    }
-  }
-  return limitTime({ ms: timeoutMs, late: () => new Error('Request timed out.') }, connect())
-}
+const noRedirects = { redirect: 'manual' as const }
 
 export type ExchangeOptions = AnswerCallbacks & {
   abort: CallAbort

@@ -10,6 +10,8 @@ export interface ClientRequestOptions {
   signal: AbortSignal
   maxRetries: number
   timeout?: number
+  headers?: Record<string, string>
+  fetchOptions?: { redirect: 'manual' }
 }
 
 interface ClientApi {
@@ -243,6 +245,12 @@ export function checkCredentials(options: OpenAIOptions): void {
   }
 }
 
+/** Whether a page may use the client: the app allows it, or the options contain no secret. */
+export function isAllowedInBrowser(options: OpenAIOptions): boolean {
+  return options.dangerouslyAllowBrowser ?? !hasSecret(options)
+}
+
+/** The base URL from the options, the environment or OpenAI's default. */
 export function getBaseURL({ client, baseURL }: OpenAIOptions): string {
   if (client !== undefined) return isHttpUrl(client.baseURL) ? client.baseURL : officialURL
   if (baseURL !== undefined) return baseURL
@@ -263,11 +271,10 @@ export function findEndpoint(options: OpenAIOptions): ModelProvider['endpoint'] 
   return { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: port === '' ? usual : Number(port) }
 }
 
-export const keyVariables = ['OPENAI_API_KEY', 'OPENAI_ADMIN_KEY']
-
 /** Whether a required key is missing. Only OpenAI's own server requires a key. */
 function isKeyMissing(options: OpenAIOptions): boolean {
-  const isThere = Boolean(options.apiKey) || keyVariables.some(getEnvironmentVariable)
+  const names = ['OPENAI_API_KEY', 'OPENAI_ADMIN_KEY']
+  const isThere = Boolean(options.apiKey) || names.some(getEnvironmentVariable)
   return !isThere && new URL(getBaseURL(options)).host === new URL(officialURL).host
 }
 

@@ -18,7 +18,7 @@ import type { ApiWire } from './exchange.js'
 export type { OpenAIChatOptions, OpenAIResponsesOptions } from './openai-options.js'
 
 /**
- * A model behind an OpenAI-compatible Chat Completions API.
+ * A model behind an OpenAI-compatible Chat Completions API. Outside Node it needs the package `openai`.
  *
  * @example
  * openaiChat({ model: 'gpt-5-mini' })                                              // OPENAI_API_KEY
@@ -41,7 +41,8 @@ export function openaiChat(options: OpenAIChatOptions): ModelProvider {
 
 /**
  * A model behind an OpenAI-compatible Responses API (OpenAI, Azure, xAI, DeepSeek, OpenRouter, LM Studio, Bedrock,
- * vLLM). The provider stores no responses. Reasoning is encrypted and sent back in full.
+ * vLLM). The provider stores no responses. Reasoning is encrypted and sent back in full. Outside Node it needs the
+ * package `openai`.
  *
  * @example
  * openaiResponses({ model: 'gpt-5-mini' })                                           // OPENAI_API_KEY

@@ -5,15 +5,16 @@ import {
   getEnvironmentVariable,
   type OpenAIOptions,
   checkCredentials,
-  keyVariables,
+  isAllowedInBrowser,
   listCustomHeaders,
 } from './openai-options.js'
 import { type OutgoingRequest, createOutgoingRequest } from './node-transport.js'
+import type * as OpenAIPackage from 'openai'
 import type { ConfigError } from '../../base/errors.js'
 import { ModelError } from '../provider.js'
 
-/** Creates the addresses and headers of requests. */
-interface RequestClient {
+/** The client of the Node transport. */
+interface PlainClient {
   /** The key of the last request, or null before the first one. */
   readonly apiKey: string | null
   /** Rejects with a ModelError with the code from `checkCredentials`. */
@@ -25,14 +26,41 @@ const placeholderKey = 'no-key-needed'
 
 const defaultTimeoutMs = 600_000
 
-/** The URL and headers equal those of the `openai` client, except for headers that describe it and its platform. */
-export function createRequestClient(options: OpenAIOptions, path: string): RequestClient {
+/**
+ * Whether the `openai` client, whose import takes a third of the first run's time, is not needed. It is needed for
+ * values that only its own options accept (headers as a list or as `Headers`, non-string values, `null`), to log
+ * requests, and with only an admin key.
+ */
+export function isPlainClientEnough(options: OpenAIOptions): boolean {
+  const { client, fetch, apiKey, organization, project, headers, query } = options
+  return (
+    client === undefined &&
+    fetch === undefined &&
+    organization !== null &&
+    project !== null &&
+    isPlainRecord(headers, (value) => value === null || typeof value === 'string') &&
+    isPlainRecord(query, (value) => typeof value === 'string') &&
+    !['info', 'debug'].includes(getEnvironmentVariable('OPENAI_LOG') ?? '') &&
+    Boolean(apiKey || getEnvironmentVariable('OPENAI_API_KEY') || !getEnvironmentVariable('OPENAI_ADMIN_KEY'))
+  )
+}
+
+function isPlainRecord(input: unknown, fits: (value: unknown) => boolean): boolean {
+  if (input === undefined) return true
+  if (typeof input !== 'object' || input === null || Symbol.iterator in input) return false
+  return Object.values(input).every((value) => value === undefined || fits(value))
+}
+
+/** Creates the URL and headers of the `openai` client, except for headers that describe the client and its platform. */
+export function createPlainClient(options: OpenAIOptions, path: string): PlainClient {
   const { apiKey } = options
   let key: string | null = null
   const build = async (): Promise<OutgoingRequest> => {
     refuseMissingCredentials(options)
-    const known = typeof apiKey === 'function' ? await askForKey(apiKey) : apiKey
-    key = known || (keyVariables.map(getEnvironmentVariable).find(Boolean) ?? placeholderKey)
+    key =
+      typeof apiKey === 'function'
+        ? await askForKey(apiKey)
+        : apiKey || (getEnvironmentVariable('OPENAI_API_KEY') ?? placeholderKey)
     const url = createRequestURL(options, path)
     return createOutgoingRequest(url, createHeaders(options, key), options.timeoutMs ?? defaultTimeoutMs)
   }
@@ -116,6 +144,55 @@ interface ErrorBody {
   code?: unknown
   param?: unknown
   type?: unknown
+}
+
+/**
+ * Loads the client on first use, so that importing Statewright stays cheap and bundlers can split it.
+ *
+ * @throws ModelError with the code from `checkCredentials`, or `missing_package`
+ */
+export async function loadClient(options: OpenAIOptions): Promise<OpenAIPackage.OpenAI> {
+  refuseMissingCredentials(options)
+  // A literal import, so that bundlers include the package. Platforms report a missing package in different ways.
+  const { OpenAI: Client } = await import('openai').catch((cause: unknown) => {
+    const message =
+      'Requests need the package openai in runtimes other than Node, with a custom fetch, or with ' +
+      'OPENAI_LOG. Run: npm install openai'
+    throw new ModelError({ kind: 'fatal', code: 'missing_package', message }, { cause })
+  })
+
+  // The User-Agent contains the class name.
+  class OpenAI extends Client {
+    /** Keeps the whole error body. The client would keep only the body's `error`. */
+    protected override makeStatusError(
+      status: number,
+      body: object,
+      text: string | undefined,
+      headers: Headers,
+    ) {
+      return Object.assign(super.makeStatusError(status, body, text, headers), { body: body ?? text })
+    }
+  }
+
+  const build = (apiKey: OpenAIOptions['apiKey']): OpenAIPackage.OpenAI =>
+    new OpenAI({
+      apiKey,
+      baseURL: options.baseURL,
+      organization: options.organization,
+      project: options.project,
+      defaultHeaders: options.headers,
+      defaultQuery: options.query,
+      fetch: options.fetch,
+      dangerouslyAllowBrowser: isAllowedInBrowser(options),
+    })
+
+  if (options.apiKey) return build(options.apiKey)
+  try {
+    return build(undefined)
+  } catch {
+    // The environment has no key either. If this was another error, the next call throws it again.
+    return build(placeholderKey)
+  }
 }
 
 function refuseMissingCredentials(options: OpenAIOptions): void {
