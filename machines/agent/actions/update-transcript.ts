@@ -21,13 +21,10 @@ import {
 import { withheldResult } from '../screening.js'
 import { changeSkills } from '../skills.js'
 
+type Calls = readonly BatchCall[]
+
 /** Adds user messages to the transcript and emits them, unless they are waiting for shields. */
-export function withUserMessages(
-  context: AgentContext,
-  drafts: readonly NewMessage[],
-  now: number,
-  emit: Emit,
-): Pick<AgentContext, 'messages' | 'lastMessageNumber'> {
+export function withUserMessages(context: AgentContext, drafts: NewMessage[], now: number, emit: Emit) {
   const messages = drafts.map((draft, i): UserMessage => {
     const id = formatMessageId(context.lastMessageNumber + i + 1)
     const message: UserMessage = { role: 'user', id, createdAt: now, ...draft }
@@ -64,13 +61,7 @@ export function withInternalMessage(context: AgentContext, content: string, reas
   ])
 }
 
-export function settleCall(
-  calls: readonly BatchCall[],
-  callId: string,
-  result: ToolResult,
-  now: number,
-  emit: Emit,
-): BatchCall[] {
+export function settleCall(calls: Calls, callId: string, result: ToolResult, now: number, emit: Emit) {
   return replaceOpenCall(calls, callId, (call) => closeCall(call, result, now, emit))
 }
 
@@ -87,23 +78,14 @@ export function receiveResult(
     : settleCall(context.calls, callId, result, now, emit)
 }
 
-export function addUnclearedResult(
-  calls: readonly BatchCall[],
-  callId: string,
-  result: ToolResult,
-  now: number,
-): BatchCall[] {
+export function addUnclearedResult(calls: Calls, callId: string, result: ToolResult, now: number) {
   return replaceOpenCall(calls, callId, (call) =>
     extendObject(call, { result, settledAt: now, unscreenedResult: true as const }),
   )
 }
 
 /** Uses `slice`, because a batch with thousands of calls makes thousands of copies. */
-function replaceOpenCall(
-  calls: readonly BatchCall[],
-  callId: string,
-  change: (call: BatchCall) => BatchCall,
-): BatchCall[] {
+function replaceOpenCall(calls: Calls, callId: string, change: (call: BatchCall) => BatchCall) {
   const copy = calls.slice()
   const at = findOpenCallIndex(calls, callId)
   const call = calls[at]
