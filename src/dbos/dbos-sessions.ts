@@ -1,6 +1,7 @@
 import { expectArgument, objectRule } from '../core/base/values.js'
 import { omitUndefined } from '../../guards/lib/json.js'
 import { isRestState } from '../../machines/agent/run-result.js'
+import { systemClock } from '../core/base/clock.js'
 import { describeError, StatewrightError } from '../core/base/errors.js'
 import type { SessionAnswer } from '../core/drive/drive-answers.js'
 import type { Agents } from '../core/drive/define-agents.js'
@@ -15,6 +16,7 @@ import {
   sendToSession,
 } from '../core/drive/host-functions.js'
 import type { Receipt } from '../core/sessions/inbox/session-message.js'
+import { createTicker } from '../core/sessions/store/per-store.js'
 import { wakeSleepers } from '../core/drive/wake-sleepers.js'
 import { createInboxPoll, sweepSessions } from './sweep-sessions.js'
 import {
@@ -101,7 +103,14 @@ export function dbosSessions(
   )
   const { runner, store } = openHost(['dbosSessions', 'DBOS'], agents, options, known)
   const { queue = { workerConcurrency: 50 }, answerTimeoutMs, sweepMs = 10_000, appVersion } = options
-  const timers: ReturnType<typeof setInterval>[] = []
+  let isPolling = false
+  const createPoll = (ms: number, look: () => Promise<void>) =>
+    createTicker(systemClock, {
+      getMs: () => ms,
+      isNeeded: () => isPolling,
+      // The store or queue may be temporarily unavailable.
+      work: async () => look().catch(() => undefined),
+    })
 
   const put = async (queued: QueuedDrive, delayMs = 0): Promise<void> => {
     checkDrive(queued)
@@ -169,26 +178,27 @@ export function dbosSessions(
 
   DBOS.registerWorkflow(workflow, { name: workflowName })
 
+  const polls = [
+    createPoll(sweepMs, () =>
+      sweepSessions(DBOS, agents, store, { workflowName, queueName, now: Date.now(), found }),
+    ),
+    createPoll(inboxPollMs, createInboxPoll(agents, store, { againMs: sweepMs, found })),
+    // Other programs can put sessions to sleep. A session that DBOS drives is already awake.
+    createPoll(inboxPollMs, async () => {
+      await wakeSleepers(agents, store, async ({ session, at }) => {
+        await put({ session, base: `alarm:${session}:${at}`, attempt: 0 })
+        return null
+      })
+    }),
+  ]
+
   return {
     start: async () => {
       await translateEngineErrors(() =>
         DBOS.registerQueue(queueName, { minPollingIntervalMs: 200, ...queue }),
       )
-      const look = (): Promise<void> =>
-        sweepSessions(DBOS, agents, store, { workflowName, queueName, now: Date.now(), found })
-      const news = createInboxPoll(agents, store, { againMs: sweepMs, found })
-      // Other programs can put sessions to sleep. A session that DBOS drives is already awake.
-      const alarms = async (): Promise<void> => {
-        await wakeSleepers(agents, store, async ({ session, at }) => {
-          await put({ session, base: `alarm:${session}:${at}`, attempt: 0 })
-          return null
-        })
-      }
-      timers.push(
-        repeatEvery(sweepMs, look),
-        repeatEvery(inboxPollMs, news),
-        repeatEvery(inboxPollMs, alarms),
-      )
+      isPolling = true
+      for (const poll of polls) poll.start()
     },
     enqueue: async (drive) => {
       checkDrive(drive)
@@ -220,7 +230,8 @@ export function dbosSessions(
       return receipts
     },
     drain: () => {
-      for (const timer of timers) clearInterval(timer)
+      isPolling = false
+      for (const poll of polls) poll.stop()
       return runner.drain()
     },
   }
@@ -239,24 +250,6 @@ async function translateEngineErrors<Result>(work: () => Promise<Result>): Promi
       { cause: error },
     )
   }
-}
-
-/** Runs one poll at a time, and continues after an error. */
-function repeatEvery(ms: number, look: () => Promise<void>): ReturnType<typeof setInterval> {
-  let isLooking = false
-  const begin = async (): Promise<void> => {
-    if (isLooking) return
-    isLooking = true
-    try {
-      await look()
-    } catch {
-      // The store or queue is temporarily unavailable.
-    }
-    isLooking = false
-  }
-  const timer = setInterval(() => void begin(), ms)
-  timer.unref()
-  return timer
 }
 
 /** Whether a retry may succeed, here or after a deploy that adds the agent. */

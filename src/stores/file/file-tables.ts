@@ -5,20 +5,10 @@ import type { StoredTimer, TimerTable } from '../../core/sessions/store/timers.j
 import { type Prepare, integer, text } from './database.js'
 import { headSql, listSessions, selectSessions } from './list-sessions.js'
 
-interface FileTables extends SessionTable {
-  timers: TimerTable
-  /** Returns whether the lease was the session's latest. */
-  renew(lease: Lease, expiresAt: number): boolean
-  /** Appends a record and checks its preconditions in one statement. Returns false if a precondition fails. */
-  follow(lease: Lease, record: LogRecord, time: number): boolean
-  findUnread(sessionIds: readonly string[]): UnreadInbox[]
-  listUnread(): UnreadInbox[]
-}
-
 const ownColumns = ['title', 'marks', 'listed_at', 'token', 'holder', 'process', 'expires_at']
 const summaryColumns = ['summary', 'state', 'agent', 'parent']
 
-export function openTables(prepare: Prepare): FileTables {
+export function openTables(prepare: Prepare) {
   const { run, select } = prepare
   const columns = [...ownColumns, ...summaryColumns]
   const session = selectSessions(prepare, 'FROM sessions WHERE id = ?')
@@ -65,7 +55,7 @@ export function openTables(prepare: Prepare): FileTables {
     'FROM inbox WHERE session_id IN (SELECT value FROM json_each(?)) GROUP BY session_id',
   )
 
-  return {
+  const table: SessionTable = {
     session: (id) => session(id)[0],
     list: (listing) => listSessions(prepare, listing),
     putSession({ id, title, marks, updatedAt, lease, summary }) {
@@ -79,13 +69,9 @@ export function openTables(prepare: Prepare): FileTables {
     removeSession(id) {
       for (const remove of removals) remove(id)
     },
-    renew: ({ sessionId, token }, expiresAt) => renew(expiresAt, sessionId, token) > 0,
-
     addRecords(id, records, time) {
       for (const record of records) insert(...toValues(id, record, time))
     },
-    follow: ({ sessionId, token }, record, time) =>
-      follow(...toValues(sessionId, record, time), sessionId, token, time, record.seq) > 0,
     records: select<LogRecord>(
       { seq: integer, at: integer, type: text, data: text, check: text('checksum') },
       'FROM records WHERE session_id = ? AND seq BETWEEN ? AND ? ORDER BY seq',
@@ -104,9 +90,16 @@ export function openTables(prepare: Prepare): FileTables {
       for (const message of numbers) removeMessage(id, message)
     },
     findLastMessage: (id) => lastMessage(id)[0]?.last ?? 0,
-    findUnread: (sessionIds) => findUnread(JSON.stringify(sessionIds)),
+  }
+  return {
+    ...table,
+    /** Returns whether the lease was the session's latest. */
+    renew: ({ sessionId, token }: Lease, expiresAt: number) => renew(expiresAt, sessionId, token) > 0,
+    /** Appends a record and checks its preconditions in one statement. Returns false if a precondition fails. */
+    follow: ({ sessionId, token }: Lease, record: LogRecord, time: number) =>
+      follow(...toValues(sessionId, record, time), sessionId, token, time, record.seq) > 0,
+    findUnread: (sessionIds: readonly string[]) => findUnread(JSON.stringify(sessionIds)),
     listUnread: select<UnreadInbox>(unreadFields, 'FROM inbox GROUP BY session_id'),
-
     timers: openTimers(prepare),
   }
 }
