@@ -74,7 +74,7 @@ export class MachineLog extends WriteAheadLog<MachineMessage> {
 
   /** Sets the list entry. The next record also sets the alarm that wakes the session. */
   list({ status, value }: StoredMachineState, wakeAt: number | undefined): void {
-    this.setListEntry({
+    this.summary = {
       title: this.sessionId,
       state: status === 'done' ? 'COMPLETED' : status === 'error' ? 'ERROR' : null,
       reason: null,
@@ -85,7 +85,7 @@ export class MachineLog extends WriteAheadLog<MachineMessage> {
       messages: 0,
       totalTokens: 0,
       cost: null,
-    })
+    }
   }
 
   /** Writes all pending records, then releases the session. Sets the alarm if the session waits for a time. */

@@ -160,7 +160,7 @@ export function startAgentActor(parts: AgentParts): RunningActor {
   const openInput = (): { input: AgentInput; binding: Binding } => {
     const isStored = isRecord(input) && typeof input['runId'] === 'string' && isRecord(input['config'])
     if (!isStored) return agent.openInput(input)
-    const bound = agent.host.findBinding(input)
+    const bound = agent.host.bindings.get(input)
     return { input: { ...(input as unknown as AgentInput), now: clock.now() }, binding: bound ?? {} }
   }
 

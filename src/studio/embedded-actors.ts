@@ -4,8 +4,7 @@ import type { AgentContext } from '../../machines/agent/context.js'
 import type { ControlEvent } from '../../machines/agent/machine-events.js'
 import type { AgentState } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
-import { type ActorFollower, followRuntime } from '../core/live/journaled-machine.js'
-import { type AgentRuntime, findRuntime } from '../core/live/runtime.js'
+import { type ActorFollower, type AgentRuntime, findRuntime } from '../core/live/runtime.js'
 import { checkMessageFits, toToolOutputEvent, getAwaitedCall } from '../core/run/answer-events.js'
 import type { Run } from '../core/run/run.js'
 import { type FoldedRun, toMachineState } from '../core/sessions/fold-session.js'
@@ -122,7 +121,7 @@ export class EmbeddedRun implements ActorFollower {
     const owner = { holder: 'an actor in this program', ttlMs: Number.MAX_SAFE_INTEGER }
     this.#lease = logs.acquire(this.sessionId, owner)
     if (runtime.started || runtime.isRestored) this.#writeState(actor.getSnapshot() as FoldedRun)
-    this.#unfollow = followRuntime(runtime, this)
+    this.#unfollow = runtime.follow(this)
   }
 
   get machine(): unknown {

@@ -13,7 +13,6 @@ import {
   refuseStoredSession,
   refuseTags,
 } from '../sessions/session-errors.js'
-import { checkBudgets } from '../budgets/shared-budget.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import { checkStore, limitStoreTime } from '../sessions/store/checked-store.js'
 import type { SessionStore } from '../sessions/store/store.js'
@@ -36,7 +35,7 @@ import type { Principal } from '../../../machines/agent/principal.js'
 import { toRequesters } from '../sessions/principal.js'
 import { inputError } from '../base/errors.js'
 import { createSession, Session } from '../sessions/session.js'
-import { withAttachments, readParts, checkResumeOptions, checkRunOptions, checkModels } from './read-parts.js'
+import { withAttachments, readParts, resumeOptionNames, checkRunOptions, checkModels } from './read-parts.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
 import {
   getFeatures,
@@ -50,6 +49,7 @@ import type { WatchedEvent } from '../run/watch-session.js'
 import { checkPriceKnown, checkSearchInstalled, checkTokenizerInstalled } from '../effects/check-run-start.js'
 
 const loadStored = loadOnce(() => import('./stored-runs.js'))
+const loadSend = loadOnce(() => import('../run/send-to-stored-session.js'))
 
 /**
  * Creates an agent from a model, its tools and the limits of the loop. Invalid options throw here. A missing API key or
@@ -98,9 +98,6 @@ export function assembleAgent(
     return existing
   }
 
-  const configOf = ({ limits }: RunOptions): AgentConfig =>
-    limits === undefined ? config : overrideLimits(config, limits)
-
   /** Checks that the run can start, before the first request. */
   const ready = async ({ config, usage, speaker }: AgentInput, inherited?: PriceBook): Promise<void> => {
     const { model, tools: spoken } = toSpeaker(parts, speaker)
@@ -112,20 +109,21 @@ export function assembleAgent(
 
   const complete = (result: RunResult) => withObject(output, result)
 
-  const toolsOf = (speaker: string | null | undefined) => getSpeakerTools(tools, speaker)
-
   const run: ChildHost['run'] = (handle) =>
-    new Run({ machine, clock, tools: toolsOf, withObject: complete, ...handle })
+    new Run({
+      machine,
+      clock,
+      tools: (speaker) => getSpeakerTools(tools, speaker),
+      withObject: complete,
+      ...handle,
+    })
 
   const host: ChildHost = {
     definitionAs: createDefinitionFactory(parts),
     parts,
     config,
-    clock,
-    tools,
     bind,
-    bindSnapshot: (snapshot, binding) => void inputs.bindings.set(snapshot, binding),
-    findBinding: (input) => inputs.bindings.get(input),
+    bindings: inputs.bindings,
     ready,
     run,
   }
@@ -155,7 +153,10 @@ export function assembleAgent(
       const { context, journal, budgets } = options
       refuseTags((options as RunOptions).tags)
       const conversation = readConversation(input, clock.now())
-      const settings = { config: configOf(options), ...toRequesters(options, 'createInput()') }
+      const settings = {
+        config: overrideLimits(config, options.limits),
+        ...toRequesters(options, 'createInput()'),
+      }
       const past = addHistory(state, conversation, id)
       const binding = { context, journal, budgets }
       return bind(createId(), id, past, conversation.newMessages, settings, binding)
@@ -171,13 +172,22 @@ export function assembleAgent(
       const requesters = toRequesters(options, 'run()')
       const session = sessionOf(options.session)
       const runId = createId()
-      const config = configOf(options)
+      const runConfig = overrideLimits(config, options.limits)
       const handle = { runId, session, signal, inspect: inspector }
       if (store) {
         refuseJournalWithStore(journal)
         checkSessionId(session.id)
         const { tags } = options
-        const start = { runId, session, conversation, config, context, budgets, tags, ...requesters }
+        const start = {
+          runId,
+          session,
+          conversation,
+          config: runConfig,
+          context,
+          budgets,
+          tags,
+          ...requesters,
+        }
         return run({ ...handle, origin: openStored().then((stored) => stored.begin(start)) })
       }
       refuseTags(options.tags)
@@ -185,10 +195,17 @@ export function assembleAgent(
         session.acquire(runId)
         const state = addHistory(session.state, conversation, session.id)
         const binding = { context, journal, budgets }
-        const input = bind(runId, session.id, state, newMessages, { config, ...requesters }, binding)
+        const input = bind(
+          runId,
+          session.id,
+          state,
+          newMessages,
+          { config: runConfig, ...requesters },
+          binding,
+        )
         const waits =
-          config.limits.costLimit > 0 ||
-          config.context.window > 0 ||
+          runConfig.limits.costLimit > 0 ||
+          runConfig.context.window > 0 ||
           output?.ready !== undefined ||
           tools.search !== undefined
         return run({ ...handle, origin: { input }, ready: waits ? ready(input) : undefined })
@@ -198,12 +215,12 @@ export function assembleAgent(
       }
     },
     resume: async (sessionId, runOptions) => {
-      const { signal, context, budgets, inspect: own } = checkResumeOptions(runOptions)
-      const inspector = checkInspector(own ?? inspect)
+      const { inspect: own, ...options } = checkRunOptions(runOptions, 'resume()', resumeOptionNames)
+      const resumption = { ...options, inspect: checkInspector(own ?? inspect) }
       getStore(internals)
       const id = checkSessionId(sessionId)
-      const stored = await openStored()
-      return stored.resume(id, { signal, context, budgets: checkBudgets(budgets), inspect: inspector })
+      const { acquire, resumeAcquired } = await openStored()
+      return resumeAcquired(await acquire(id, { holder: 'a resumed run' }), id, resumption)
     },
     branch: (sessionId, runOptions) => {
       getStore(internals)
@@ -226,7 +243,10 @@ export function assembleAgent(
     fork: async (...args) => (await openStored()).fork(...args),
     listBranches: async (sessionId) => (await openStored()).listBranches(sessionId),
     selectBranch: async (...args) => (await openStored()).selectBranch(...args),
-    send: async (...args) => (await openStored()).send(...args),
+    send: async (sessionId, message) => {
+      const sendParts = { store: getStore(internals), clock, tools }
+      return (await loadSend()).sendToStoredSession(sendParts, sessionId, message)
+    },
     watch: (sessionId, options) => {
       getStore(internals)
       return watchLater(async (left) => (await openStored()).watch(sessionId, options, left))
@@ -299,15 +319,9 @@ function createRunInputs(parts: AgentParts) {
 
 /** Accepts inputs of `createRunInputs`, and the same inputs as `run`. */
 function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine {
-  const { clock, prices } = parts
   return createJournaledMachine(agentMachine.provide({ actors: createActors(parts) }), {
-    clock,
-    prices,
-    measuring: parts,
-    interpreter: parts.interpreter,
-    open: inputs.open,
-    findBinding: (snapshot) => inputs.bindings.get(snapshot),
-    toolsFor: inputs.toolsFor,
+    ...inputs,
+    parts,
     abandon: (...abandoned) =>
       void import('../run/end-stored-run.js').then(({ endAbandonedChild }) =>
         endAbandonedChild(...abandoned),

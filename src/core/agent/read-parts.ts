@@ -163,10 +163,12 @@ const runOptionNames = [
   'inspect',
 ] as const satisfies (keyof RunOptions)[]
 
-export function checkResumeOptions(options: unknown): ResumeOptions {
-  const names = ['signal', 'context', 'budgets', 'inspect'] satisfies (keyof ResumeOptions)[]
-  return checkRunOptions(options, 'resume()', names)
-}
+export const resumeOptionNames = [
+  'signal',
+  'context',
+  'budgets',
+  'inspect',
+] as const satisfies (keyof ResumeOptions)[]
 
 /** Throws a UsageError for an unknown or invalid option, such as a limit outside `limits`. */
 export function checkRunOptions(

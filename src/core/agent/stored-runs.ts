@@ -12,12 +12,17 @@ import { checkTokenizerInstalled } from '../effects/check-run-start.js'
 import { isLostSpeaker } from '../live/agent-parts.js'
 import { deleteSessions, type SessionOwner } from '../run/delete-sessions.js'
 import { editFork, type ForkOptions } from '../run/edit-fork.js'
-import { endLeftChildren, endStoredRun, releaseOnError, type StoreParts } from '../run/end-stored-run.js'
+import {
+  bindStoredRun,
+  endLeftChildren,
+  endStoredRun,
+  releaseOnError,
+  type StoreParts,
+} from '../run/end-stored-run.js'
 import type { Run } from '../run/run.js'
 import type { Inspector } from '../run/safe-listeners.js'
-import { bindStoredRun, type ChildHost } from '../sub-agents/open-child.js'
+import type { ChildHost } from '../sub-agents/open-child.js'
 import type { RunOrigin, RunParts } from '../run/run-parts.js'
-import { sendToStoredSession, type SendParts } from '../run/send-to-stored-session.js'
 import { watchSession, type WatchOptions } from '../run/watch-session.js'
 import { acceptsDefinition, type AgentDefinition, type AgentLabel } from '../sessions/agent-definition.js'
 import { addBranch, type BranchStart, getBranch, maxBranches, unbranched } from '../sessions/branch-tree.js'
@@ -26,7 +31,6 @@ import { findClientId, findTurnIndex, isTurnOpening } from '../sessions/find-tur
 import type { FoldedSession } from '../sessions/fold-session.js'
 import { forkSession } from '../sessions/fork-session.js'
 import { isQueueStopped, type QueuedMessage } from '../sessions/inbox/queued-message.js'
-import type { SessionMessage } from '../sessions/inbox/session-message.js'
 import { type InputConversation, sessionNotEmptyError, addHistory } from '../sessions/input-history.js'
 import { openSession, type AcquiredSession } from '../sessions/open-session.js'
 import { toRequesters } from '../sessions/principal.js'
@@ -46,7 +50,7 @@ import type { SessionTags } from '../sessions/store/session-tags.js'
 import { nullIfBusy, unknownSessionError } from '../sessions/store/store-error.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { toMessages, type UserInput } from '../sessions/user-input.js'
-import type { BranchOptions } from './agent-options.js'
+import type { BranchOptions, RunOptions } from './agent-options.js'
 import { checkModels, checkRunOptions, withAttachments } from './read-parts.js'
 
 export interface RunStart {
@@ -63,10 +67,8 @@ export interface RunStart {
   branch?: BranchStart | undefined
 }
 
-export type RunResumption = Partial<Pick<RunParts, 'signal' | 'inspect'>> & {
-  context: unknown
-  budgets?: BudgetsOption | undefined
-}
+type RunResumption = Pick<RunOptions, 'context'> &
+  Partial<Pick<RunParts, 'signal' | 'inspect'>> & { budgets?: BudgetsOption | undefined }
 
 export interface QueuedRunOptions {
   /** The app's context and tags from the message's sender. Undefined if the message must not be processed here. */
@@ -88,13 +90,10 @@ export type StoredRuns = ReturnType<typeof createStoredRuns>
 /** The sessions of an agent in its store. Loaded on first use, so that pages and programs without a store never load it. */
 export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
   const { host } = agent
-  const { clock, parts, tools } = host
-  const sendParts: SendParts = { store, clock, tools }
+  const { parts } = host
+  const { clock } = parts
+  const storeParts: StoreParts = { store, clock }
   const getDefinition = (): AgentDefinition => host.definitionAs(agent.label)
-
-  /** Executes a run that has started or resumed. */
-  const run = (handle: Pick<RunParts, 'runId' | 'session' | 'origin'> & Partial<RunParts>): Run =>
-    host.run({ signal: undefined, inspect: agent.inspect, ...handle })
 
   /**
    * Acquires a session and ends unfinished sub-agent runs from earlier processes.
@@ -105,13 +104,9 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
     request: { holder: string; name?: string | undefined; definition?: () => AgentDefinition },
   ): Promise<AcquiredSession> {
     const { interpreter } = parts
-    const acquired = await openSession(store, id, {
-      clock,
-      definition: getDefinition,
-      interpreter,
-      ...request,
-    })
-    await endLeftChildren(sendParts, acquired.folded)
+    const options = { clock, definition: getDefinition, interpreter, ...request }
+    const acquired = await openSession(store, id, options)
+    await endLeftChildren(storeParts, acquired.folded)
     return acquired
   }
 
@@ -155,14 +150,14 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
   const resumeAcquired = (
     acquired: AcquiredSession,
     id: string,
-    { context, budgets, ...handle }: RunResumption,
+    { context, budgets, signal, inspect = agent.inspect }: RunResumption,
   ): Promise<Run> =>
     releaseOnError(acquired.log, async () => {
       const { label } = agent
       const { log } = acquired
       if (acquired.folded.run?.status === 'active' && !acceptsDefinition(label, acquired.folded.definition))
         throw strandedError(id, acquired.folded.definition, [label])
-      const folded = await endPoisonedRun({ store, clock }, acquired)
+      const folded = await endPoisonedRun(storeParts, acquired)
       if (folded.run === null) throw folded.head === 0 ? unknownSessionError(id) : nothingToResumeError(id)
       // A run that has ended needs no model.
       if (folded.run.status === 'active') {
@@ -173,21 +168,18 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
       }
       await log.inbox.readFirst()
       const tags = (): SessionTags => log.facts.tags
-      const bound = bindStoredRun(host, log, folded, folded.run, { context, store, budgets, tags })
+      const bound = bindStoredRun(host.bindings, log, folded, folded.run, { context, store, budgets, tags })
       const session = new Session(id, folded.name)
       session.update(folded.run.context)
-      return run({ ...bound, session, ...handle })
+      return host.run({ ...bound, session, signal, inspect })
     })
 
   return {
     getDefinition,
-    run,
     acquire,
     beginAcquired,
     resumeAcquired,
     begin: async (start: RunStart): Promise<RunOrigin> => beginAcquired(await acquireForRun(start), start),
-    resume: async (id: string, resumption: RunResumption): Promise<Run> =>
-      resumeAcquired(await acquire(id, { holder: 'a resumed run' }), id, resumption),
 
     /** Starts a run on a new branch of a session. */
     branch: async (
@@ -197,7 +189,7 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
       const { from: _from, edit: _edit, key: _key, ...rest } = checkBranchOptions(options)
       const { context, tags, limits, budgets, by } = checkRunOptions(rest)
       parts.model.check?.()
-      const config = limits === undefined ? host.config : overrideLimits(host.config, limits)
+      const config = overrideLimits(host.config, limits)
       const requesters = toRequesters({ by }, 'branch()')
       const acquired = await acquireForRun(handle)
       const plan = await releaseOnError(acquired.log, async () =>
@@ -236,7 +228,7 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
         const conversation = { history: [], newMessages: queued.messages }
         const start = { runId, session, conversation, config: parts.config, context, tags, queued }
         const origin = await beginAcquired(acquired, start)
-        return () => run({ runId, session, origin })
+        return () => host.run({ runId, session, origin, inspect: agent.inspect })
       })
     },
 
@@ -254,16 +246,15 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
       return forkSession(store, checkSessionId(id), seq, clock, change)
     },
     listBranches: (id: string) => listBranches(store, id),
-    selectBranch: (id: string, branch: number) => selectBranch(sendParts, id, branch),
-    send: (id: string, message: SessionMessage) => sendToStoredSession(sendParts, id, message),
+    selectBranch: (id: string, branch: number) => selectBranch(storeParts, id, branch),
     watch: (id: string, options: WatchOptions | undefined, left: AbortSignal) =>
-      watchSession(sendParts, id, options, left),
+      watchSession(storeParts, id, options, left),
     delete: async (id: string): Promise<boolean> => {
       const deleted = await deleteSession(store, clock, id)
       await store.purge?.()
       return deleted > 0
     },
-    deleteAll: (owner: SessionOwner) => deleteSessions(sendParts, owner),
+    deleteAll: (owner: SessionOwner) => deleteSessions(storeParts, owner),
   }
 }
 

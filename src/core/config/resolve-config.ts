@@ -89,5 +89,5 @@ export function resolveConfig(
 }
 
 export function overrideLimits(config: AgentConfig, limits: unknown): AgentConfig {
-  return resolveConfig({ limits }, config)
+  return limits === undefined ? config : resolveConfig({ limits }, config)
 }

@@ -15,6 +15,7 @@ import { createId } from '../base/platform.js'
 import { isObject } from '../base/values.js'
 import type { WithContext } from '../tools/tool.js'
 import type { Run } from '../run/run.js'
+import type { RunParts } from '../run/run-parts.js'
 import { isQueueStopped, type QueuedMessage } from '../sessions/inbox/queued-message.js'
 import { readConversation } from '../sessions/input-history.js'
 import type { FoldedSession } from '../sessions/fold-session.js'
@@ -116,6 +117,10 @@ function chooseAgent(agentOrAgents: AnyAgent | Agents, name: string | undefined)
       return internals.parts
     },
 
+    run(handle: Pick<RunParts, 'runId' | 'session' | 'origin'>): Run {
+      return internals.host.run({ inspect: internals.inspect, ...handle })
+    },
+
     chooseForResume({ definition }: FoldedSession, session: string): void {
       if (!agents) return
       const acceptor = agents.findAgentFor(definition)
@@ -204,7 +209,7 @@ async function driveToRest(
       budgets,
       queued,
     })
-    return stored.run({ runId, session: ownSession, origin })
+    return choice.run({ runId, session: ownSession, origin })
   }
 
   const findRest = async (): Promise<SessionResult | null> => {

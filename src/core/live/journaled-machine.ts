@@ -16,13 +16,11 @@ import {
   AgentRuntime,
   findRuntime,
   type AgentActorScope,
-  setRuntime,
-  type RuntimeOptions,
+  type RuntimeParts,
 } from './runtime.js'
-import { toLinkField, type JournalEntry } from '../sessions/journal.js'
+import { toLinkField } from '../sessions/journal.js'
 import type { IsContextFree } from '../tools/tool.js'
 import { toPlainError } from '../base/errors.js'
-import type { FoldedRun } from '../sessions/fold-session.js'
 
 /**
  * The agent machine. Its input can also be a string or messages. An actor that is restored from a snapshot needs no
@@ -63,11 +61,11 @@ export type AgentMachine<AppContext = unknown> =
       >
     : never
 
-export interface JournaledOptions extends RuntimeOptions {
-  interpreter: Interpreter
+export interface JournaledOptions {
+  parts: RuntimeParts & { interpreter: Interpreter }
   open(input: unknown): { input: AgentInput; binding: Binding }
-  /** The binding of a restored snapshot. Undefined for a snapshot that the app stored. */
-  findBinding(snapshot: object): Binding | undefined
+  /** By input and by restored snapshot. A snapshot that the app stored has none. */
+  bindings: WeakMap<object, Binding>
   toolsFor(binding: Binding, speaker: string | null): Record<string, ToolTraits>
   /** Ends a sub-agent that exists only in the store. */
   abandon(runtime: AgentRuntime, context: AgentContext, callId: string): void
@@ -82,8 +80,9 @@ export interface JournaledOptions extends RuntimeOptions {
 export function createJournaledMachine(machine: AgentMachine, options: JournaledOptions): AgentMachine {
   // oxlint-disable-next-line unbound-method -- XState binds these to the machine; provide is called on it below
   const { transition: transitionByXState, getInitialSnapshot, restoreSnapshot, start, provide } = machine
+  const { parts, bindings } = options
   const transition =
-    options.interpreter === 'xstate'
+    parts.interpreter === 'xstate'
       ? transitionByXState
       : (createTableTransition(machine) as unknown as AgentMachine['transition'])
   let plain: AgentMachine | undefined
@@ -99,14 +98,8 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
 
     getInitialSnapshot: ((scope, machineInput) => {
       const { input, binding } = options.open(machineInput)
-      const runtime = new AgentRuntime(
-        scope as unknown as AgentActorScope,
-        input.runId,
-        options,
-        binding,
-        input,
-      )
-      setRuntime(scope.self as AnyActorRef, runtime)
+      const agentScope = scope as unknown as AgentActorScope
+      const runtime = new AgentRuntime(agentScope, input.runId, parts, binding, input)
       return getInitialSnapshot(runtime.scope as unknown as typeof scope, input)
     }) as AgentMachine['getInitialSnapshot'],
 
@@ -114,21 +107,20 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
       /** A snapshot does not contain the app's `context`. */
       const contextOfInput = (actor: { options?: { input?: unknown } }): Binding => {
         const { input } = actor.options ?? {}
-        const bound = typeof input === 'object' && input !== null ? options.findBinding(input) : undefined
+        const bound = typeof input === 'object' && input !== null ? bindings.get(input) : undefined
         return bound ? { context: bound.context } : {}
       }
-      const binding = options.findBinding(snapshot)
+      const binding = bindings.get(snapshot)
       // A bound snapshot comes from a log that was checked when it was read.
       const whole = binding ? { ...snapshot, historyValue: {} } : completeSnapshot(snapshot)
       const { runId } = (whole as unknown as { context: AgentContext }).context
       const runtime = new AgentRuntime(
         scope as unknown as AgentActorScope,
         runId,
-        options,
+        parts,
         binding ?? contextOfInput(scope.self as Parameters<typeof contextOfInput>[0]),
         null,
       )
-      setRuntime(scope.self as AnyActorRef, runtime)
       // RESUMED starts the children with fresh input. XState would restart them with their old input.
       const childless = { ...whole, children: {} }
       return restoreSnapshot(
@@ -141,7 +133,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
       const runtime = findRuntime(scope.self)
       runtime?.begin()
       // Effects write to the log as soon as they start, and the first write must list the session as running.
-      if (runtime?.isRestored === false) runtime.binding.journal?.onReached?.(snapshot)
+      if (runtime?.isRestored === false) runtime.onReached(snapshot)
       runtime?.emitRestoredState(snapshot.context)
       start(snapshot)
       if (runtime?.isRestored) runtime.watchExpiry(snapshot.context)
@@ -182,10 +174,10 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
         (isRestState(snapshot.context.state) &&
           isWorkState(look(getPlain(), snapshot, sealed)[0].context.state))
       const link = runtime.telemetry && startsWork() ? runtime.telemetry.link() : null
-      runtime.binding.journal?.append({ type: 'event', event: sealed, ...toLinkField(link) })
+      runtime.append({ type: 'event', event: sealed, ...toLinkField(link) })
       runtime.listener?.onMachineEvent(event)
       const next = transition(snapshot, sealed, runtime.scope as unknown as typeof scope)
-      runtime.binding.journal?.onReached?.(next)
+      runtime.onReached(next)
       if (next.status !== 'active') runtime.watchExpiry(null)
       else if (isRestState(next.context.state) || timesQuestions.has(event.type)) {
         runtime.watchExpiry(next.context)
@@ -255,37 +247,4 @@ function sealEvent(
   if ('error' in sealed) sealed.error = toPlainError(sealed.error) as typeof sealed.error
   if (partial) Object.assign(sealed, { partial })
   return sealed
-}
-
-/** Observes the journal entries of an actor. Must not throw. */
-export interface ActorFollower {
-  onEntry(entry: JournalEntry): void
-  /** Called with the state after the last entry. */
-  onReached(reached: FoldedRun): void
-}
-
-/** Passes the journal entries of a running actor to a follower, too. Returns a function that detaches it. */
-export function followRuntime({ binding }: AgentRuntime, follower: ActorFollower): () => void {
-  const { journal } = binding
-  let isOver = false
-  const followed = {
-    append: (entry: JournalEntry) => {
-      journal?.append(entry)
-      if (!isOver) follower.onEntry(entry)
-    },
-    flush: () => journal?.flush(),
-    checkHeld: () => journal?.checkHeld?.(),
-    get hasFailed() {
-      return journal?.hasFailed === true
-    },
-    onReached: (reached: FoldedRun) => {
-      journal?.onReached?.(reached)
-      if (!isOver) follower.onReached(reached)
-    },
-  }
-  binding.journal = followed
-  return () => {
-    isOver = true
-    if (binding.journal === followed) binding.journal = journal
-  }
 }

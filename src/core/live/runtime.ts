@@ -18,7 +18,7 @@ import { type Clock, RunClock, unrefTimer } from '../base/clock.js'
 import { isRestState } from '../../../machines/agent/run-result.js'
 import { findNextExpiry } from '../../../machines/agent/expiry.js'
 import { OpenSteps } from './open-steps.js'
-import { type Journal, toLinkField, createStoreFailedEvent } from '../sessions/journal.js'
+import { type Journal, type JournalEntry, toLinkField, createStoreFailedEvent } from '../sessions/journal.js'
 import { freezeOnce } from '../base/values.js'
 import { createId } from '../base/platform.js'
 import { type SafeTelemetry, type MeasuringOptions, measureRun } from '../telemetry/safe-telemetry.js'
@@ -57,11 +57,19 @@ export interface Binding {
   above?: TelemetryParent | undefined
 }
 
-export interface RuntimeOptions {
+export interface RuntimeParts extends MeasuringOptions {
   clock: Clock
   prices: PriceBook
-  measuring: MeasuringOptions
 }
+
+/** Observes the journal entries of an actor. Must not throw. */
+export interface ActorFollower {
+  onEntry(entry: JournalEntry): void
+  /** Called with the state after the last entry. */
+  onReached(reached: AgentSnapshot): void
+}
+
+type AgentSnapshot = SnapshotFrom<typeof agentMachine>
 
 interface MachineEventListener {
   onMachineEvent(event: AgentMachineEvent): void
@@ -84,7 +92,7 @@ export class AgentRuntime {
   /** The prices of responses. A sub-agent also uses the prices of the parent run. */
   readonly prices: PriceBook
   telemetry: SafeTelemetry | undefined
-  readonly #measuring: MeasuringOptions
+  readonly #parts: RuntimeParts
   readonly #runId: string
   /** Until the run starts. Null for a restored run. */
   #input: AgentInput | null
@@ -100,6 +108,7 @@ export class AgentRuntime {
   #steps: OpenSteps | undefined
   #children: Map<string, ChildRun> | undefined
   listener: MachineEventListener | undefined
+  #followers: Set<ActorFollower> | undefined
   /** The request in progress. If it is stopped, its cost so far is billed. */
   openBill: { getUsageSoFar(): Usage | null } | null = null
   isHalted = false
@@ -112,12 +121,13 @@ export class AgentRuntime {
   constructor(
     scope: AgentActorScope,
     runId: string,
-    { clock, prices, measuring }: RuntimeOptions,
+    parts: RuntimeParts,
     binding: Binding,
     input: AgentInput | null,
   ) {
+    const { clock, prices } = parts
     this.#runId = runId
-    this.#measuring = measuring
+    this.#parts = parts
     this.#input = input
     this.isRestored = input === null
     this.#seq = binding.lastEventSeq ?? 0
@@ -144,6 +154,7 @@ export class AgentRuntime {
         scope.emit(event)
       },
     }
+    runtimes.set(scope.self, this)
   }
 
   /**
@@ -155,8 +166,8 @@ export class AgentRuntime {
     this.started = true
     const input = this.#input
     const { link: from, above } = this.binding
-    if (this.#measuring.telemetry !== undefined || above !== undefined)
-      this.telemetry = measureRun(this.#measuring, {
+    if (this.#parts.telemetry !== undefined || above !== undefined)
+      this.telemetry = measureRun(this.#parts, {
         runId: this.#runId,
         input,
         link: from,
@@ -166,8 +177,26 @@ export class AgentRuntime {
       })
     if (!input) return
     const link = this.telemetry?.link()
-    this.binding.journal?.append({ type: 'start', input, ...toLinkField(link) })
+    this.append({ type: 'start', input, ...toLinkField(link) })
     this.#input = null
+  }
+
+  append(entry: JournalEntry): void {
+    this.binding.journal?.append(entry)
+    this.#followers?.forEach((follower) => follower.onEntry(entry))
+  }
+
+  /** Called with the state after the last entry. */
+  onReached(reached: AgentSnapshot): void {
+    this.binding.journal?.onReached?.(reached)
+    this.#followers?.forEach((follower) => follower.onReached(reached))
+  }
+
+  /** Returns a function that detaches the follower. */
+  follow(follower: ActorFollower): () => void {
+    const followers = (this.#followers ??= new Set())
+    followers.add(follower)
+    return () => void followers.delete(follower)
   }
 
   hasListener(type: EmittedEvent['type']): boolean {
@@ -191,7 +220,7 @@ export class AgentRuntime {
     this.#expiryTimer = undefined
     if (at === null) return
     const look = (): void => {
-      const { status, context: latest } = this.scope.self.getSnapshot() as SnapshotFrom<typeof agentMachine>
+      const { status, context: latest } = this.scope.self.getSnapshot() as AgentSnapshot
       if (status !== 'active' || this.isHalted) return
       const now = this.readTime(latest)
       if (now < (findNextExpiry(latest) ?? Infinity)) this.watchExpiry(latest)
@@ -373,10 +402,6 @@ function hasListener(actor: AnyActorRef, type: string): boolean {
 }
 
 const runtimes = new WeakMap<AnyActorRef, AgentRuntime>()
-
-export function setRuntime(actor: AnyActorRef, runtime: AgentRuntime): void {
-  runtimes.set(actor, runtime)
-}
 
 export function findRuntime(actor: AnyActorRef): AgentRuntime | undefined {
   return runtimes.get(actor)

@@ -1,4 +1,5 @@
-import { findAnswerFault, type Vote } from '../../../machines/agent/approvals.js'
+import { omitUndefined } from '../../../guards/lib/json.js'
+import { findAnswerFault } from '../../../machines/agent/approvals.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { UnansweredCall, PendingCall } from '../../../machines/agent/run-result.js'
 import type { Principal } from '../../../machines/agent/principal.js'
@@ -19,7 +20,14 @@ import type { ToolSet } from '../tools/tool-set.js'
 import { formatResult } from '../tools/tool-content.js'
 import { readAnswer } from '../sessions/elicitation-reader.js'
 import { formatWakeTime, readTime } from '../base/clock.js'
-import { checkApprovalGrants, type GrantOptions, outlivesRun } from '../sessions/grant-input.js'
+import {
+  checkApprovalGrants,
+  type GrantOptions,
+  outlivesRun,
+  readGrant,
+  withToolDigest,
+} from '../sessions/grant-input.js'
+import type { AnswerMessage } from '../sessions/inbox/session-message.js'
 import { readSender, type SentBy } from '../sessions/principal.js'
 
 export interface AnswerOptions extends SentBy {
@@ -55,12 +63,12 @@ type OwnName<Call> = Call extends { name: infer Name; path?: never } ? Name : ne
 export function parseAnswerTarget(
   call: CallReference,
   options: AnswerOptions = {},
-): Pick<AnswerOptions, 'fingerprint' | 'messageId'> & { callId: string; by?: Principal } {
+): Omit<AnswerOptions, 'by'> & { callId: string; by?: Principal } {
   expectArgument('Answer options', options, optionsRule)
-  const { fingerprint, messageId, why } = options
+  const { fingerprint, messageId, why, grant } = options
   if (why !== undefined && typeof why !== 'string')
     throw inputError("'why' in answer options must be a string.", 'why')
-  const sent = readSender(options, 'Answer options')
+  const sent = { why, grant, ...readSender(options, 'Answer options') }
   if (typeof call === 'string') return { callId: call, fingerprint, messageId, ...sent }
   if (typeof call?.callId !== 'string')
     throw inputError(
@@ -158,36 +166,76 @@ export function checkMessageFits(
     throw notWaitingError(sessionId, `is ${state} and is not waiting for a message`)
   if (event.type !== 'APPROVE' && event.type !== 'REJECT' && event.type !== 'TOOL_OUTPUT') return
   const needs = event.type === 'TOOL_OUTPUT' ? 'client' : 'approval'
-  checkAnswerFits(event, getAwaitedCall(run.context, event.callId, needs, event), run.context, now)
+  checkVote(event, getAwaitedCall(run.context, event.callId, needs, event), run.context, now)
 }
 
-/** Checks whether the sender may give this answer to a call that waits for it. `now` is the time of the run. */
-export function checkAnswerFits(
-  event: AnswerEvent,
-  call: PendingCall,
-  context: AgentContext,
-  now: number,
-): void {
-  if (event.type === 'TOOL_OUTPUT') return
-  checkVote(context, call, event, now)
-  if (event.type === 'APPROVE' && event.grant) checkApprovalGrants(context, event)
+interface AnswerScene {
+  /** The time of the run. */
+  now: number
+  tools: ToolSet
+  /** The method to name in errors. */
+  where: string
+  /** Whether the event names the message of its call, because it may be applied later. */
+  isBound?: boolean
 }
 
 /**
- * Checks whether the sender may decide on the call. `now` is the time of the run.
+ * The event for an answer, if a call waits for it and the sender may give it. With an asynchronous schema, `problem`
+ * resolves with the error of the edited arguments, or null.
+ */
+export function createAnswerEvent(
+  answer: AnswerMessage,
+  context: AgentContext | undefined,
+  { now, tools, where, isBound }: AnswerScene,
+): { event: AnswerEvent; call: PendingCall; problem?: Promise<UsageError | null> } {
+  const isOutput = answer.type === 'toolOutput'
+  const call = getAwaitedCall(context, answer.callId, isOutput ? 'client' : 'approval', answer)
+  const known = context as AgentContext
+  const sent = readSender(answer, answer.type)
+  if (isOutput) {
+    const { value } = answer
+    const isError = answer.isError === true || value instanceof Error
+    const { maxResultChars: maxChars } = known.config.toolCalls
+    return { event: { ...toToolOutputEvent(call, value, { maxChars, isError }), ...sent }, call }
+  }
+  const { callId, fingerprint, messageId } = call
+  const target = { callId, fingerprint, ...(isBound && omitUndefined({ messageId, ...sent })) }
+  if (answer.type === 'reject') {
+    const event = { type: 'REJECT' as const, ...target, why: answer.why ?? '', ...sent }
+    checkVote(event, call, known, now)
+    return { event, call }
+  }
+  const { why, grant, editedInput } = answer
+  const event = {
+    type: 'APPROVE' as const,
+    ...target,
+    ...(why !== undefined && { why }),
+    ...(grant !== undefined && {
+      grant: withToolDigest(readGrant(grant, where, now), tools.get(call.name)),
+    }),
+    ...sent,
+  }
+  const isEdited = editedInput !== undefined
+  checkVote(isEdited ? { ...event, arguments: '' } : event, call, known, now)
+  if (!isEdited) return { event, call }
+  const { text, ...checked } = parseEditedArguments(editedInput, call, tools)
+  return { event: { ...event, arguments: text }, call, ...checked }
+}
+
+/**
+ * Checks whether the sender may give this answer to a call that waits for it. `now` is the time of the run.
  * @throws {UsageError} `not_an_approver`, `already_answered` for a second approval by the same person,
  * `approval_expired`
  */
-export function checkVote(
-  context: AgentContext | undefined,
-  call: PendingCall,
-  vote: Vote,
-  now: number,
-): void {
-  const fault = findAnswerFault(call, vote, context?.requesters, now)
-  if (fault === null) return
+function checkVote(event: AnswerEvent, call: PendingCall, context: AgentContext, now: number): void {
+  if (event.type === 'TOOL_OUTPUT') return
+  const fault = findAnswerFault(call, event, context.requesters, now)
+  if (fault === null) {
+    if (event.type === 'APPROVE' && event.grant) checkApprovalGrants(context, event)
+    return
+  }
   const { callId, approvers, expiresAt = 0 } = call
-  const who = vote.by === undefined ? 'A sender without by' : `'${vote.by.id}'`
+  const who = event.by === undefined ? 'A sender without by' : `'${event.by.id}'`
   const why: Record<typeof fault, string> = {
     approval_expired: `The question about call '${callId}' expired at ${formatWakeTime(expiresAt)}, and the call does not run.`,
     already_answered: `${who} has already approved call '${callId}'. Other people must approve it too.`,
@@ -293,12 +341,6 @@ export function toToolOutputEvent(
     ...(media && { media }),
     ...(isError && !elicitation && { isError }),
   }
-}
-
-/** The value for `run.addToolOutput`. A failed output becomes an Error. */
-export function toOutputValue({ value, isError }: { value: unknown; isError?: boolean }): unknown {
-  if (isError !== true || value instanceof Error) return value
-  return new Error(formatResult(value, Infinity).content)
 }
 
 /** The time when a paused run continues. Defaults to now. */

@@ -1,9 +1,10 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { PendingCall } from '../../../machines/agent/run-result.js'
 import { readElicitationAnswer } from '../sessions/elicitation-answer.js'
+import { provideAnswerReader } from '../sessions/elicitation-reader.js'
 import type { AnswerMessage, SessionMessage } from '../sessions/inbox/session-message.js'
-import { readSender } from '../sessions/principal.js'
-import { checkVote, getAwaitedCall, toOutputValue } from './answer-events.js'
+import { formatResult } from '../tools/tool-content.js'
+import { createToolSet } from '../tools/tool-set.js'
+import { createAnswerEvent } from './answer-events.js'
 import type { Run } from './run.js'
 
 export type MessageTarget = Pick<
@@ -36,18 +37,17 @@ export function applyMessage(run: MessageTarget, message: RunMessage): void {
   }
 }
 
+/** The value for `run.addToolOutput`. A failed output becomes an Error. */
+function toOutputValue({ value, isError }: { value: unknown; isError?: boolean }): unknown {
+  if (isError !== true || value instanceof Error) return value
+  return new Error(formatResult(value, Infinity).content)
+}
+
 /**
- * Returns the call that an answer refers to, without changing anything. `now` is the time of the run, if known.
- * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`, `not_an_approver`,
- * `approval_expired`
+ * Checks an answer without changing anything.
+ * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`, `not_an_approver`
  */
-export function checkAnswer(context: AgentContext | undefined, answer: AnswerMessage, now = 0): PendingCall {
-  const isOutput = answer.type === 'toolOutput'
-  const call = getAwaitedCall(context, answer.callId, isOutput ? 'client' : 'approval', answer)
-  if (!isOutput) {
-    const type = answer.type === 'approve' ? 'APPROVE' : 'REJECT'
-    const edited = answer.type === 'approve' ? { arguments: answer.editedInput } : {}
-    checkVote(context, call, { type, ...edited, ...readSender(answer, answer.type) }, now)
-  } else if (call.elicitation) readElicitationAnswer(call.elicitation, answer.value)
-  return call
+export function checkAnswer(context: AgentContext | undefined, answer: AnswerMessage): void {
+  provideAnswerReader(readElicitationAnswer)
+  createAnswerEvent(answer, context, { now: 0, tools: createToolSet([]), where: answer.type })
 }

@@ -1,5 +1,5 @@
 import { outlivesRun } from '../sessions/grant-input.js'
-import type { AgentRuntime } from '../live/runtime.js'
+import type { AgentRuntime, Binding } from '../live/runtime.js'
 import { getChildSessionId } from '../sessions/agent-definition.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent, ControlEvent } from '../../../machines/agent/machine-events.js'
@@ -10,9 +10,17 @@ import { isQueuedText } from '../sessions/inbox/queued-message.js'
 import { parseInboxMessage, type Receipt } from '../sessions/inbox/session-message.js'
 import { leaseMs } from '../sessions/log/lease.js'
 import { openSession, type AcquiredSession } from '../sessions/open-session.js'
-import { type FoldedSession, takeEvent } from '../sessions/fold-session.js'
+import {
+  type FoldedRun,
+  type FoldedSession,
+  getLastEventSeq,
+  takeEvent,
+  toMachineState,
+} from '../sessions/fold-session.js'
 import type { InboxMessage } from '../sessions/store/inbox.js'
+import type { SessionLog } from '../sessions/log/session-log.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
+import type { RunParts } from './run-parts.js'
 import { isSessionBusy, StoreError } from '../sessions/store/store-error.js'
 import { setAlarm } from '../sessions/alarm.js'
 
@@ -246,4 +254,18 @@ export async function endLeftChildren(parts: StoreParts, { run }: Pick<FoldedSes
   if (run === null || !mayHaveLeftChildren(run.context)) return
   const isOpen = run.status === 'active' ? listOpenChildren(run.context) : []
   await endChildrenExcept(parts, run.context.sessionId, isOpen)
+}
+
+/** Binds the run of a log, so that it continues after its last record. */
+export function bindStoredRun(
+  bindings: WeakMap<object, Binding>,
+  log: SessionLog,
+  folded: FoldedSession,
+  run: FoldedRun,
+  binding: Binding,
+): Pick<RunParts, 'runId' | 'origin'> {
+  const snapshot = toMachineState(run)
+  const lastEventSeq = getLastEventSeq(folded)
+  bindings.set(snapshot, { ...binding, journal: log, lastEventSeq, link: folded.link })
+  return { runId: run.context.runId, origin: { snapshot, log } }
 }

@@ -39,10 +39,10 @@ export interface RunParts {
   session: Session
   /** A promise if the session has to be read first. If it rejects, the run is refused. */
   origin: RunOrigin | Promise<RunOrigin>
-  signal: AbortSignal | undefined
+  signal?: AbortSignal | undefined
   /** Resolves when the run may start. If it rejects, the run is refused. */
   ready?: Promise<void> | undefined
-  inspect: Inspector | undefined
+  inspect?: Inspector | undefined
   above?: ParentLink
 }
 

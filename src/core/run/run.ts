@@ -25,13 +25,11 @@ import {
   type EditOf,
   type ResumeTime,
   canResume,
-  checkAnswerFits,
   checkMessageFits,
+  createAnswerEvent,
   getAwaitedCall,
   parseAnswerTarget,
-  parseEditedArguments,
   toResumeEvent,
-  toToolOutputEvent,
 } from './answer-events.js'
 import type { AgentMachine } from '../live/journaled-machine.js'
 import { type AgentRuntime, findRuntime } from '../live/runtime.js'
@@ -51,7 +49,6 @@ import {
 import {
   type GrantOptions,
   outlivesRun,
-  readGrant,
   toGrantEvent,
   toRevokeEvent,
   withToolDigest,
@@ -62,10 +59,13 @@ import { getPlatform, warnProcess } from '../base/platform.js'
 import type { DeepPartial } from '../structured/partial-objects.js'
 import type { Session } from '../sessions/session.js'
 import { readSender, type SentBy } from '../sessions/principal.js'
-import type { Principal } from '../../../machines/agent/principal.js'
+import type { AnswerMessage } from '../sessions/inbox/session-message.js'
 
 type AgentSnapshot = SnapshotFrom<AgentMachine>
-type ApproveEvent = Extract<ControlEvent, { type: 'APPROVE' }>
+type AnswerContent =
+  | { type: 'approve'; editedInput: unknown }
+  | { type: 'reject'; why: string }
+  | { type: 'toolOutput'; value: unknown }
 
 const doNothing = (): void => undefined
 
@@ -289,26 +289,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     editedInput?: EditOf<Tools, Call>,
     options?: AnswerOptions,
   ): void {
-    const { awaited, context, ...sent } = this.#getAwaitedCall(call, 'approval', options)
-    const { callId, fingerprint } = awaited
-    const { why, grant } = options ?? {}
-    const event: ApproveEvent = {
-      type: 'APPROVE',
-      callId,
-      fingerprint,
-      ...(why !== undefined && { why }),
-      ...(grant !== undefined && { grant: readGrant(grant, 'approve()', this.#now) }),
-      ...sent,
-    }
-    const vote = editedInput === undefined ? event : { ...event, arguments: '' }
-    checkAnswerFits(vote, awaited, context, this.#now)
-    if (editedInput === undefined) return this.#send(event)
-    const { text, problem } = parseEditedArguments(editedInput, awaited, this.#tools(this.#context?.speaker))
-    const edit = { ...event, arguments: text }
-    if (problem) {
-      const check = this.#approveLater(awaited, edit, problem)
-      this.#checks = this.#checks ? Promise.all([this.#checks, check]) : check
-    } else this.#send(edit)
+    this.#answer({ type: 'approve', editedInput }, call, options)
   }
 
   /**
@@ -316,11 +297,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example for (const call of result.pending ?? []) run.reject(call, 'Not before Monday.')
    */
   reject(call: CallReference, why = '', options?: AnswerOptions): void {
-    const { awaited, context, ...sent } = this.#getAwaitedCall(call, 'approval', options)
-    const { callId, fingerprint } = awaited
-    const event = { type: 'REJECT' as const, callId, why, fingerprint, ...sent }
-    checkAnswerFits(event, awaited, context, this.#now)
-    this.#send(event)
+    this.#answer({ type: 'reject', why }, call, options)
   }
 
   /**
@@ -353,9 +330,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * true })
    */
   addToolOutput(call: CallReference, value: unknown, options?: AnswerOptions): void {
-    const { awaited, context, ...sent } = this.#getAwaitedCall(call, 'client', options)
-    const maxChars = context.config.toolCalls.maxResultChars
-    this.#send({ ...toToolOutputEvent(awaited, value, { maxChars }), ...sent })
+    this.#answer({ type: 'toolOutput', value }, call, options)
   }
 
   /**
@@ -375,14 +350,14 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return this.#actor.getPersistedSnapshot()
   }
 
-  #getAwaitedCall(
-    call: CallReference,
-    needs: PendingCall['needs'],
-    options?: AnswerOptions,
-  ): { awaited: PendingCall; context: AgentContext; by?: Principal } {
-    const { callId, by, ...target } = parseAnswerTarget(call, options)
-    const context = this.#forecast?.context as AgentContext
-    return { awaited: getAwaitedCall(context, callId, needs, target), context, ...(by && { by }) }
+  #answer(content: AnswerContent, reference: CallReference, options: AnswerOptions | undefined): void {
+    const answer = { ...parseAnswerTarget(reference, options), ...content } as AnswerMessage
+    const context = this.#forecast?.context
+    const scene = { now: this.#now, tools: this.#tools(context?.speaker), where: 'approve()' }
+    const { event, call, problem } = createAnswerEvent(answer, context, scene)
+    if (!problem) return this.#send(event)
+    const check = this.#answerLater(call, event, problem)
+    this.#checks = this.#checks ? Promise.all([this.#checks, check]) : check
   }
 
   /** Undefined until the session is read. */
@@ -605,16 +580,13 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     while (!this.#delivery && !this.#ending) {
       const [event] = this.#queue
       if (!event) return
-      const reacquired = this.#log?.isResting ? this.#reacquire(this.#log, event) : undefined
+      const log = this.#log
+      // The event was checked against this rest, so it precedes the messages in the inbox, except revocations.
+      if (log?.isResting) this.#ending = event
+      const reacquired = this.#ending && log?.reacquire()?.then(() => log.inbox.reading)
       if (reacquired) this.#delivery = this.#deliverLater(actor, event, reacquired)
       else this.#deliver(actor, event)
     }
-  }
-
-  /** `event` was checked against this rest, so it precedes the messages in the inbox, except revocations. */
-  #reacquire(log: SessionLog, event: ControlEvent): Promise<void> | undefined {
-    this.#ending = event
-    return log.reacquire()?.then(() => log.inbox.reading)
   }
 
   #deliver(actor: Actor<AgentMachine>, event: ControlEvent): void {
@@ -703,9 +675,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /** Leaves the rest while the edit is validated, and returns to it if the edit is invalid. */
-  async #approveLater(
+  async #answerLater(
     { callId, fingerprint, messageId }: PendingCall,
-    edit: ApproveEvent,
+    edit: ControlEvent,
     problem: Promise<UsageError | null>,
   ): Promise<void> {
     this.#rest.leave()

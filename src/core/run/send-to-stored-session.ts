@@ -1,7 +1,7 @@
 import { getOrCreate } from '../base/values.js'
 import type { NewMessage } from '../../../machines/agent/context.js'
 import type { Principal } from '../../../machines/agent/principal.js'
-import { isWorkState, type PendingCall } from '../../../machines/agent/run-result.js'
+import { isWorkState } from '../../../machines/agent/run-result.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { inputError, UsageError } from '../base/errors.js'
 import { notifyOwner } from '../sessions/inbox/inbox-owners.js'
@@ -9,14 +9,12 @@ import {
   checkMessage,
   toPublicEvent,
   isAnswer,
-  type AnswerMessage,
   type Receipt,
   type SessionMessage,
   parseInboxMessage,
-  toTarget,
 } from '../sessions/inbox/session-message.js'
 import { readSender } from '../sessions/principal.js'
-import { outlivesRun, readGrant, withToolDigest } from '../sessions/grant-input.js'
+import { outlivesRun, withToolDigest } from '../sessions/grant-input.js'
 import { changeGrants } from '../../../machines/agent/grants.js'
 import { copyAsJson, hasSameWords, toMessages } from '../sessions/user-input.js'
 import { type FoldedRun, foldRecords, type FoldedSession, takeEvent } from '../sessions/fold-session.js'
@@ -31,16 +29,7 @@ import { type ToolSet, createToolSet } from '../tools/tool-set.js'
 import { provideAnswerReader } from '../sessions/elicitation-reader.js'
 import { readElicitationAnswer } from '../sessions/elicitation-answer.js'
 import { getSpeakerTools } from '../live/agent-parts.js'
-import {
-  type AnswerEvent,
-  checkAnswerFits,
-  getAwaitedCall,
-  toToolOutputEvent,
-  parseEditedArguments,
-  notWaitingError,
-  checkNotEnded,
-  checkMessageFits,
-} from './answer-events.js'
+import { checkMessageFits, checkNotEnded, createAnswerEvent, notWaitingError } from './answer-events.js'
 import { cancelStoredRun, type StoreParts, postponeStoredRun } from './end-stored-run.js'
 import { setAlarm } from '../sessions/alarm.js'
 import type { UserMessage } from '../../../machines/agent/messages.js'
@@ -153,7 +142,7 @@ export async function sendToStoredSession(
     const { when, input, messageId: key = options.key } = message
     const { by } = readSender(message, 'message')
     const userMessages = toMessages(input)
-    if (when === 'next') return queueMessage(store, id, userMessages, key, by)
+    if (when === 'next') return queueMessage(store, inbox, id, userMessages, key, by)
     const text = joinTexts(userMessages)
     if (text === null)
       throw inputError(
@@ -224,7 +213,8 @@ async function sendNow(
   try {
     // The lease owner may have released the session, or other messages may have arrived.
     if (isHeld || number - 1 !== fit.last) {
-      const bound = bindToMessage(message, fit.event)
+      const { messageId } = fit.event as { messageId?: string }
+      const bound = isAnswer(message) && messageId !== undefined ? { ...message, messageId } : message
       await checkSend(parts, { id, message: bound, isHeld: false, before: number })
     }
   } catch (error) {
@@ -265,21 +255,30 @@ async function checkSend(
   if (earlier !== undefined) return { message: earlier, status: isHeld ? 'sent' : 'waiting' }
   // The process that received an earlier cancel may have died before it read the message.
   const run = message.type === 'cancel' && !isHeld ? left : forecast.run
-  if (!isGrantMessage(message)) checkNotEnded(run, id)
+  const isGrant = message.type === 'grant' || (message.type === 'revoke' && 'grant' in message)
+  if (!isGrant) checkNotEnded(run, id)
   if (at !== undefined && at !== folded.head && message.type !== 'cancel') {
     const text =
       `Session '${id}' has new records since record ${at}, to which the answer refers. Its last record is ${folded.head}. Read its pending ` +
       `calls again, and answer those.`
     throw new UsageError('stale_answer', text, 'at')
   }
-  if (isAnswer(message)) return { event: await toAnswerEvent(message, run, now, tools), last }
+  if (isAnswer(message)) {
+    provideAnswerReader(readElicitationAnswer)
+    const known = getSpeakerTools(tools ?? createToolSet([]), run.context.speaker)
+    const scene = { now, tools: known, where: 'send()', isBound: true }
+    const { event, problem } = createAnswerEvent(message, run.context, scene)
+    const refusal = await problem
+    if (refusal) throw refusal
+    return { event, last }
+  }
   let event = toPublicEvent(message, now)
   if (event.type === 'GRANT' && tools) {
     const tool = getSpeakerTools(tools, run.context.speaker).get(event.tool)
     event = { ...event, grant: withToolDigest(event.grant, tool) }
   }
   checkMessageFits(event, run, id, now)
-  if (!isHeld && !isGrantMessage(message) && message.type !== 'cancel') {
+  if (!isHeld && !isGrant && message.type !== 'cancel') {
     const state = getState(left)
     if (isWorkState(state))
       throw notWaitingError(id, `was interrupted: it is ${state}, but no process is running it`)
@@ -289,64 +288,7 @@ async function checkSend(
   return { event, last }
 }
 
-function bindToMessage(message: EventMessage, event: ControlEvent): EventMessage {
-  if (!isAnswer(message) || !('messageId' in event) || event.messageId === undefined) return message
-  return { ...message, messageId: event.messageId }
-}
-
 const getState = ({ context }: FoldedRun) => context.state ?? 'RUNNING'
-
-/** The machine event for an answer, if a call waits for the answer and the sender may give it. */
-async function toAnswerEvent(
-  message: AnswerMessage,
-  { context }: FoldedRun,
-  now: number,
-  tools: ToolSet | undefined,
-): Promise<AnswerEvent> {
-  const needs = message.type === 'toolOutput' ? 'client' : 'approval'
-  const call = getAwaitedCall(context, message.callId, needs, message)
-  const target = { ...toTarget(call), ...readSender(message, message.type) }
-  if (message.type === 'toolOutput') {
-    provideAnswerReader(readElicitationAnswer)
-    const { value } = message
-    const isError = message.isError === true || value instanceof Error
-    const { maxResultChars: maxChars } = context.config.toolCalls
-    return { ...toToolOutputEvent(call, value, { maxChars, isError }), ...target }
-  }
-  const known = getSpeakerTools(tools ?? createToolSet([]), context.speaker)
-  const event =
-    message.type === 'reject'
-      ? { type: 'REJECT' as const, ...target, why: message.why ?? '' }
-      : await toApproval(message, target, call, known, now)
-  checkAnswerFits(event, call, context, now)
-  return event
-}
-
-async function toApproval(
-  { why, grant, editedInput }: Extract<AnswerMessage, { type: 'approve' }>,
-  target: ReturnType<typeof toTarget> & ReturnType<typeof readSender>,
-  call: PendingCall,
-  tools: ToolSet,
-  now: number,
-) {
-  const approval = {
-    type: 'APPROVE' as const,
-    ...target,
-    ...(why !== undefined && { why }),
-    ...(grant !== undefined && {
-      grant: withToolDigest(readGrant(grant, 'send()', now), tools.get(call.name)),
-    }),
-  }
-  if (editedInput === undefined) return approval
-  const { text, problem } = parseEditedArguments(editedInput, call, tools)
-  const refusal = await problem
-  if (refusal) throw refusal
-  return { ...approval, arguments: text }
-}
-
-/** Whether a message gives or revokes a grant, which is possible in any state of a session. */
-const isGrantMessage = (message: EventMessage): boolean =>
-  message.type === 'grant' || (message.type === 'revoke' && 'grant' in message)
 
 /**
  * Adds a user message to the inbox of a session, for its next turn. A message with a known id is not queued twice.
@@ -354,6 +296,7 @@ const isGrantMessage = (message: EventMessage): boolean =>
  */
 async function queueMessage(
   store: SessionStore,
+  inbox: SessionInbox,
   id: string,
   userMessages: NewMessage[],
   givenId: string | undefined,
@@ -365,13 +308,13 @@ async function queueMessage(
   const listed = await store.get(id)
   if (listed === null) throw unknownSessionError(id)
   refuseSubAgentSession(id, listed.summary?.parent)
-  const { run, queued, state, keys, inbox } = foldRecords(await store.read(id, { from: 'snapshot' }), id)
+  const { run, queued, state, keys, ...folded } = foldRecords(await store.read(id, { from: 'snapshot' }), id)
   const { messages } = run?.context ?? state
   if (run?.status === 'active' && run.context.config.interactive) {
     const what = `Session '${id}' has an interactive run, which has no queue. Send { type: 'reply', input } while it waits for a message.`
     throw new UsageError('interactive_run', what, id)
   }
-  const found = (await store.inbox?.read(id)) ?? []
+  const found = await inbox.read(id)
   const known = sortQueue(found, { queued, messages, keys }).waiting.find((one) =>
     listMessageIds(one).includes(messageId),
   )
@@ -384,11 +327,10 @@ async function queueMessage(
   if (known) return { message: known.message, status: listed.holder === null ? 'waiting' : 'sent' }
   if (isDelivered(messages, messageId)) return { message: queued, status: 'applied' }
   // The message was sent with `when: 'now'`.
-  if (keys.includes(messageId)) return { message: inbox, status: 'applied' }
+  if (keys.includes(messageId)) return { message: folded.inbox, status: 'applied' }
   checkQueueRoom(found, text, id)
-  const put = await store.inbox?.put(id, text)
-  if (put === undefined) throw unknownSessionError(id)
-  if (put.holder === null) return { message: put.message, status: 'waiting' }
-  notifyOwner(store, id, put.message)
-  return { message: put.message, status: 'sent' }
+  const { message, holder } = await inbox.put(id, text)
+  if (holder === null) return { message, status: 'waiting' }
+  notifyOwner(store, id, message)
+  return { message, status: 'sent' }
 }

@@ -4,7 +4,7 @@ import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentContext, AgentInput, SessionState } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import { StatewrightError } from '../base/errors.js'
-import { type AgentDefinition, readDefinition } from './agent-definition.js'
+import { readDefinition } from './agent-definition.js'
 import { isTags } from './store/session-tags.js'
 import type { LogRecord } from './store/store.js'
 import { StoreError } from './store/store-error.js'
@@ -20,30 +20,22 @@ import { createSessionState, cutState, toSessionState } from './session-state.js
 import { completeInput, restoreState } from './log/stored-state.js'
 import { findContextFault, findStateFault } from './log/find-state-fault.js'
 import { listClientIds, addKey } from './inbox/queued-message.js'
-import type { SessionIdentity } from './log/create-records.js'
-import type { LogEnd } from './log/write-ahead-log.js'
+import type { SessionFacts } from './log/create-records.js'
+import type { InboxEnd, LogEnd } from './log/write-ahead-log.js'
 import { createPureTransition } from '../interpreter/table-transition.js'
 
 /** The latest run of a session, as a snapshot of the pure machine. */
 export type FoldedRun = SnapshotFrom<typeof agentMachine>
 
 /** The state of a session after a record of its log. */
-export interface FoldedSession extends LogEnd, SessionIdentity {
-  runs: number
+export interface FoldedSession extends LogEnd, InboxEnd, SessionFacts {
   state: SessionState
   /** The latest run, whether ended or not. Null before the first. */
   run: FoldedRun | null
-  /** Null if the log does not contain the agent. */
-  definition: AgentDefinition | null
   /** Consecutive resumes after a crash. Reset to 0 by any other event of the run. */
   resumeCount: number
   /** Number of the run's last emitted event. Null if the log does not contain the number. */
   lastEventSeq: number | null
-  inbox: number
-  /** Number of the last queued message that started a run, or 0. */
-  queued: number
-  /** Idempotency keys of the latest messages in the log. */
-  keys: readonly string[]
   branches: BranchTree | null
   features: ReadonlySet<string>
   link: string | null

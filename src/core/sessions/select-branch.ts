@@ -87,11 +87,10 @@ export async function selectBranch(
       messages: folded.run.context.messages,
       seq: folded.head + 1,
     })
-    const { name, tags, parent, runs, inbox: applied, queued, keys } = folded
     const { definition } = branch
-    const facts = { name, tags, parent, runs, definition, branches }
+    const facts = { ...folded, definition, branches, link: null }
     const state = { ...toMachineState(branch.run), context }
-    log.write({ ...createSnapshot(state, facts, { applied, queued, keys }), selected: number })
+    log.write({ ...createSnapshot(state, facts), selected: number })
     log.setSummary(context)
     await log.flush()
   } finally {

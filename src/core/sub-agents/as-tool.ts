@@ -70,7 +70,7 @@ export function asTool<Schema extends InputSchema, Name extends string>(
   })
   const delegate: Delegate = {
     maxDepth,
-    tools: agent.tools,
+    tools: agent.parts.tools,
     messageFor: (input: unknown) => (prompt ? prompt(input as InputOf<Schema>) : formatTaskMessage(input)),
     open: async (errand) => {
       const { openChild } = await loadOpenChild()

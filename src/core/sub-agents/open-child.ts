@@ -6,22 +6,15 @@ import { openSession } from '../sessions/open-session.js'
 import { type AgentDefinition, type AgentLabel, createSubAgentLabel } from '../sessions/agent-definition.js'
 import { leaseMs } from '../sessions/log/lease.js'
 import { createSessionState } from '../sessions/session-state.js'
-import {
-  type FoldedRun,
-  type FoldedSession,
-  getLastEventSeq,
-  toMachineState,
-} from '../sessions/fold-session.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { isSessionBusy } from '../sessions/store/store-error.js'
-import type { ToolSet } from '../tools/tool-set.js'
-import { type Clock, readElapsed, wait } from '../base/clock.js'
+import { readElapsed, wait } from '../base/clock.js'
 import { toMessages } from '../sessions/user-input.js'
 import type { Binding } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { createId } from '../base/platform.js'
-import { endLeftChildren, releaseOnError } from '../run/end-stored-run.js'
+import { bindStoredRun, endLeftChildren, releaseOnError } from '../run/end-stored-run.js'
 import type { Run } from '../run/run.js'
 import type { RunParts } from '../run/run-parts.js'
 import { Session } from '../sessions/session.js'
@@ -29,8 +22,6 @@ import type { DelegateRequest } from '../tools/tool.js'
 
 export interface ChildHost {
   parts: AgentParts
-  clock: Clock
-  tools: ToolSet
   /** The agent's configuration, with the options of `asTool` applied. */
   config: AgentConfig
   definitionAs(label: AgentLabel | undefined): AgentDefinition
@@ -44,9 +35,8 @@ export interface ChildHost {
     options: { config: AgentConfig; requesters?: readonly Principal[] | undefined },
     binding: Binding,
   ): AgentInput
-  bindSnapshot(snapshot: object, binding: Binding): void
-  /** The binding of an input that `createInput` returned in this process. */
-  findBinding(input: object): Binding | undefined
+  /** By input and by snapshot of this process. */
+  bindings: WeakMap<object, Binding>
 }
 
 export type ChildSession = Pick<DelegateRequest, 'name' | 'sessionId' | 'parentSessionId' | 'isUnwanted'> &
@@ -66,7 +56,6 @@ export async function runChild(
   const { log, folded } = await openWhenFree(store, host, child)
   const { sessionId, name } = child
   const session = new Session(sessionId, name)
-  const parts = { session, signal: undefined, inspect: undefined }
   return releaseOnError(log, async () => {
     if (folded.run && folded.run.status !== 'active') {
       await log.close()
@@ -74,17 +63,17 @@ export async function runChild(
     }
     if (folded.run) {
       await log.inbox.readFirst()
-      const bound = bindStoredRun(host, log, folded, folded.run, { store })
+      const bound = bindStoredRun(host.bindings, log, folded, folded.run, { store })
       session.update(folded.run.context)
-      return { run: host.run({ ...parts, ...bound }), log }
+      return { run: host.run({ session, ...bound }), log }
     }
     const { input: childInput, binding } = open()
     const input = { ...childInput, sessionId }
-    host.bindSnapshot(input, { ...binding, journal: log, store })
+    host.bindings.set(input, { ...binding, journal: log, store })
     await host.ready(input)
     const { messages, usage, guardrails, warnedOfBudget, fit = null } = childInput
     log.addInitialState({ ...createSessionState(), messages, usage, guardrails, warnedOfBudget, fit })
-    return { run: host.run({ ...parts, runId: input.runId, origin: { input, log } }), log }
+    return { run: host.run({ session, runId: input.runId, origin: { input, log } }), log }
   })
 }
 
@@ -101,7 +90,8 @@ export async function openChild(host: ChildHost, errand: DelegateRequest): Promi
     return createChildRun(host, errand, { runId, origin: { input } })
   }
   const { log, folded } = await openWhenFree(store, host, errand)
-  if (folded.run) return createChildRun(host, errand, bindStoredRun(host, log, folded, folded.run, binding))
+  if (folded.run)
+    return createChildRun(host, errand, bindStoredRun(host.bindings, log, folded, folded.run, binding))
   return releaseOnError(log, async () => {
     const input = isBegun ? null : await createChildInput(host, errand, runId, { ...binding, journal: log })
     if (input) {
@@ -111,20 +101,6 @@ export async function openChild(host: ChildHost, errand: DelegateRequest): Promi
     await log.close()
     return null
   })
-}
-
-/** Binds the run of a log, so that it continues after its last record. */
-export function bindStoredRun(
-  host: ChildHost,
-  log: SessionLog,
-  folded: FoldedSession,
-  run: FoldedRun,
-  binding: Binding,
-): Pick<RunParts, 'runId' | 'origin'> {
-  const snapshot = toMachineState(run)
-  const lastEventSeq = getLastEventSeq(folded)
-  host.bindSnapshot(snapshot, { ...binding, journal: log, lastEventSeq, link: folded.link })
-  return { runId: run.context.runId, origin: { snapshot, log } }
 }
 
 async function createChildInput(host: ChildHost, errand: DelegateRequest, runId: string, binding: Binding) {
@@ -143,7 +119,7 @@ function createChildRun(host: ChildHost, errand: DelegateRequest, begun: Pick<Ru
   const { parent, actorId: id, watch, onEvent, sessionId, name } = errand
   const session = new Session(sessionId, name)
   const above = { parent, id, watch, onEvent }
-  return host.run({ ...begun, session, signal: undefined, inspect: undefined, above })
+  return host.run({ ...begun, session, above })
 }
 
 /** After a crash, the dead process may hold its lease on this session slightly longer than on the parent session. */
@@ -152,8 +128,7 @@ async function openWhenFree(
   host: ChildHost,
   { name, sessionId, parentSessionId: parent, isUnwanted, now }: ChildSession,
 ) {
-  const { clock } = host
-  const { interpreter } = host.parts
+  const { clock, interpreter } = host.parts
   const definition = () => host.definitionAs(createSubAgentLabel(name))
   const request = { clock, holder: `sub-agent ${name}`, name, parent, definition, interpreter, now }
   const giveUpAt = readElapsed(clock) + leaseMs

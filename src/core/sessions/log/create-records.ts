@@ -6,6 +6,7 @@ import type { SessionSummary } from '../store/store.js'
 import type { BranchTree } from '../branch-tree.js'
 import { logVersion, type MachineState, type RecordContent, type StartInput } from './log-record.js'
 import { toStoredState } from './stored-state.js'
+import type { InboxEnd } from './write-ahead-log.js'
 
 type Opening = Extract<RecordContent, { type: 'opened' }>
 type Snapshot = Extract<RecordContent, { type: 'snapshot' }>
@@ -26,11 +27,8 @@ export interface SessionFacts extends SessionIdentity {
   branches?: BranchTree | null
 }
 
-interface InboxFacts {
-  applied?: number
-  queued?: number
-  keys?: readonly string[]
-}
+/** Absent facts have their initial values. */
+type SnapshotFacts = SessionFacts & Partial<InboxEnd> & { link?: string | null }
 
 /** The first record of a log. `initialState` is the state of a session that was not stored here before. */
 export function createOpening(
@@ -68,9 +66,7 @@ export function toStartInput(input: AgentInput): StartInput {
 /** The state after all earlier records, so that reading can start there. */
 export function createSnapshot(
   state: MachineState,
-  { runs, definition, branches = null, ...identity }: SessionFacts,
-  { applied = 0, queued = 0, keys = [] }: InboxFacts = {},
-  link: string | null = null,
+  { runs, definition, branches, inbox = 0, queued = 0, keys = [], link, ...identity }: SnapshotFacts,
 ): Snapshot {
   return {
     type: 'snapshot',
@@ -78,7 +74,7 @@ export function createSnapshot(
     ...toIdentityFields(identity),
     runs,
     ...(definition && { definition }),
-    ...(applied > 0 && { inbox: applied }),
+    ...(inbox > 0 && { inbox }),
     ...(queued > 0 && { queued }),
     ...(keys.length > 0 && { keys: [...keys] }),
     ...(branches && { branches }),

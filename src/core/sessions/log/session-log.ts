@@ -54,16 +54,14 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
   isJustResumed = false
   /** Whether session lists show the run as running. */
   #isListedAsRunning = false
-  #getEventNumber = (): number | undefined => undefined
   #link: string | null
 
   constructor(parts: SessionLogParts) {
     const { folded, resumesAt } = parts
     super(parts, folded, agentInbox)
     this.resumesAt = resumesAt
-    const { tags, runs, definition, branches } = folded
-    const name = folded.name ?? parts.name
-    this.facts = { name, tags, parent: folded.parent ?? parts.parent, runs, definition, branches }
+    const { name = parts.name, parent = parts.parent, tags, runs, definition, branches } = folded
+    this.facts = { name, tags, parent, runs, definition, branches }
     this.#createDefinition = parts.definition
     this.#features = folded.features
     this.#foundHead = folded.head
@@ -101,11 +99,7 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
   }
 
   setEventCounter(countEvents: () => number): void {
-    this.#getEventNumber = countEvents
-  }
-
-  protected override getEventNumber(): number | undefined {
-    return this.#getEventNumber()
+    this.countEvents = countEvents
   }
 
   append(entry: JournalEntry): void {
@@ -175,7 +169,8 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
     if (this.head === this.#runStartedAt) return
     if (this.#tailSize < Math.max(minSnapshotChars, this.#snapshotSize / 4)) return
     const size = this.#tailSize
-    this.write(createSnapshot(toMachineState(run), this.facts, this.inbox, this.#link))
+    const { applied: inbox, queued, keys } = this.inbox
+    this.write(createSnapshot(toMachineState(run), { ...this.facts, inbox, queued, keys, link: this.#link }))
     this.#snapshotSize = this.#tailSize - size
     this.#tailSize = 0
   }
@@ -189,11 +184,11 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
   /** Sets the session's list entry, from the next write on. `isFork`: the run was never resumed in this fork. */
   setSummary(context: AgentContext, isFork = false): void {
     const summary = createSummary(context, this.facts)
-    this.setListEntry(isFork ? { ...summary, unresumed: true } : summary)
+    this.summary = isFork ? { ...summary, unresumed: true } : summary
   }
 
   setFirstSummary(state: SessionState): void {
-    this.setListEntry(createFirstSummary(state, this.facts))
+    this.summary = createFirstSummary(state, this.facts)
   }
 
   /** Writes all pending records, then releases the session. */

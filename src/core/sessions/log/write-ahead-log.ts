@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.js'
 import { attempt, chain, type MaybePromise } from '../../base/maybe-promise.js'
 import { appendWithAlarm } from '../alarm.js'
 import { type InboxFormat, InboxReader } from '../inbox/inbox-reader.js'
-import type { Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
+import type { Lease, SessionStore, SessionSummary } from '../store/store.js'
 import { type StoreError, takenOverError, toStoreError } from '../store/store-error.js'
 import { type RecordDraft, sealDraft } from './log-record.js'
 import { acquireLeaseAgain, type HeldLease, holdLease } from './lease.js'
@@ -15,12 +15,6 @@ export interface LogListener {
   onWritten(): void
   /** Called when the session is released. */
   onReleased(): void
-}
-
-const noLogListener: LogListener = {
-  onHeld: () => undefined,
-  onWritten: () => undefined,
-  onReleased: () => undefined,
 }
 
 export interface WriteAheadLogParts {
@@ -38,7 +32,7 @@ export interface LogEnd {
 }
 
 /** The messages that the log contains. */
-interface InboxEnd {
+export interface InboxEnd {
   /** Number of the last message. */
   inbox: number
   /** Number of the last queued message that started a run, or 0. */
@@ -71,14 +65,17 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
   /** The last record that is known to be durable. */
   protected lastWritten: number
   #pending: RecordDraft[] = []
-  #summary: SessionSummary | undefined
+  /** The session's list entry, from the next write on. */
+  protected summary: SessionSummary | undefined
+  /** Counts the events that the session has emitted, for the last record of a write. */
+  protected countEvents: (() => number) | undefined
   #isFlushDue = false
   #acquiring: Promise<void> | undefined
   /** The write in progress. The next write starts after it. */
   #writing: Promise<void> | undefined
   /** After a failure, nothing is written. */
   protected failure: StoreError | undefined
-  #listener = noLogListener
+  #listener: LogListener | undefined
   #onFailure = (_failure: StoreError): void => undefined
 
   constructor(
@@ -99,16 +96,16 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
       isReleasing: () => this.#isReleasing,
       onLost: (error) => this.#fail(error),
       onHeld: (isNew) => {
-        if (isNew) this.#listener.onHeld()
+        if (isNew) this.#listener?.onHeld()
         this.inbox.startPolling()
       },
       onReleased: () => {
         this.inbox.stopPolling()
-        this.#listener.onReleased()
+        this.#listener?.onReleased()
       },
       onInboxAnswer: (answer) => this.inbox.noteAnswer(answer),
     })
-    const confirmHeld = (): Promise<void> | undefined => this.#confirmHeld()
+    const confirmHeld = () => this.flush()?.then(() => this.#lease.confirmHeld()) ?? this.#lease.confirmHeld()
     const position = { applied, queued, keys, found: lease.inbox }
     this.inbox = new InboxReader(store, lease.sessionId, { clock, format, ...position, confirmHeld })
     this.inbox.startPolling()
@@ -163,21 +160,11 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     return record
   }
 
-  /** Number of the last event that the session emitted, for the last record of a write. */
-  protected getEventNumber(): number | undefined {
-    return undefined
-  }
-
-  /** From the next write on. */
-  protected setListEntry(summary: SessionSummary): void {
-    this.#summary = summary
-  }
-
   flush(): Promise<void> | undefined {
     this.#isFlushDue = false
     if (this.failure) return Promise.reject(this.failure)
     if (this.#writing) return this.#writing.then(() => this.flush())
-    if (this.#pending.length === 0 && this.#summary === undefined) return undefined
+    if (this.#pending.length === 0 && this.summary === undefined) return undefined
     const written = this.#failOnError(
       () => this.#writeAsHolder(),
       () => (this.#writing = undefined),
@@ -207,7 +194,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
 
   /** Releases the session, unless it has continued or is about to write another rest. */
   #releaseAtRest(): Promise<void> | undefined {
-    const isWritten = this.#writing === undefined && this.#summary === undefined
+    const isWritten = this.#writing === undefined && this.summary === undefined
     return this.#mayRelease && isWritten ? this.#lease.release() : undefined
   }
 
@@ -228,21 +215,17 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     return this.#acquiring
   }
 
+  /** Compares checksums, because a session that was deleted and created again can have as many records. */
   #acceptLease(lease: Lease): MaybePromise<void> {
     this.#lease.setLease(lease)
-    const end = this.store.read(this.sessionId, { from: Math.max(1, this.#last.seq) })
-    return chain(end, (records) => this.#checkNothingNew(records))
-  }
-
-  /** Compares checksums, because a session that was deleted and created again can have as many records. */
-  #checkNothingNew(records: readonly LogRecord[]): void {
-    const { seq, check } = this.#last
-    if (records.length === (seq === 0 ? 0 : 1) && (records[0]?.check ?? '') === check) {
+    return chain(this.store.read(this.sessionId, { from: Math.max(1, this.#last.seq) }), (records) => {
+      const { seq, check } = this.#last
+      if (records.length !== (seq === 0 ? 0 : 1) || (records[0]?.check ?? '') !== check) {
+        void this.#lease.release()
+        throw takenOverError(this.sessionId)
+      }
       this.inbox.noteAnswer({ inbox: this.#lease.lease.inbox ?? 0 })
-      return
-    }
-    void this.#lease.release()
-    throw takenOverError(this.sessionId)
+    })
   }
 
   /** An answer may arrive after the session was released. */
@@ -252,12 +235,12 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
   }
 
   #write(): MaybePromise<void> {
-    const lastEventSeq = this.getEventNumber()
+    const lastEventSeq = this.countEvents?.()
     const last = this.#pending.length - 1
     const records = this.#pending.map((draft, i) => sealDraft(draft, i === last ? lastEventSeq : undefined))
-    const summary = this.#summary
+    const summary = this.summary
     this.#pending = []
-    this.#summary = undefined
+    this.summary = undefined
     const end = records.at(-1)
     if (end) this.#last = { seq: end.seq, check: end.check }
     const settled = this.inbox.takeApplied()
@@ -271,18 +254,13 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
       this.inbox.remove(settled)
       if (appended?.released) this.#lease.markReleased()
       this.inbox.noteAnswer(appended)
-      this.#listener.onWritten()
+      this.#listener?.onWritten()
     })
   }
 
   /** Confirms the lease if it may be stale. Returns undefined while it is fresh. */
   checkHeld(): Promise<void> | undefined {
     return this.failure ? Promise.reject(this.failure) : this.#lease.ensureHeld()
-  }
-
-  /** Resolves when all records are durable and the lease is still held. */
-  #confirmHeld(): Promise<void> | undefined {
-    return this.flush()?.then(() => this.#lease.confirmHeld()) ?? this.#lease.confirmHeld()
   }
 
   #fail(error: unknown): StoreError {
