@@ -1,7 +1,6 @@
 import { joinExpiry } from '../../../machines/agent/approvals.js'
 import { agentMachine } from '../../../machines/agent.machine.js'
-import type { AgentConfig } from '../../../machines/agent/config.js'
-import type { AgentInput, NewMessage, SessionState } from '../../../machines/agent/context.js'
+import type { AgentInput } from '../../../machines/agent/context.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { findSpeaker } from '../../../machines/agent/messages.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
@@ -26,12 +25,11 @@ import { asTool } from '../sub-agents/as-tool.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
 import { checkInspector, type Inspector } from '../run/safe-listeners.js'
 import { readConversation, addHistory } from '../sessions/input-history.js'
-import { type AgentMachine, createJournaledMachine } from '../live/journaled-machine.js'
+import { createJournaledMachine } from '../live/journaled-machine.js'
 import type { Binding } from '../live/runtime.js'
 import { getTraits, getSpeakerTools, isLostSpeaker, toSpeaker, type AgentParts } from '../live/agent-parts.js'
 import { Run } from '../run/run.js'
 import type { RunOrigin } from '../run/run-parts.js'
-import type { Principal } from '../../../machines/agent/principal.js'
 import { toRequesters } from '../sessions/principal.js'
 import { inputError } from '../base/errors.js'
 import { createSession, Session } from '../sessions/session.js'
@@ -85,8 +83,15 @@ export function assembleAgent(
   const store = storeOption && limitStoreTime(storeOption, config.storeTimeoutMs, clock)
   const sessions = new Map<string, Session>()
   const inputs = createRunInputs(parts)
-  const machine = createBoundMachine(parts, inputs)
-  const { bind } = inputs
+  const { bind, bindings } = inputs
+  const machine = createJournaledMachine(agentMachine.provide({ actors: createActors(parts) }), {
+    ...inputs,
+    parts,
+    abandon: (...abandoned) =>
+      void import('../run/end-stored-run.js').then(({ endAbandonedChild }) =>
+        endAbandonedChild(...abandoned),
+      ),
+  })
 
   const sessionOf = (session: Session | string | undefined): Session => {
     if (session === undefined) return createSession()
@@ -109,21 +114,17 @@ export function assembleAgent(
 
   const complete = (result: RunResult) => withObject(output, result)
 
+  const toolsOf = (speaker: string | null | undefined) => getSpeakerTools(tools, speaker)
+
   const run: ChildHost['run'] = (handle) =>
-    new Run({
-      machine,
-      clock,
-      tools: (speaker) => getSpeakerTools(tools, speaker),
-      withObject: complete,
-      ...handle,
-    })
+    new Run({ machine, clock, tools: toolsOf, withObject: complete, ...handle })
 
   const host: ChildHost = {
     definitionAs: createDefinitionFactory(parts),
     parts,
     config,
     bind,
-    bindings: inputs.bindings,
+    bindings,
     ready,
     run,
   }
@@ -153,13 +154,14 @@ export function assembleAgent(
       const { context, journal, budgets } = options
       refuseTags((options as RunOptions).tags)
       const conversation = readConversation(input, clock.now())
-      const settings = {
+      const request = {
+        runId: createId(),
+        sessionId: id,
         config: overrideLimits(config, options.limits),
+        input: conversation.newMessages,
         ...toRequesters(options, 'createInput()'),
       }
-      const past = addHistory(state, conversation, id)
-      const binding = { context, journal, budgets }
-      return bind(createId(), id, past, conversation.newMessages, settings, binding)
+      return bind(request, addHistory(state, conversation, id), { context, journal, budgets })
     },
     run: (input, runOptions) => {
       const options = checkRunOptions(runOptions)
@@ -172,22 +174,13 @@ export function assembleAgent(
       const requesters = toRequesters(options, 'run()')
       const session = sessionOf(options.session)
       const runId = createId()
-      const runConfig = overrideLimits(config, options.limits)
+      const config = overrideLimits(parts.config, options.limits)
       const handle = { runId, session, signal, inspect: inspector }
       if (store) {
         refuseJournalWithStore(journal)
         checkSessionId(session.id)
         const { tags } = options
-        const start = {
-          runId,
-          session,
-          conversation,
-          config: runConfig,
-          context,
-          budgets,
-          tags,
-          ...requesters,
-        }
+        const start = { runId, session, conversation, config, context, budgets, tags, ...requesters }
         return run({ ...handle, origin: openStored().then((stored) => stored.begin(start)) })
       }
       refuseTags(options.tags)
@@ -195,17 +188,11 @@ export function assembleAgent(
         session.acquire(runId)
         const state = addHistory(session.state, conversation, session.id)
         const binding = { context, journal, budgets }
-        const input = bind(
-          runId,
-          session.id,
-          state,
-          newMessages,
-          { config: runConfig, ...requesters },
-          binding,
-        )
+        const request = { runId, sessionId: session.id, config, input: newMessages, ...requesters }
+        const input = bind(request, state, binding)
         const waits =
-          runConfig.limits.costLimit > 0 ||
-          runConfig.context.window > 0 ||
+          config.limits.costLimit > 0 ||
+          config.context.window > 0 ||
           output?.ready !== undefined ||
           tools.search !== undefined
         return run({ ...handle, origin: { input }, ready: waits ? ready(input) : undefined })
@@ -257,8 +244,6 @@ export function assembleAgent(
   return agent
 }
 
-type RunInputs = ReturnType<typeof createRunInputs>
-
 /** Creates the inputs of an agent's runs. Data that must not be logged is bound to the input object. */
 function createRunInputs(parts: AgentParts) {
   const { clock, config: own, tools } = parts
@@ -267,14 +252,7 @@ function createRunInputs(parts: AgentParts) {
   const toolsFor = (binding: Binding, speaker: string | null): Record<string, ToolTraits> =>
     getTraits(getSpeakerTools(tools, speaker), binding)
 
-  function bind(
-    runId: string,
-    sessionId: string,
-    state: SessionState,
-    input: NewMessage[],
-    { config, requesters }: { config: AgentConfig; requesters?: readonly Principal[] | undefined },
-    binding: Binding,
-  ): AgentInput {
+  const bind: ChildHost['bind'] = ({ runId, sessionId, config, input, requesters }, state, binding) => {
     tools.team?.check(parts, { isBegun: true })
     const speaker = findSpeaker(state.messages)
     if (isLostSpeaker(tools, speaker)) throw lostSpeakerError(speaker)
@@ -311,22 +289,11 @@ function createRunInputs(parts: AgentParts) {
     const { id, state } = createSession()
     const { history, newMessages } = readConversation(input, clock.now())
     const past = addHistory(state, { history, newMessages }, id)
-    return { input: bind(createId(), id, past, newMessages, { config: own }, {}), binding: {} }
+    const run = { runId: createId(), sessionId: id, config: own, input: newMessages }
+    return { input: bind(run, past, {}), binding: {} }
   }
 
   return { bindings, toolsFor, bind, open }
-}
-
-/** Accepts inputs of `createRunInputs`, and the same inputs as `run`. */
-function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine {
-  return createJournaledMachine(agentMachine.provide({ actors: createActors(parts) }), {
-    ...inputs,
-    parts,
-    abandon: (...abandoned) =>
-      void import('../run/end-stored-run.js').then(({ endAbandonedChild }) =>
-        endAbandonedChild(...abandoned),
-      ),
-  })
 }
 
 /** Starts watching at the first `next()`. When the caller leaves the loop, a pending wait ends immediately. */

@@ -163,12 +163,7 @@ const runOptionNames = [
   'inspect',
 ] as const satisfies (keyof RunOptions)[]
 
-export const resumeOptionNames = [
-  'signal',
-  'context',
-  'budgets',
-  'inspect',
-] as const satisfies (keyof ResumeOptions)[]
+export const resumeOptionNames = ['signal', 'context', 'budgets', 'inspect'] satisfies (keyof ResumeOptions)[]
 
 /** Throws a UsageError for an unknown or invalid option, such as a limit outside `limits`. */
 export function checkRunOptions(

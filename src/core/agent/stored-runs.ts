@@ -129,8 +129,9 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
       const state = branch ? cutState(stateBefore, branch) : stateBefore
       const tagsNow = (): SessionTags => log.facts.tags
       const binding = { context, journal: log, store, budgets, tags: tagsNow }
-      const options = { config, ...(queued ? addRequester([], queued.by) : { requesters }) }
-      const bound = host.bind(runId, session.id, state, conversation.newMessages, options, binding)
+      const by = queued ? addRequester([], queued.by) : { requesters }
+      const { newMessages: input } = conversation
+      const bound = host.bind({ runId, sessionId: session.id, config, input, ...by }, state, binding)
       await host.ready(bound)
       log.addInitialState(state)
       if (branch) {

@@ -63,12 +63,12 @@ type OwnName<Call> = Call extends { name: infer Name; path?: never } ? Name : ne
 export function parseAnswerTarget(
   call: CallReference,
   options: AnswerOptions = {},
-): Omit<AnswerOptions, 'by'> & { callId: string; by?: Principal } {
+): Pick<AnswerOptions, 'fingerprint' | 'messageId'> & { callId: string; by?: Principal } {
   expectArgument('Answer options', options, optionsRule)
-  const { fingerprint, messageId, why, grant } = options
+  const { fingerprint, messageId, why } = options
   if (why !== undefined && typeof why !== 'string')
     throw inputError("'why' in answer options must be a string.", 'why')
-  const sent = { why, grant, ...readSender(options, 'Answer options') }
+  const sent = readSender(options, 'Answer options')
   if (typeof call === 'string') return { callId: call, fingerprint, messageId, ...sent }
   if (typeof call?.callId !== 'string')
     throw inputError(

@@ -81,58 +81,57 @@ export class EventHub {
   // Observables are created on first use, because most runs are only awaited.
 
   get events$(): Observable<AgentEvent> {
-    return (this.#events ??= this.#observe('*', (event, subscriber) => subscriber.next(event)))
+    return (this.#events ??= this.#observe('*', (subscriber) => ({
+      next: (event) => subscriber.next(event),
+    })))
   }
 
   get text$(): Observable<string> {
-    return (this.#text ??= this.#observe('stream_chunk', (event, subscriber) => {
-      if (event.type === 'stream_chunk' && event.text !== '') subscriber.next(event.text)
-    }))
+    return (this.#text ??= this.#observe('stream_chunk', (subscriber) => ({
+      next: (event) => {
+        if (event.type === 'stream_chunk' && event.text !== '') subscriber.next(event.text)
+      },
+    })))
   }
 
   get state$(): Observable<AgentState> {
-    return (this.#state ??= this.#observe('state_changed', (event, subscriber) => {
-      if (event.type === 'state_changed') subscriber.next(event.to)
-    }))
+    return (this.#state ??= this.#observe('state_changed', (subscriber) => ({
+      next: (event) => {
+        if (event.type === 'state_changed') subscriber.next(event.to)
+      },
+    })))
   }
 
   get object$(): Observable<object> {
-    return (this.#objects ??= new SafeObservable<object>(this.#createReporter(), (subscriber) => {
-      const objects = new ObjectStream((object) => subscriber.next(object))
+    return (this.#objects ??= this.#observe('stream_chunk', (subscriber) => {
+      const objects = readObjects((object) => subscriber.next(object))
       const answer = this.#actor && findRuntime(this.#actor)?.answer
       if (answer) objects.read({ ...answer, finished: false })
-      return this.#listen(
-        'stream_chunk',
-        subscriber,
-        (event) => {
+      return {
+        next: (event) => {
           if (event.type === 'stream_chunk') objects.read(event)
         },
-        () =>
+        complete: () =>
           void objects.ready.then(
             () => subscriber.complete(),
             (error: unknown) => subscriber.error(error),
           ),
-      )
+      }
     }))
   }
 
-  #observe<T>(of: EventFilter, read: (event: AgentEvent, subscriber: Subscriber<T>) => void): Observable<T> {
-    return new SafeObservable<T>(this.#createReporter(), (subscriber) =>
-      this.#listen(of, subscriber, (event) => read(event, subscriber)),
-    )
-  }
-
-  #listen(
+  #observe<T>(
     of: EventFilter,
-    subscriber: Subscriber<never>,
-    next: (event: AgentEvent) => void,
-    complete = () => subscriber.complete(),
-  ): () => void {
-    const refused = (error: unknown, warning: AgentEvent): void => {
-      next(warning)
-      subscriber.error(error)
-    }
-    return this.#addListener({ of, next, complete, refused })
+    open: (subscriber: Subscriber<T>) => Pick<Listener, 'next'> & Partial<Pick<Listener, 'complete'>>,
+  ): Observable<T> {
+    return new SafeObservable<T>(this.#createReporter(), (subscriber) => {
+      const { next, complete = () => subscriber.complete() } = open(subscriber)
+      const refused = (error: unknown, warning: AgentEvent): void => {
+        next(warning)
+        subscriber.error(error)
+      }
+      return this.#addListener({ of, next, complete, refused })
+    })
   }
 
   complete(): void {
@@ -204,30 +203,25 @@ export class EventHub {
 const loadPartialObjects = loadOnce(() => import('../structured/partial-objects.js'))
 
 /** Parses objects from the pieces of an answer. Pieces wait until the parser is loaded. */
-class ObjectStream {
-  readonly #waiting: AnswerPiece[] = []
-  #parse: ((piece: AnswerPiece) => void) | undefined
-  /** Settles when all waiting pieces have been parsed. Rejects if the parser cannot be loaded. */
-  readonly ready: Promise<void>
-
-  constructor(next: (object: object) => void) {
-    this.ready = this.#load(next)
-    // Prevents an unhandled rejection if the run is refused, because then no code awaits `ready`.
-    this.ready.catch(() => undefined)
-  }
-
-  async #load(next: (object: object) => void): Promise<void> {
+function readObjects(next: (object: object) => void) {
+  const waiting: AnswerPiece[] = []
+  let parse: ((piece: AnswerPiece) => void) | undefined
+  const load = async (): Promise<void> => {
     const { createPartialReader } = await loadPartialObjects()
-    const parse = createPartialReader(next)
+    const parsePiece = createPartialReader(next)
     // A subscriber may cause the next piece.
-    for (let piece = this.#waiting.shift(); piece; piece = this.#waiting.shift()) parse(piece)
-    this.#parse = parse
+    for (let piece = waiting.shift(); piece; piece = waiting.shift()) parsePiece(piece)
+    parse = parsePiece
   }
-
-  read(piece: AnswerPiece): void {
-    if (this.#parse) this.#parse(piece)
-    else this.#waiting.push(piece)
+  /** Settles when all waiting pieces have been parsed. Rejects if the parser cannot be loaded. */
+  const ready = load()
+  // Prevents an unhandled rejection if the run is refused, because then no code awaits `ready`.
+  ready.catch(() => undefined)
+  const read = (piece: AnswerPiece): void => {
+    if (parse) parse(piece)
+    else waiting.push(piece)
   }
+  return { ready, read }
 }
 
 type Read<Value> = IteratorResult<Value, undefined>
@@ -263,9 +257,12 @@ export class EventQueue<Value> implements AsyncIterator<Value, undefined> {
 
   next(): Promise<Read<Value>> {
     if (this.#values.length > 0) return Promise.resolve({ done: false, value: this.#values.shift() as Value })
-    return ignoreRejection(
-      this.#isOver ? this.#endResult() : new Promise((resolve) => void this.#reads.push(resolve)),
-    )
+    const answer = this.#isOver
+      ? this.#endResult()
+      : new Promise<Read<Value>>((resolve) => void this.#reads.push(resolve))
+    // The reader may be gone.
+    answer.catch(() => undefined)
+    return answer
   }
 
   return(): Promise<Read<Value>> {
@@ -280,10 +277,4 @@ export class EventQueue<Value> implements AsyncIterator<Value, undefined> {
     this.#failure = null
     return failure ? Promise.reject(failure.error) : Promise.resolve({ done: true, value: undefined })
   }
-}
-
-/** Marks the rejection as handled, because the reader may be gone. */
-function ignoreRejection<Answer>(answer: Promise<Answer>): Promise<Answer> {
-  answer.catch(() => undefined)
-  return answer
 }

@@ -1,4 +1,4 @@
-import { getOrCreate } from '../base/values.js'
+import { getOrCreate, memoize } from '../base/values.js'
 import type { Actor } from 'xstate'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { ShownAnswer } from '../live/answer-stream.js'
@@ -16,44 +16,24 @@ export interface LiveSession {
 }
 
 /** The active sessions of one store in this process, and the followers of any sessions. */
-class LiveSessions {
-  readonly #live = new Map<string, LiveSession>()
-  readonly #followers = new Map<string, Set<() => void>>()
+const openLiveSessions = memoize((_store: SessionStore) => ({
+  live: new Map<string, LiveSession>(),
+  followers: new Map<string, Set<() => void>>(),
+}))
 
-  get(sessionId: string): LiveSession | undefined {
-    return this.#live.get(sessionId)
-  }
-
-  add(sessionId: string, session: LiveSession): void {
-    this.#live.set(sessionId, session)
-    this.notify(sessionId)
-  }
-
-  remove(sessionId: string, session: LiveSession): void {
-    if (this.#live.get(sessionId) === session) this.#live.delete(sessionId)
-    this.notify(sessionId)
-  }
-
-  /** Notifies followers that the log has grown, or that the session was added or removed. */
-  notify(sessionId: string): void {
-    for (const follow of this.#followers.get(sessionId) ?? []) follow()
-  }
-
-  follow(sessionId: string, listener: () => void): () => void {
-    const followers = getOrCreate(this.#followers, sessionId, () => new Set<() => void>())
-    followers.add(listener)
-    return () => {
-      followers.delete(listener)
-      if (followers.size === 0 && this.#followers.get(sessionId) === followers)
-        this.#followers.delete(sessionId)
-    }
-  }
+export function findLiveSession(store: SessionStore, sessionId: string): LiveSession | undefined {
+  return openLiveSessions(getInnerStore(store)).live.get(sessionId)
 }
 
-const known = new WeakMap<SessionStore, LiveSessions>()
-
-export function getLiveSessions(store: SessionStore): LiveSessions {
-  return getOrCreate(known, getInnerStore(store), () => new LiveSessions())
+/** Calls the listener when the log has grown, and when the session becomes active or inactive in this process. */
+export function followSession(store: SessionStore, sessionId: string, listener: () => void): () => void {
+  const { followers } = openLiveSessions(getInnerStore(store))
+  const listeners = getOrCreate(followers, sessionId, () => new Set<() => void>())
+  listeners.add(listener)
+  return () => {
+    listeners.delete(listener)
+    if (listeners.size === 0 && followers.get(sessionId) === listeners) followers.delete(sessionId)
+  }
 }
 
 /** Makes a run available to other code in this process while this process holds its session. */
@@ -62,7 +42,7 @@ export function publishSession(
   { runId, actor, hub }: { runId: string; actor: Actor<AgentMachine>; hub: EventHub },
 ): void {
   const { sessionId } = log
-  const sessions = getLiveSessions(log.store)
+  const { live, followers } = openLiveSessions(getInnerStore(log.store))
   const session: LiveSession = {
     runId,
     answer: () => findRuntime(actor)?.answer ?? null,
@@ -71,9 +51,9 @@ export function publishSession(
       return () => subscription.unsubscribe()
     },
   }
-  log.setListener({
-    onHeld: () => sessions.add(sessionId, session),
-    onWritten: () => sessions.notify(sessionId),
-    onReleased: () => sessions.remove(sessionId, session),
+  log.setListener((isHeld) => {
+    if (isHeld) live.set(sessionId, session)
+    else if (live.get(sessionId) === session) live.delete(sessionId)
+    for (const follow of followers.get(sessionId) ?? []) follow()
   })
 }

@@ -5,7 +5,7 @@ import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { listLate } from '../../../machines/agent/expiry.js'
-import type { AgentMachineEvent, ControlEvent } from '../../../machines/agent/machine-events.js'
+import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import {
   type AgentState,
   type AnyTools,
@@ -351,7 +351,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   #answer(content: AnswerContent, reference: CallReference, options: AnswerOptions | undefined): void {
-    const answer = { ...parseAnswerTarget(reference, options), ...content } as AnswerMessage
+    const target = parseAnswerTarget(reference, options)
+    const { why, grant } = options ?? {}
+    const answer = { ...target, why, grant, ...content } as AnswerMessage
     const context = this.#forecast?.context
     const scene = { now: this.#now, tools: this.#tools(context?.speaker), where: 'approve()' }
     const { event, call, problem } = createAnswerEvent(answer, context, scene)
@@ -434,7 +436,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     })
     this.#runtime = findRuntime(actor)
     const listener: AgentRuntime['listener'] = {
-      onMachineEvent: (event) => this.#removeSent(event),
+      onMachineEvent: (event) => {
+        const at = this.#sent.indexOf(event as ControlEvent)
+        if (at !== -1) this.#sent.splice(at, 1)
+      },
       onExpired: () => {
         this.#expiry = { type: 'APPROVAL_EXPIRED' }
         if (this.#isExpired()) this.#enqueue(this.#expiry)
@@ -455,11 +460,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     if (this.#leavesRest && snapshot.status === 'active' && isRestState(snapshot.context.state)) return
     this.#settle(snapshot)
     this.#watch?.(snapshot.context)
-  }
-
-  #removeSent(event: AgentMachineEvent): void {
-    const at = this.#sent.indexOf(event as ControlEvent)
-    if (at !== -1) this.#sent.splice(at, 1)
   }
 
   /** In order. A message that no longer applies, such as a second answer, is removed with a `warning`. */
@@ -520,18 +520,11 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     })
   }
 
-  async #releaseLog(): Promise<void> {
-    try {
-      await this.#log?.close()
-    } catch {
-      // The run has already reported its refusal.
-    }
-  }
-
   #refuseRun(error: unknown): void {
     this.#isRefused = true
     this.#session.release(this.id)
-    void this.#releaseLog()
+    // If the log fails, too, the run has already reported its refusal.
+    this.#log?.close()?.catch(() => undefined)
     this.#unfollow?.()
     this.#started.refuse(error)
     this.#rest.refuse(error)

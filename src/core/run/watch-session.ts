@@ -7,7 +7,7 @@ import { UsageError } from '../base/errors.js'
 import { unknownSessionError } from '../sessions/store/store-error.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import type { SessionStore, LogRecord } from '../sessions/store/store.js'
-import { type LiveSession, getLiveSessions } from './live-sessions.js'
+import { findLiveSession, followSession, type LiveSession } from './live-sessions.js'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import {
   applyRecord,
@@ -128,7 +128,6 @@ function createWatch(
   until: WatchOptions['until'],
 ) {
   const log = createEventReader(id)
-  const sessions = getLiveSessions(store)
   const ready: WatchedEvent[] = []
   /** Live events that arrived while earlier records were being read. */
   const buffered: AgentEvent[] = []
@@ -151,8 +150,8 @@ function createWatch(
   return { begin, next, stop }
 
   async function begin(): Promise<void> {
-    if ((await store.get(id)) === null && !sessions.get(id)) throw unknownSessionError(id)
-    unfollow = sessions.follow(id, () => {
+    if ((await store.get(id)) === null && !findLiveSession(store, id)) throw unknownSessionError(id)
+    unfollow = followSession(store, id, () => {
       isDue = true
       listenLive()
       wake()
@@ -220,7 +219,7 @@ function createWatch(
 
   /** Subscribes to the run if it is in this process. The text of the run's current answer is emitted first. */
   function listenLive(): void {
-    const current = sessions.get(id)
+    const current = findLiveSession(store, id)
     if (current === live) return
     unlisten()
     live = current

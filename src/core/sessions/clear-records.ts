@@ -53,7 +53,7 @@ export function clearRecords(
   sessionId: string,
 ): { records: ClearedRecord[]; problem: unknown } {
   const { placed, problem } = placeRecords(records, sessionId)
-  return { records: splitAtBranches(placed).flatMap((part) => new RecordClearer(part).clearAll()), problem }
+  return { records: splitAtBranches(placed).flatMap(clearBranch), problem }
 }
 
 /** Each part belongs to one branch, so that the transcript at its end contains the screened content. */
@@ -88,55 +88,46 @@ function placeRecords(
   return { placed, problem: null }
 }
 
-class RecordClearer {
-  readonly #placed: readonly PlacedRecord[]
+/** Clears records of one branch. Its last state contains the screened content. */
+function clearBranch(placed: readonly PlacedRecord[]): ClearedRecord[] {
+  const last = placed.at(-1)?.after
   /** The transcript at the end of the log, without unscreened content. */
-  readonly #final: readonly Message[]
-  /** The transcript positions of each raw user text. */
-  readonly #places = new Map<object, number[]>()
+  const finalMessages = last ? maskMessages(last) : []
+  const places = findPlaces(placed)
 
-  constructor(placed: readonly PlacedRecord[]) {
-    this.#placed = placed
-    const last = placed.at(-1)?.after
-    this.#final = last ? maskMessages(last) : []
-    this.#findPlaces()
-  }
+  return placed.map((place, i) => {
+    const { seq, at } = place.record
+    const entry = clearEntry(place, i)
+    const isHidden = entry !== place.entry && JSON.stringify(entry) !== JSON.stringify(place.entry)
+    return { seq, at, ...(isHidden && { hidden: true as const }), ...entry }
+  })
 
-  clearAll(): ClearedRecord[] {
-    return this.#placed.map((place, i) => {
-      const { seq, at } = place.record
-      const entry = this.#clearEntry(place, i)
-      const isHidden = entry !== place.entry && JSON.stringify(entry) !== JSON.stringify(place.entry)
-      return { seq, at, ...(isHidden && { hidden: true as const }), ...entry }
-    })
-  }
-
-  #clearEntry({ entry, before: earlier }: PlacedRecord, i: number): RecordContent {
+  function clearEntry({ entry, before: earlier }: PlacedRecord, i: number): RecordContent {
     switch (entry.type) {
       case 'opened':
         return entry.state
-          ? { ...entry, state: { ...entry.state, messages: this.#clearMessages(entry.state.messages) } }
+          ? { ...entry, state: { ...entry.state, messages: clearMessages(entry.state.messages) } }
           : entry
       case 'start': {
         if (!entry.input.features?.inputShields) return entry
-        return { ...entry, input: { ...entry.input, input: this.#clearNew(entry, entry.input.input) } }
+        return { ...entry, input: { ...entry.input, input: clearNew(entry, entry.input.input) } }
       }
       case 'snapshot':
-        return { ...entry, state: this.#clearState(entry.state) }
+        return { ...entry, state: clearState(entry.state) }
       default: {
-        const event = this.#clearEvent(entry.event, earlier, i)
+        const event = clearEvent(entry.event, earlier, i)
         return event === entry.event ? entry : { ...entry, event }
       }
     }
   }
 
-  #clearEvent(event: AgentMachineEvent, earlier: AgentContext | null, i: number): AgentMachineEvent {
+  function clearEvent(event: AgentMachineEvent, earlier: AgentContext | null, i: number): AgentMachineEvent {
     switch (event.type) {
       case 'xstate.done.actor.inputShields':
-        return earlier ? { ...event, output: this.#clearInputs(event, earlier) } : event
+        return earlier ? { ...event, output: clearInputs(event, earlier) } : event
       case 'xstate.done.actor.outputShields': {
         const { action, content } = event.output
-        const last = earlier ? this.#final[earlier.messages.length - 1] : undefined
+        const last = earlier ? finalMessages[earlier.messages.length - 1] : undefined
         const cleared = last?.role === 'assistant' ? last.content || last.refusal || '' : content
         return { ...event, output: { ...event.output, content: action === 'block' ? '' : cleared } }
       }
@@ -148,20 +139,24 @@ class RecordClearer {
         return { ...event, output }
       }
       default:
-        return event.withheld && earlier ? this.#clearUnclearedEvent(event, earlier, i) : event
+        return event.withheld && earlier ? clearUnclearedEvent(event, earlier, i) : event
     }
   }
 
-  #clearUnclearedEvent(event: AgentMachineEvent, earlier: AgentContext, i: number): AgentMachineEvent {
+  function clearUnclearedEvent(
+    event: AgentMachineEvent,
+    earlier: AgentContext,
+    i: number,
+  ): AgentMachineEvent {
     switch (event.type) {
       case 'xstate.done.actor.model':
       case 'xstate.done.actor.conclusion':
-        return { ...event, output: this.#clearAnswer(event.output, i) }
+        return { ...event, output: clearAnswer(event.output, i) }
       case 'APPROVE':
-        return { ...event, arguments: this.#findArguments(event.callId, earlier) }
+        return { ...event, arguments: findArguments(event.callId, earlier) }
       case 'TOOL_RESULT': {
         const { child } = event.result
-        const result = this.#clearResult(event.callId, event.result, i)
+        const result = clearResult(event.callId, event.result, i)
         const isWhole = result.content === event.result.content
         return {
           ...event,
@@ -171,15 +166,15 @@ class RecordClearer {
       case 'CHILD_WAITING':
         return { ...event, memo: null }
       case 'TOOL_OUTPUT':
-        return this.#clearResult(event.callId, event, i)
+        return clearResult(event.callId, event, i)
       case 'HANDLE_SAVED':
         return { ...event, handle: null }
       case 'REJECT':
-        return { ...event, why: parseRejectReason(this.#findResult(event.callId, i).content) }
+        return { ...event, why: parseRejectReason(findResult(event.callId, i).content) }
       case 'REPLY':
-        return { ...event, messages: this.#clearNew(event, event.messages) }
+        return { ...event, messages: clearNew(event, event.messages) }
       case 'STEER': {
-        const text = this.#findContent(event, 0)
+        const text = findContent(event, 0)
         return { ...event, text: typeof text === 'string' ? text : unclearedInput }
       }
       default:
@@ -192,18 +187,18 @@ class RecordClearer {
     }
   }
 
-  #clearResult<Result extends { content: string; media?: unknown }>(
+  function clearResult<Result extends { content: string; media?: unknown }>(
     callId: string,
     { media, ...output }: Result,
     i: number,
   ): Result {
-    const { content, hasMedia } = this.#findResult(callId, i)
+    const { content, hasMedia } = findResult(callId, i)
     const keepsMedia = content === output.content && hasMedia && media !== undefined
     return { ...output, content, ...(keepsMedia && { media }) } as Result
   }
 
-  #clearAnswer(output: ModelOutput, i: number): ModelOutput {
-    const answer = this.#findAnswer(i)
+  function clearAnswer(output: ModelOutput, i: number): ModelOutput {
+    const answer = findAnswer(i)
     const { text, refusal, toolCalls, finishReason, complete, usage, model, by } = output.response
     const { tool_calls: calls = [] } = answer ?? {}
     const words = answer?.content || ''
@@ -233,32 +228,35 @@ class RecordClearer {
         ...(answer?.annotations && { annotations: answer.annotations }),
         ...(answer?.provider_items && { providerItems: answer.provider_items }),
       },
-      ...(problem !== undefined && { outputProblem: problem === null ? null : this.#findProblem(i) }),
+      ...(problem !== undefined && { outputProblem: problem === null ? null : findProblem(i) }),
     }
   }
 
-  #findAnswer(i: number): AssistantMessage | undefined {
-    const { before, after } = this.#placed[i] ?? {}
+  function findAnswer(i: number): AssistantMessage | undefined {
+    const { before, after } = placed[i] ?? {}
     const from = before?.messages.length ?? 0
     const at = after?.messages.findIndex(({ role }, n) => n >= from && role === 'assistant') ?? -1
-    const message = this.#final[at]
+    const message = finalMessages[at]
     return message?.role === 'assistant' ? message : undefined
   }
 
   /** The output problem of an answer, determined after screening. */
-  #findProblem(i: number): string {
-    const screening = this.#placed
+  function findProblem(i: number): string {
+    const screening = placed
       .slice(i + 1)
       .find(({ entry }) => entry.type === 'event' && entry.event.type === 'xstate.done.actor.outputShields')
     return screening?.after?.outputProblem ?? withheldAnswer
   }
 
-  #clearInputs(event: EventOf<'xstate.done.actor.inputShields'>, earlier: AgentContext): InputScreening[] {
+  function clearInputs(
+    event: EventOf<'xstate.done.actor.inputShields'>,
+    earlier: AgentContext,
+  ): InputScreening[] {
     const uncleared = listUnclearedInput(earlier)
     return (toList(event.output) as readonly InputScreening[]).map((screening) => {
       const message = uncleared[screening.index]
       const at = message ? earlier.messages.indexOf(message) : -1
-      const cleared = getUserContent(this.#final[at])
+      const cleared = getUserContent(finalMessages[at])
       const { action } = screening
       if (action !== 'block' && typeof cleared === 'string') return { ...screening, content: cleared }
       // The parts already contain the screened text.
@@ -266,15 +264,15 @@ class RecordClearer {
     })
   }
 
-  #findArguments(callId: string, { batchAt }: AgentContext): string {
-    const message = this.#final[batchAt]
+  function findArguments(callId: string, { batchAt }: AgentContext): string {
+    const message = finalMessages[batchAt]
     const calls = message?.role === 'assistant' ? (message.tool_calls ?? []) : []
     return calls.find(({ id }) => id === callId)?.function.arguments ?? withheldArguments
   }
 
   /** The screened result of a call, or the placeholder for one that shields did not pass. */
-  #findResult(callId: string, i: number): { content: string; hasMedia: boolean } {
-    for (const { entry, before } of this.#placed.slice(i + 1)) {
+  function findResult(callId: string, i: number): { content: string; hasMedia: boolean } {
+    for (const { entry, before } of placed.slice(i + 1)) {
       if (entry.type !== 'event') break
       if (entry.event.type !== 'xstate.done.actor.resultShields') continue
       if (!before?.calls.some(({ id, unscreenedResult }) => id === callId && unscreenedResult)) continue
@@ -286,49 +284,51 @@ class RecordClearer {
     return { content: withheldResult, hasMedia: true }
   }
 
-  #clearState(state: MachineState): MachineState {
+  function clearState(state: MachineState): MachineState {
     const context = maskContext(state.context as AgentContext)
-    return { ...state, context: { ...context, messages: this.#clearMessages(context.messages) } }
+    return { ...state, context: { ...context, messages: clearMessages(context.messages) } }
   }
 
-  #clearMessages(messages: readonly Message[]): Message[] {
+  function clearMessages(messages: readonly Message[]): Message[] {
     return messages.map((message, at) => {
-      const final = this.#final[at]
+      const final = finalMessages[at]
       return final?.id === message.id ? final : message
     })
   }
 
-  #clearNew(by: object, messages: readonly NewMessage[]): NewMessage[] {
-    return messages.map((one, n) => ({ ...one, content: this.#findContent(by, n) }))
+  function clearNew(by: object, messages: readonly NewMessage[]): NewMessage[] {
+    return messages.map((one, n) => ({ ...one, content: findContent(by, n) }))
   }
 
-  #findContent(by: object, n: number): Content {
-    return getUserContent(this.#final[this.#places.get(by)?.[n] ?? -1]) ?? unclearedInput
+  function findContent(by: object, n: number): Content {
+    return getUserContent(finalMessages[places.get(by)?.[n] ?? -1]) ?? unclearedInput
   }
+}
 
-  /** Finds the transcript positions of all user messages, in order of arrival. */
-  #findPlaces(): void {
-    const open: { places: number[]; n: number; content: Content }[] = []
-    const wait = (by: object, messages: readonly { content: Content }[]): void => {
-      const places: number[] = []
-      this.#places.set(by, places)
-      messages.forEach(({ content }, n) => open.push({ places, n, content }))
-    }
-    for (const { entry, before, after } of this.#placed) {
-      const event = entry.type === 'event' ? entry.event : null
-      if (entry.type === 'start') wait(entry, entry.input.input)
-      if (event?.type === 'STEER') wait(event, [{ content: event.text }])
-      if (event?.type === 'REPLY') wait(event, event.messages)
-      const from = before?.messages.length ?? 0
-      const added = after?.messages.slice(from) ?? []
-      for (const [i, message] of added.entries()) {
-        if (message.role !== 'user') continue
-        const found = open.findIndex(({ content }) => isSameContent(content, message.content))
-        const [slot] = found < 0 ? [] : open.splice(found, 1)
-        if (slot) slot.places[slot.n] = from + i
-      }
+/** The transcript positions of the user messages of each entry and event. */
+function findPlaces(placed: readonly PlacedRecord[]): Map<object, number[]> {
+  const places = new Map<object, number[]>()
+  const open: { own: number[]; n: number; content: Content }[] = []
+  const wait = (by: object, messages: readonly { content: Content }[]): void => {
+    const own: number[] = []
+    places.set(by, own)
+    messages.forEach(({ content }, n) => open.push({ own, n, content }))
+  }
+  for (const { entry, before, after } of placed) {
+    const event = entry.type === 'event' ? entry.event : null
+    if (entry.type === 'start') wait(entry, entry.input.input)
+    if (event?.type === 'STEER') wait(event, [{ content: event.text }])
+    if (event?.type === 'REPLY') wait(event, event.messages)
+    const from = before?.messages.length ?? 0
+    const added = after?.messages.slice(from) ?? []
+    for (const [i, message] of added.entries()) {
+      if (message.role !== 'user') continue
+      const found = open.findIndex(({ content }) => isSameContent(content, message.content))
+      const [slot] = found < 0 ? [] : open.splice(found, 1)
+      if (slot) slot.own[slot.n] = from + i
     }
   }
+  return places
 }
 
 function getUserContent(message: Message | undefined): Content | undefined {

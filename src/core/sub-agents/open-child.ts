@@ -1,5 +1,5 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import type { AgentContext, AgentInput, NewMessage, SessionState } from '../../../machines/agent/context.js'
+import type { AgentContext, AgentInput, SessionState } from '../../../machines/agent/context.js'
 import type { Principal } from '../../../machines/agent/principal.js'
 import { inheritPrices, type PriceBook } from '../prices/price-book.js'
 import { openSession } from '../sessions/open-session.js'
@@ -28,11 +28,10 @@ export interface ChildHost {
   ready(input: AgentInput, prices?: PriceBook): Promise<void>
   run(handle: Omit<RunParts, 'machine' | 'clock' | 'tools' | 'withObject'>): Run
   bind(
-    runId: string,
-    sessionId: string,
+    run: Pick<AgentInput, 'runId' | 'sessionId' | 'config' | 'input'> & {
+      requesters?: readonly Principal[] | undefined
+    },
     state: SessionState,
-    input: NewMessage[],
-    options: { config: AgentConfig; requesters?: readonly Principal[] | undefined },
     binding: Binding,
   ): AgentInput
   /** By input and by snapshot of this process. */
@@ -105,8 +104,9 @@ export async function openChild(host: ChildHost, errand: DelegateRequest): Promi
 
 async function createChildInput(host: ChildHost, errand: DelegateRequest, runId: string, binding: Binding) {
   const { sessionId, message, requesters } = errand
-  const options = { config: createChildConfig(host.config, errand), requesters }
-  const input = host.bind(runId, sessionId, createState(errand), toMessages(message), options, binding)
+  const config = createChildConfig(host.config, errand)
+  const request = { runId, sessionId, config, input: toMessages(message), requesters }
+  const input = host.bind(request, createState(errand), binding)
   await host.ready(input, binding.prices)
   return input
 }

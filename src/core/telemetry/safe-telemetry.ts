@@ -10,67 +10,58 @@ import type { AnyActorRef } from 'xstate'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { describeError, configError } from '../base/errors.js'
 
+export type SafeTelemetry = ReturnType<typeof makeSafe>
+
 /** The telemetry of a run. Work is executed exactly once and its result is returned, even if the telemetry throws. */
-export class SafeTelemetry implements RunTelemetry {
-  readonly #telemetry: Telemetry
-  readonly #run: RunTelemetry
-  readonly #report: (thrown: unknown) => void
-  #hasThrown = false
-
-  constructor(telemetry: Telemetry, run: RunTelemetry, report: (thrown: unknown) => void) {
-    this.#telemetry = telemetry
-    this.#run = run
-    this.#report = report
-  }
-
-  link(): string | null {
-    return this.#attempt(() => {
-      const link: unknown = this.#run.link()
-      return typeof link === 'string' && link.length <= getMaxLink(this.#run) ? link : null
-    })
-  }
-
-  around<T>(step: TelemetryStepInfo, work: () => T): T {
-    let done: { value: T } | { error: unknown } | undefined
-    const once = (): T => {
-      try {
-        done ??= { value: work() }
-      } catch (error) {
-        done = { error }
-      }
-      if ('error' in done) throw done.error
-      return done.value
-    }
-    this.#attempt(
-      () => this.#run.around(step, once),
-      (thrown) => done !== undefined && 'error' in done && done.error === thrown,
-    )
-    return once()
-  }
-
-  event(announcement: EmittedEvent): void {
-    this.#attempt(() => this.#run.event(announcement))
-  }
-
-  end(): void {
-    this.#attempt(() => this.#run.end())
-  }
-
-  /** Describes the run and the call as the parent of a sub-agent. */
-  describeParent(callId: string, name: string, isWithheld: boolean): TelemetryParent {
-    return { telemetry: this.#telemetry, run: this.#run, callId, name, isUncleared: isWithheld }
-  }
+function makeSafe(telemetry: Telemetry, run: RunTelemetry, report: (thrown: unknown) => void) {
+  let hasThrown = false
 
   /** Reports the first error of the telemetry, but none of the work. */
-  #attempt<T>(ask: () => T, isOfWork: (thrown: unknown) => boolean = () => false): T | null {
+  const attempt = <T>(ask: () => T, isOfWork: (thrown: unknown) => boolean = () => false): T | null => {
     try {
       return ask()
     } catch (thrown) {
-      if (this.#hasThrown || isOfWork(thrown)) return null
-      this.#hasThrown = true
-      this.#report(thrown)
+      if (hasThrown || isOfWork(thrown)) return null
+      hasThrown = true
+      report(thrown)
       return null
     }
+  }
+
+  return {
+    run,
+    link: (): string | null =>
+      attempt(() => {
+        const link: unknown = run.link()
+        return typeof link === 'string' && link.length <= getMaxLink(run) ? link : null
+      }),
+    around<T>(step: TelemetryStepInfo, work: () => T): T {
+      let done: { value: T } | { error: unknown } | undefined
+      const once = (): T => {
+        try {
+          done ??= { value: work() }
+        } catch (error) {
+          done = { error }
+        }
+        if ('error' in done) throw done.error
+        return done.value
+      }
+      attempt(
+        () => run.around(step, once),
+        (thrown) => done !== undefined && 'error' in done && done.error === thrown,
+      )
+      return once()
+    },
+    event: (announcement: EmittedEvent): void => void attempt(() => run.event(announcement)),
+    end: (): void => void attempt(() => run.end()),
+    /** Describes the run and the call as the parent of a sub-agent. */
+    describeParent: (callId: string, name: string, isWithheld: boolean): TelemetryParent => ({
+      telemetry,
+      run,
+      callId,
+      name,
+      isUncleared: isWithheld,
+    }),
   }
 }
 
@@ -112,7 +103,7 @@ export function measureRun(
     emit({ type: 'warning', code: 'telemetry_error', message })
   }
   try {
-    return new SafeTelemetry(telemetry, telemetry.begin(run), report)
+    return makeSafe(telemetry, telemetry.begin(run), report)
   } catch (thrown) {
     report(thrown)
     return undefined
@@ -129,62 +120,41 @@ export function checkTelemetry(option: Telemetry | readonly Telemetry[] | undefi
     throw configError(message, key)
   }
   // If one throws, the others still work.
-  return all.length > 1 ? { begin: (run) => new CombinedRun(all, run) } : all[0]
+  return all.length > 1 ? { begin: (run) => beginAll(all, run) } : all[0]
 }
 
-class CombinedRun implements RunTelemetry {
-  readonly parts: readonly RunTelemetry[]
-  readonly #runs: readonly (SafeTelemetry | null)[]
-  #thrown: { error: unknown } | null = null
-
-  constructor(all: readonly Telemetry[], run: TelemetryRunInfo) {
-    const links = splitLinks(run.link, all.length)
-    const note = (error: unknown): void => {
-      this.#thrown ??= { error }
+function beginAll(all: readonly Telemetry[], info: TelemetryRunInfo): RunTelemetry {
+  const links = splitLinks(info.link, all.length)
+  let noted: { error: unknown } | null = null
+  const note = (error: unknown): void => {
+    noted ??= { error }
+  }
+  const runs = all.map((telemetry, i) => {
+    try {
+      return makeSafe(telemetry, telemetry.begin({ ...info, link: links[i] ?? null }), note)
+    } catch (error) {
+      note(error)
+      return null
     }
-    const begun = all.map((telemetry, i) => {
-      try {
-        return { telemetry, run: telemetry.begin({ ...run, link: links[i] ?? null }) }
-      } catch (error) {
-        note(error)
-        return null
-      }
-    })
-    this.parts = begun.flatMap((one) => (one === null ? [] : [one.run]))
-    this.#runs = begun.map((one) => one && new SafeTelemetry(one.telemetry, one.run, note))
-  }
-
-  link(): string | null {
-    const links = this.#runs.map((run) => run?.link() ?? null)
-    this.#throwNoted()
-    return links.every((link) => link === null) ? null : JSON.stringify(links)
-  }
-
-  around<T>(step: TelemetryStepInfo, work: () => T): T {
-    const nested = this.#runs.reduceRight<() => T>(
-      (inner, run) => (run === null ? inner : () => run.around(step, inner)),
-      work,
-    )
-    const value = nested()
-    this.#throwNoted()
-    return value
-  }
-
-  event(announcement: EmittedEvent): void {
-    for (const run of this.#runs) run?.event(announcement)
-    this.#throwNoted()
-  }
-
-  end(): void {
-    for (const run of this.#runs) run?.end()
-    this.#throwNoted()
-  }
-
-  /** Reports a pending error as one warning. */
-  #throwNoted(): void {
-    const thrown = this.#thrown
-    this.#thrown = null
+  })
+  const begun = runs.filter((run) => run !== null)
+  /** Returns the result of some work, or reports a pending error as one warning. */
+  const answer = <T>(result: T): T => {
+    const thrown = noted
+    noted = null
     if (thrown !== null) throw thrown.error
+    return result
+  }
+  return {
+    parts: begun.map(({ run }) => run),
+    link() {
+      const parts = answer(runs.map((run) => run?.link() ?? null))
+      return parts.every((link) => link === null) ? null : JSON.stringify(parts)
+    },
+    around: <T>(step: TelemetryStepInfo, work: () => T): T =>
+      answer(begun.reduceRight((inner, run) => () => run.around(step, inner), work)()),
+    event: (announcement) => answer(begun.forEach((run) => run.event(announcement))),
+    end: () => answer(begun.forEach((run) => run.end())),
   }
 }
 

@@ -7,15 +7,8 @@ import { type StoreError, takenOverError, toStoreError } from '../store/store-er
 import { type RecordDraft, sealDraft } from './log-record.js'
 import { acquireLeaseAgain, type HeldLease, holdLease } from './lease.js'
 
-/** Receives changes to a session's log while this process holds the session. */
-export interface LogListener {
-  /** Called when the session was acquired. */
-  onHeld(): void
-  /** Called when more records are durable. */
-  onWritten(): void
-  /** Called when the session is released. */
-  onReleased(): void
-}
+/** Called when a session was acquired or released, and when more records are durable. */
+type LogListener = (isHeld: boolean) => void
 
 export interface WriteAheadLogParts {
   store: SessionStore
@@ -96,12 +89,12 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
       isReleasing: () => this.#isReleasing,
       onLost: (error) => this.#fail(error),
       onHeld: (isNew) => {
-        if (isNew) this.#listener?.onHeld()
+        if (isNew) this.#listener?.(true)
         this.inbox.startPolling()
       },
       onReleased: () => {
         this.inbox.stopPolling()
-        this.#listener?.onReleased()
+        this.#listener?.(false)
       },
       onInboxAnswer: (answer) => this.inbox.noteAnswer(answer),
     })
@@ -128,9 +121,9 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     return this.failure !== undefined
   }
 
-  setListener(presence: LogListener): void {
-    this.#listener = presence
-    if (this.#lease.isHeld) presence.onHeld()
+  setListener(listener: LogListener): void {
+    this.#listener = listener
+    if (this.#lease.isHeld) listener(true)
   }
 
   /** Called at most once, when a write fails. After that, nothing is written. */
@@ -254,7 +247,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
       this.inbox.remove(settled)
       if (appended?.released) this.#lease.markReleased()
       this.inbox.noteAnswer(appended)
-      this.#listener?.onWritten()
+      this.#listener?.(!this.isResting)
     })
   }
 
