@@ -126,7 +126,6 @@ export interface AgentOptions<
 
 /**
  * The options of one run.
- *
  * @example agent.run('And in May?', { session: 'ann', signal: controller.signal, limits: { maxSteps: 5 } })
  */
 export interface RunOptions extends SentBy {
@@ -158,7 +157,6 @@ export interface RunOptions extends SentBy {
 
 /**
  * The branch point of a session, and the options of the new run.
- *
  * @example agent.branch('ann', { from: 'm3', edit: 'And in June?', limits: { maxSteps: 5 } })
  */
 export interface BranchOptions extends Omit<RunOptions, 'session' | 'journal' | 'inspect'> {
@@ -196,7 +194,6 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   extends ContextCarrier<Context> {
   /**
    * Starts a run. Iterate over it for its events, or await its `result`.
-   *
    * @example const { state, output } = await agent.run('What changed last week?', { session: 'ann' }).result
    * @throws {ConfigError} `missing_api_key`, `invalid_config` for limits
    * @throws {UsageError} `invalid_input`, `invalid_option`, `session_busy` without a store. With a store, `result`
@@ -207,7 +204,6 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * Starts a run on a new branch of a stored session. The run answers an earlier message again, optionally edited, and
    * the session continues from there. The previous messages stay in the log as another branch, and their usage stays in
    * the totals. Tool calls are not undone.
-   *
    * @example const { output } = await agent.branch('ann', { from: 'm1', edit: 'And in June?' }).result
    * @throws {UsageError} `no_store`. `result` rejects with `invalid_option`, `unfinished_run` while the latest run has
    * not ended, `unknown_message`, `not_answered` for an unanswered message before another message, `other_branch`,
@@ -217,7 +213,6 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   branch(sessionId: string, options: NonNullable<OptionsFor<BranchOptions, Context>[0]>): Run<Output, Tools>
   /**
    * Lists the branches of a stored session, oldest first. A session without branch points has one branch.
-   *
    * @example for (const { branch, seq } of await agent.listBranches('ann')) console.log(branch, seq)
    * @throws {StoreError} `unknown_session`, `corrupt_log`, …
    * @throws {UsageError} `no_store`
@@ -225,7 +220,6 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   listBranches(sessionId: string): Promise<SessionBranch[]>
   /**
    * Selects the branch that the session's next run continues. Has no effect if the branch is already selected.
-   *
    * @example await agent.selectBranch('ann', 1)
    * @throws {UsageError} `no_store`, `unknown_branch`, `unfinished_run` while the latest run has not ended
    * @throws {StoreError} `unknown_session`, `session_busy`, …
@@ -236,7 +230,6 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * unfinished model request is repeated. An unfinished tool call is repeated only if its tool is `readOnly` or
    * `idempotent` (see `toolCalls.onInterrupted`). A settled run waits for an answer or `resume()`. A run that has
    * ended is returned unchanged.
-   *
    * @example const { state } = await (await agent.resume('ann')).result
    * @throws {StoreError} `unknown_session`, `session_busy` (with the lease owner), `corrupt_log`, `newer_log`, …
    * @throws {UsageError} `no_store`, `nothing_to_resume` for a session without a run
@@ -247,7 +240,6 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * order, like calls on its run handle. If the session rests, `resume` applies them. A message is durable, logged, and
    * applied at most once. A `cancel` takes effect immediately if the session has no lease owner. Messages that are not
    * read before the run ends are dropped.
-   *
    * @example
    * const approve = async (id: string, call: PendingCall) => {
    *   const { status } = await agent.send(id, { type: 'approve', ...call })
@@ -263,7 +255,6 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * grows, or received live (with streamed text) if this process runs the session. Starts with the first record or
    * after `after`, and ends when the session settles unless `until` is set. A reader that joins during an answer gets
    * one chunk with the text so far (`reset`). A slow reader gets all logged events and up to a thousand live ones.
-   *
    * @example
    * const show = async (id: string, lastEventId?: string) => {
    *   for await (const event of agent.watch(id, { after: lastEventId ?? 0 })) console.log(event.id, event.type)
@@ -275,7 +266,6 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   /**
    * The state of a stored session after record `to`, or on a branch. Defaults to the current state. Neither starts a
    * run nor writes to the store.
-   *
    * @example const { run, messages } = await agent.replay('ann', { to: 12 })
    * @throws {StoreError} `unknown_session`, `corrupt_log`, …
    * @throws {UsageError} `no_store`, `invalid_option` for an unknown record, `unknown_branch`
@@ -286,7 +276,6 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * id, for `resume` or `run`. The original session does not change. An `edit` changes a user message, or a call's
    * arguments or result, and is validated like new input. Later messages in the transcript are kept, so choose a record
    * before them. If the run has ended, an edit drops the run and keeps only its conversation.
-   *
    * @example const id = await agent.fork('ann', 2, { edit: { message: 'm1', content: 'And in June?' } })
    * @throws as `replay`
    * @throws {UsageError} `unknown_message`, `unknown_call`, `already_answered` for the arguments of a call that has its
@@ -296,7 +285,6 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   /**
    * Reads a copy of a stored session for use elsewhere, with `createInput()` or `session.toJSON()`. Pending calls are
    * closed in the copy.
-   *
    * @example const input = agent.createInput('And now?', { session: await agent.readSession('ann') })
    * @throws {StoreError} `unknown_session`, `corrupt_log`, …
    * @throws {UsageError} `no_store`
@@ -306,7 +294,6 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * Sets the title of a stored session, which is shown in `summary.title` of `store.list()`, the command line and the
    * studio. Can be called during a run. Whitespace is collapsed. Null restores the default, which is the session's name
    * or the start of its first message.
-   *
    * @example await agent.rename('ann', 'The trip to Lisbon')
    * @throws {UsageError} `no_store`, `no_titles` for a store without titles, `invalid_option` for a title that is not a
    * string of 1 to 200 characters
@@ -317,9 +304,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * Deletes a session from the store. Without a store, deletes it from memory, where it would otherwise stay as long
    * as the agent exists. Also deletes the sessions and inboxes of its sub-agents at every depth. Returns false if the
    * session does not exist.
-   *
    * @example await agent.deleteSession('ann') // while it works: agent.send('ann', { type: 'cancel' }) first
-   *
    * @throws {StoreError | UsageError} `session_busy` while a run holds the session or a sub-agent's session. Nothing is
    * deleted
    */
@@ -327,9 +312,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   /**
    * Deletes all sessions of an owner from the store in batches, like `deleteSession`. Cancels active runs
    * first. Returns the number of deleted sessions, sub-agents included. After a failure, call it again.
-   *
    * @example const erase = (user: string) => agent.deleteSessions({ tags: { user } }) // or { prefix: user }
-   *
    * @throws {UsageError} `no_store`, `invalid_option` for a missing owner
    * @throws {StoreError} `session_busy` for a session that is held for another half minute, …
    */
@@ -337,14 +320,12 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   /**
    * The XState machine with this agent's actors, for `createActor`, `useMachine` or `invoke`. Its input is a text,
    * messages, or the result of `createInput()`. If tools require a `context`, use `createInput()`.
-   *
    * @example createActor(agent.machine, { input: 'What changed last week?' }).start()
    */
   readonly machine: AgentMachine<Context>
   /**
    * Creates the input of one actor of `machine` with the options of a run. The session is read from memory. For stored
    * sessions, use `readSession`. Only `run()` updates the session.
-   *
    * @example const input = agent.createInput('Go.', { limits: { maxSteps: 5 } })
    * @throws {UsageError} `invalid_option` for a session id if the agent has a store
    */
@@ -355,14 +336,12 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   /**
    * Adds `object` or `outputProblem` to the output of an actor of `machine`, for programs that do not use `run()`.
    * Without an output schema, the result is returned unchanged.
-   *
    * @example const { object } = await agent.withObject(result)
    */
   withObject(result: RunResult): Promise<RunResult<Output, Tools>>
   /**
    * The object in an actor's output, for `onDone` in your machine, which cannot wait. Undefined without an output
    * schema, and if the run has not ended with a valid answer.
-   *
    * @example const ticket = agent.objectOf(result)
    * @throws {UsageError} `async_schema` if the output schema validates asynchronously; use `withObject`
    */
@@ -372,7 +351,6 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   /**
    * Wraps this agent as a tool. A call runs the agent as a child of the calling run, within that run's budget. Throws a
    * ConfigError for invalid options.
-   *
    * @example createAgent({ model, tools: [researcher.asTool({ name: 'research', description: '…', maxSteps: 20 })] })
    */
   asTool<Schema extends InputSchema = StandardJsonSchema<SubAgentTask>, const Name extends string = string>(

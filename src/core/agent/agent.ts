@@ -52,7 +52,6 @@ const loadSend = loadOnce(() => import('../run/send-to-stored-session.js'))
 /**
  * Creates an agent from a model, its tools and the limits of the loop. Invalid options throw here. A missing API key or
  * an unknown price is reported when a run starts.
- *
  * @example
  * const agent = createAgent({
  *   model: openaiChat({ model: 'gpt-5-mini' }),

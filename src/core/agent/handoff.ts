@@ -22,7 +22,6 @@ type AnyAgent = Pick<Agent, 'config'>
  * A tool that hands the conversation to another agent. The session continues with the other agent's instructions, tools
  * and model until the next handoff. The first agent's limits, budgets, guards and shields stay in effect. See
  * docs/handoffs.md. `agent` is the other agent, or a function that returns it for mutual handoffs.
- *
  * @example
  * const billing = createAgent({ model, instructions: 'You answer questions about bills.' })
  * const tools = [handoff(billing, { name: 'billing', description: 'Knows every bill.' })]

@@ -37,7 +37,6 @@ export interface MachineInputOptions {
 /**
  * Creates the input of the bare `agentMachine` for custom actors. Throws a ConfigError (`invalid_config`) for
  * an unknown setting or an invalid value.
- *
  * @example const input = createInput('What is 19 + 23?', { tools: { add: { readOnly: true } } })
  */
 export function createInput(
@@ -73,7 +72,6 @@ export type AnyAgentSnapshot = object
 /**
  * The pending calls of a snapshot. Answer them with `APPROVE`, `REJECT` or `TOOL_OUTPUT`. Calls of sub-agents
  * have a `path`.
- *
  * @example
  * const actor = createActor(agent.machine, { input: 'Go.' }).start()
  * for (const { callId, needs } of pendingCalls(actor.getSnapshot()))
@@ -87,7 +85,6 @@ export function pendingCalls(snapshot: AnyAgentSnapshot): PendingCall[] {
 /**
  * The calls of the current batch that a custom `runTools` actor has to run: cleared by the shields, without a result or
  * an open question.
- *
  * @example
  * const actor = createActor(agent.machine, { input: 'Go.' }).start()
  * const names = runnableCalls(actor.getSnapshot()).map(({ name }) => name)
@@ -99,7 +96,6 @@ export function runnableCalls(snapshot: AnyAgentSnapshot): BatchCall[] {
 
 /**
  * The result of a snapshot's run. Before the run ends, the result has the current `state` and the data so far.
- *
  * @example
  * const actor = createActor(agent.machine, { input: 'Go.' }).start()
  * const { state, output, steps } = outputOf(actor.getSnapshot())
@@ -111,7 +107,6 @@ export function outputOf(snapshot: AnyAgentSnapshot): RunResult | RunInProgress 
 
 /**
  * Tokens and cost of the run so far, including sub-agents.
- *
  * @example
  * const actor = createActor(agent.machine, { input: 'Go.' }).start()
  * const { totalTokens, cost } = usageOf(actor.getSnapshot())

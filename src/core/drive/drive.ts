@@ -220,7 +220,7 @@ async function driveToRest(
     refuseInteractive(run.context.config)
     // Without an answer, resuming would wake the run too early.
     const sleeps = answers.length === 0 && isAsleep(run.context, time.now())
-    if (sleeps && !log.inbox.mayHaveQueued) return closeAtRest(run.context)
+    if (sleeps && !log.inbox.mayHaveMessages) return closeAtRest(run.context)
     const wait = findLongWait(run.context)
     if (wait === undefined) return null
     const undelivered = answers.length > 0 && areAnswersForThisRest() && { undelivered: true as const }
@@ -299,7 +299,7 @@ async function driveToRest(
       )
   const { stopped, state, error = null } = rest
   const isOver = stopped === undefined && isFinalState(state) && !isQueueStopped({ state, error })
-  return { rest, mayHaveNext: () => isOver && log.inbox.mayHaveQueued }
+  return { rest, mayHaveNext: () => isOver && log.inbox.mayHaveMessages }
 }
 
 type RunBeginning = Pick<RunSessionOptions, 'input'> & { queued?: QueuedMessage }

@@ -26,7 +26,6 @@ export interface SessionRunner<Context = unknown> {
 
 /**
  * Runs sessions for an engine until the process shuts down.
- *
  * @example
  * const { drain } = createSessionRunner(createAgent({ model, store: memoryStore() }))
  * process.once('SIGTERM', () => void drain().then(() => process.exit(0)))

@@ -92,7 +92,6 @@ export interface StepSettings {
 
 /**
  * Configures the next request. Called once per step. The result is logged, so that resumes, replays and forks reuse it.
- *
  * @example
  * const prepareStep: PrepareStep = ({ step }) => (step > 3 ? { model: 'small', tools: ['search'] } : {})
  * createAgent({ model, models: { small: openaiChat({ model: 'gpt-5-nano' }) }, tools, prepareStep })

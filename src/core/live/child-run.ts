@@ -115,17 +115,14 @@ export class ChildRun {
           fingerprint === question.fingerprint &&
           (question.messageId === undefined || messageId === question.messageId),
       )
-      if (isAsked && this.#run) this.#answer(this.#run, question)
-    }
-  }
-
-  /** An approval that arrives too late ends the question in the sub-agent's run, too. */
-  #answer(run: DelegateRun, question: ChildQuestion): void {
-    try {
-      answerQuestion(run, question)
-    } catch (error) {
-      if (!(error instanceof UsageError) || error.code !== 'approval_expired') throw error
-      expireRun(run, question.expiresAt ?? 0)
+      if (!isAsked || !this.#run) continue
+      try {
+        answerQuestion(this.#run, question)
+      } catch (error) {
+        if (!(error instanceof UsageError) || error.code !== 'approval_expired') throw error
+        // An approval that arrives too late ends the question in the sub-agent's run, too.
+        expireRun(this.#run, question.expiresAt ?? 0)
+      }
     }
   }
 

@@ -149,8 +149,11 @@ export class AgentRuntime {
           freezeOnce(announcement)
           return
         }
-        const event = freezeOnce(this.#stampEvent(announcement as unknown as EmittedEvent))
-        this.#rememberEvent(event)
+        const seq = ++this.#seq
+        const stamp = { id: `${this.#origin}:${seq}`, runId, seq, at: clock.now() }
+        const event = freezeOnce(extendObject(announcement as unknown as EmittedEvent, stamp))
+        if (event.type === 'state_changed') this.#currentEvents = [event]
+        else if (isRequest(event)) this.#currentEvents.push(event)
         scope.emit(event)
       },
     }
@@ -374,17 +377,6 @@ export class AgentRuntime {
     const { state: to, reason } = context
     this.emit({ type: 'state_changed', from: null, to, reason })
     if (to === 'WAITING_FOR_INPUT') for (const request of listRequests(context)) this.emit(request)
-  }
-
-  #stampEvent(announcement: EmittedEvent): AgentEvent {
-    const runId = this.#runId
-    const seq = ++this.#seq
-    return extendObject(announcement, { id: `${this.#origin}:${seq}`, runId, seq, at: this.clock.now() })
-  }
-
-  #rememberEvent(event: AgentEvent): void {
-    if (event.type === 'state_changed') this.#currentEvents = [event]
-    else if (isRequest(event)) this.#currentEvents.push(event)
   }
 }
 

@@ -22,7 +22,6 @@ const retryMs = 100
 /**
  * Deletes all sessions of an owner, page by page. Active runs are cancelled first. Returns the number of deleted
  * sessions, including sub-agents. After an error, call it again to delete the remaining sessions.
- *
  * @throws {UsageError} `invalid_option`
  * @throws {StoreError} `session_busy` for a session that is still held half a minute after its run was cancelled, …
  */

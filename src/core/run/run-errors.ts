@@ -5,7 +5,6 @@ import { StatewrightError } from '../base/errors.js'
 
 /**
  * A run that did not complete, as an exception. `result` contains the transcript, the usage and the last output.
- *
  * @example if (error instanceof RunError) console.log(error.code, error.result.state, error.result.output)
  */
 export class RunError extends StatewrightError {
@@ -87,7 +86,6 @@ export class NotFinishedError extends RunError {
 
 /**
  * The result of a completed run. Throws for any other run.
- *
  * @example const { output } = orThrow(await agent.run('What changed?').result)
  * @throws {MaxStepsError} and the other errors of this module, depending on the state of the run. Each error contains
  * the `result`
@@ -101,7 +99,6 @@ export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
 /**
  * The typed output of a run. Throws like `orThrow`, and an `InvalidOutputError` for a completed run without output (the
  * model declined, or the answer was filtered or truncated).
- *
  * @example const { city } = objectOrThrow(await agent.run('Where was it?').result)
  */
 export function objectOrThrow<Output>(result: RunResult<Output>): Output {

@@ -71,7 +71,6 @@ const doNothing = (): void => undefined
 
 /**
  * A handle to one run of an agent. Iterate over it for its events, or await `result`. Both end when the run settles.
- *
  * @example
  * for await (const event of run) if (event.type === 'stream_chunk') process.stdout.write(event.text)
  * const { state, output } = await run.result
@@ -168,7 +167,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   /**
    * The partial object of the answer while it streams, if the agent has an `output` schema. Partial objects are not
    * validated. Each one replaces the previous one.
-   *
    * @example run.object$.subscribe((plan) => console.log(plan))
    */
   get object$(): Observable<DeepPartial<Output>> {
@@ -194,7 +192,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * Resolves when the run holds its session and its start is stored. Rejects if the run is refused, because the session
    * is busy (`session_busy`) or has an unfinished run (`unfinished_run`), the store cannot be read, or a price is
    * unknown. A refused run emits a `warning` and never causes an unhandled rejection.
-   *
    * @example
    * const run = agent.run(message, { session })
    * await run.started // a server answers 409 here, before it answers 200 and streams
@@ -207,7 +204,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   /**
    * The result when the run next ends, or rests in PAUSED or WAITING_FOR_INPUT. Agent failures do not reject it.
    * (`orThrow(result)` throws them.) Rejects with a ConfigError if the run is refused before its start.
-   *
    * @example const { state, reason, output } = await run.result // COMPLETED end_turn …
    */
   get result(): Promise<RunResult<Output, Tools>> {
@@ -222,7 +218,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * Ends the run in CANCELLED and aborts in-flight calls. Has no effect after a final state.
-   *
    * @example run.cancel('The user has closed the page.')
    */
   cancel(why?: string, options: SentBy = {}): void {
@@ -242,7 +237,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   /**
    * Continues a paused run. `result` becomes the promise for the next rest. Withdraws a `pause()` that has not taken
    * effect. With `at` (a Date or milliseconds since the epoch) the run sleeps until then. See `sleepUntil`.
-   *
    * @example if ((await run.result).state === 'PAUSED') run.resume()
    * @throws {UsageError} `wrong_state` if the run is not PAUSED and has no pending pause, `invalid_input`
    */
@@ -280,7 +274,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * or `approval_requested`. Pass the call to reject late answers for another call with the same id, and to type
    * `editedInput` by its `name`. If an edit does not match the tool's schema, the edit is rejected and the call keeps
    * waiting. With an asynchronous schema, the rejection is a `warning` (`answer_refused`).
-   *
    * @example for (const call of result.pending ?? []) if (call.needs === 'approval') run.approve(call)
    * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_input`, `not_an_approver`
    */

@@ -1,4 +1,4 @@
-import { getOrCreate } from '../base/values.js'
+import { memoize } from '../base/values.js'
 import type { NewMessage } from '../../../machines/agent/context.js'
 import type { Principal } from '../../../machines/agent/principal.js'
 import { isWorkState } from '../../../machines/agent/run-result.js'
@@ -56,7 +56,7 @@ interface InboxForecast {
 
 const mostKept = 200
 
-const keptForecasts = new WeakMap<SessionStore, Map<string, InboxForecast>>()
+const openForecasts = memoize((_store: SessionStore) => new Map<string, InboxForecast>())
 
 /** The run after its inbox, up to `until`. Each message is applied once, even if many wait for the next process. */
 async function forecastInbox(
@@ -66,7 +66,7 @@ async function forecastInbox(
   now: number,
   until = Infinity,
 ): Promise<InboxForecast> {
-  const all = getOrCreate(keptForecasts, store, () => new Map<string, InboxForecast>())
+  const all = openForecasts(store)
   const forecast = all.get(sessionId)
   const isPart = forecast?.head === head && forecast.check === check && forecast.message < until
   let foreseen: InboxForecast = isPart ? forecast : { run, message: inbox, keys: new Map(), head, check }
@@ -155,7 +155,7 @@ export async function sendToStoredSession(
   })
 }
 
-const pendingSends = new WeakMap<SessionStore, Map<string, Promise<unknown>>>()
+const openSends = memoize((_store: SessionStore) => new Map<string, Promise<unknown>>())
 
 /** Sends to a session after all earlier sends from this process. */
 export function sendInOrder<Value>(
@@ -163,8 +163,7 @@ export function sendInOrder<Value>(
   id: string,
   work: () => Promise<Value>,
 ): Promise<Value> {
-  const origin = getInnerStore(store)
-  const all = getOrCreate(pendingSends, origin, () => new Map<string, Promise<unknown>>())
+  const all = openSends(getInnerStore(store))
   const before = all.get(id)
   const current = before ? before.then(work, work) : work()
   all.set(id, current)

@@ -97,15 +97,11 @@ export function listBranchPoints(tree: BranchTree, number = tree.current): Branc
     if (owners.length < 2) return []
     const branches = owners.map((owner) => {
       const through = group.filter((one) => findOwner(tree, one, at) === owner)
-      return chooseBranch(through, [number, tree.current])
+      // The shown branch if it has the variant, otherwise the variant's latest branch.
+      return [number, tree.current].find((one) => through.includes(one)) ?? Math.max(...through)
     })
     return [{ at, position: owners.indexOf(findOwner(tree, number, at)) + 1, count: owners.length, branches }]
   })
-}
-
-/** The shown branch if it has the variant, otherwise the variant's latest branch. */
-function chooseBranch(through: readonly number[], shown: readonly number[]): number {
-  return shown.find((one) => through.includes(one)) ?? Math.max(...through)
 }
 
 /** The branch that owns the messages before this index. Branches with the same stem share all of these. */

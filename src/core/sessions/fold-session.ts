@@ -168,7 +168,7 @@ export function applyOpenedRecord(
   record: LogRecord,
   entry: RecordContent,
   sessionId: string,
-  folding: RunReducer,
+  folding: RunReducer = pureReducer,
 ): void {
   try {
     applyEntry(folded, record, entry, sessionId, folding)

@@ -12,7 +12,6 @@ import type { JsonObject } from '../../../machines/agent/json.js'
 
 /**
  * The limits of a grant. `until` is a Date, or milliseconds since the epoch.
- *
  * @example
  * const tenSmallOnes: GrantOptions = { when: { to: 'acme', amount: { max: 500 } }, uses: 10 }
  */

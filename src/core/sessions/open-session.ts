@@ -62,13 +62,10 @@ export async function acquireSessionLog<Acquired>(
     return await read(lease)
   } catch (error) {
     if (lease) await releaseLease(store, lease, clock)
-    throw error instanceof StatewrightError ? error : unexpectedStoreError(error, sessionId)
+    if (error instanceof StatewrightError) throw error
+    const message = `The session store threw an error that is not a StoreError: ${describeError(error)}`
+    throw new StoreError('store_unavailable', message, sessionId, { cause: error })
   }
-}
-
-function unexpectedStoreError(error: unknown, sessionId: string): StoreError {
-  const message = `The session store threw an error that is not a StoreError: ${describeError(error)}`
-  return new StoreError('store_unavailable', message, sessionId, { cause: error })
 }
 
 /**

@@ -8,7 +8,6 @@ import type { ModelRequest } from '../models/provider.js'
 /**
  * Measures runs, for example `otel()` from `statewright/otel`. Errors in the telemetry do not affect a run. The first
  * error becomes a `warning` (`telemetry_error`).
- *
  * @example
  * const telemetry: Telemetry = {
  *   begin: ({ runId }) => ({

@@ -27,7 +27,6 @@ import {
   applyOpenedRecord,
   createFoldedSession,
   findSessionFault,
-  pureReducer,
   type FoldedSession,
 } from '../../core/sessions/fold-session.js'
 
@@ -315,7 +314,7 @@ async function playRecords(scene: PlayScene) {
 
   function applyEntry(folded: FoldedSession, row: RecordingRow, entry: RecordContent): void {
     try {
-      applyOpenedRecord(folded, toRecord(row), entry, session, pureReducer)
+      applyOpenedRecord(folded, toRecord(row), entry, session)
     } catch (error) {
       throw damagedError(row, error)
     }

@@ -12,7 +12,6 @@ import { openRecord } from '../../core/sessions/log/log-record.js'
 import {
   applyOpenedRecord,
   createFoldedSession,
-  pureReducer,
   type FoldedSession,
 } from '../../core/sessions/fold-session.js'
 import { describeState } from '../../core/chart/state-labels.js'
@@ -121,7 +120,7 @@ function foldRecords(
   const folded = createFoldedSession(records.slice(0, 1).map(toRecord))
   const reached = records.map((record) => {
     const { seq: _seq, at: _at, hidden: _hidden, ...entry } = record
-    applyOpenedRecord(folded, toRecord(record), entry, session, pureReducer)
+    applyOpenedRecord(folded, toRecord(record), entry, session)
     return getPlace(folded)
   })
   return { reached, folded }
@@ -144,7 +143,7 @@ function foldWholeLog(
   const whole = new Map<number, string | null>()
   const below = new Map<string, DelegatedCall>()
   for (const record of log) {
-    applyOpenedRecord(folded, record, openRecord(record, folded.head, session), session, pureReducer)
+    applyOpenedRecord(folded, record, openRecord(record, folded.head, session), session)
     whole.set(record.seq, getPlace(folded))
     const context = folded.run?.context
     // Result shields have not screened the events that the sub-agent emitted.

@@ -1,6 +1,6 @@
 import { attempt, chain } from '../../base/maybe-promise.js'
 import type { UnreadInbox } from '../store/inbox.js'
-import { createTicker, PerStore } from '../store/per-store.js'
+import { createTicker, perStore } from '../store/per-store.js'
 import type { SessionStore } from '../store/store.js'
 
 /** Poll interval for messages that other processes sent to held sessions, in milliseconds. */
@@ -13,7 +13,7 @@ export interface InboxOwner {
 }
 
 /** The sessions that this process holds. One query polls all of them, if other processes can use the store. */
-export const inboxOwners = new PerStore((store, clock) => {
+export const inboxOwners = perStore((store, clock) => {
   const held = new Map<string, InboxOwner>()
   const notify = (sessionId: string, inbox: number): void => held.get(sessionId)?.notify(inbox)
   const notifyAll = (found: readonly UnreadInbox[]): void => {

@@ -14,8 +14,6 @@ import {
 /** `event` is null if the message cannot be parsed. */
 type Listener<Event> = (message: number, event: Event | null) => void
 
-type QueueListener = (queued: QueuedMessage) => void
-
 interface ReadMessage<Event> {
   message: number
   event: Event | null
@@ -71,12 +69,10 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
   #hasQueued = false
   /** Number of the last message in the inbox. Undefined if the store does not report it. */
   #position: number | undefined
-  /** Whether the inbox was empty when the session was acquired. */
-  readonly #isEmpty: boolean
   #reading: Promise<void> | undefined
   #waiting: ReadMessage<Event>[] = []
   #listener: Listener<Event> | undefined
-  #onQueued: QueueListener | undefined
+  #onQueued: ((queued: QueuedMessage) => void) | undefined
   #isClosed = false
 
   constructor(store: SessionStore, sessionId: string, parts: InboxReaderParts<Event>) {
@@ -90,16 +86,15 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     this.lastDelivered = applied
     this.queued = queued
     this.#position = found
-    this.#isEmpty = found === 0 || !store.inbox
   }
 
   async readFirst(): Promise<void> {
-    if (!this.#isEmpty) await this.read()
+    if (this.mayHaveMessages) await this.read()
   }
 
   /** Removes the messages for a run that has ended, except queued ones and those that the next run reads. */
   async discard(): Promise<void> {
-    if (this.#isEmpty) return
+    if (!this.mayHaveMessages) return
     const { format } = this.#parts
     const found = (await this.#store.inbox?.read(this.sessionId)) ?? []
     const last = found.at(-1)?.message ?? 0
@@ -119,13 +114,13 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
   }
 
   /** False only if the store reported an empty inbox. */
-  get mayHaveQueued(): boolean {
+  get mayHaveMessages(): boolean {
     return this.#store.inbox !== undefined && this.#position !== 0
   }
 
   /** The first queued message. `messages` is the transcript. */
   async findNext(messages: QueuePosition['messages']): Promise<QueuedMessage | null> {
-    if (!this.mayHaveQueued) return null
+    if (!this.mayHaveMessages) return null
     const found = (await this.#store.inbox?.read(this.sessionId)) ?? []
     const { waiting, settled } = sortQueue(found, { queued: this.queued, messages, keys: this.keys }, 1)
     this.remove(settled)
@@ -163,7 +158,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     for (const { message, event } of this.#waiting.splice(0)) listener(message, event)
   }
 
-  onQueued(listener: QueueListener): void {
+  onQueued(listener: (queued: QueuedMessage) => void): void {
     this.#onQueued = listener
   }
 

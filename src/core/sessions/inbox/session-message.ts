@@ -174,21 +174,17 @@ export function checkMessage(
     throw invalid(`'${type}' needs a callId string`, 'callId')
   if (type === 'resume' && message['at'] !== undefined && readTime(message['at']) === null)
     throw invalid('at must be a Date, or milliseconds since the epoch', 'at')
-  if (type === 'message') checkUserMessage(message, invalid)
+  if (type === 'message') {
+    const { when, messageId: id } = message
+    if (when !== 'next' && when !== 'now') throw invalid("'message' needs when: 'next' or 'now'", 'when')
+    if (typeof id === 'string' && (id === '' || id.length > 200))
+      throw invalid('messageId must be a string of 1 to 200 characters', 'messageId')
+  }
   if (type === 'steer') {
     if (typeof message['text'] !== 'string') throw invalid('text must be a string', 'text')
     readSteeringText(message['text'])
   }
   return message as unknown as SessionMessage
-}
-
-function checkUserMessage(
-  { when, messageId }: Record<string, unknown>,
-  invalid: (what: string, key: string) => UsageError,
-): void {
-  if (when !== 'next' && when !== 'now') throw invalid("'message' needs when: 'next' or 'now'", 'when')
-  if (typeof messageId === 'string' && (messageId === '' || messageId.length > 200))
-    throw invalid('messageId must be a string of 1 to 200 characters', 'messageId')
 }
 
 export function toPublicEvent(

@@ -1,7 +1,7 @@
 import { type Clock, readElapsed, wait } from '../../base/clock.js'
 import { attempt, chain } from '../../base/maybe-promise.js'
 import { getPlatform } from '../../base/platform.js'
-import { createTicker, PerStore } from '../store/per-store.js'
+import { createTicker, perStore } from '../store/per-store.js'
 import type { InboxPosition } from '../store/inbox.js'
 import type { AcquireOptions, Lease, SessionStore, Appended } from '../store/store.js'
 import { StoreError, leaseLostError } from '../store/store-error.js'
@@ -21,7 +21,7 @@ interface PendingRelease {
 }
 
 /** Retries failed releases, because sessions would otherwise stay locked until their leases expire. */
-const releasers = new PerStore((store, clock) => {
+const releasers = perStore((store, clock) => {
   /** By token, because one session can have several leases. */
   const pending = new Map<string, PendingRelease>()
   /** By session. Another call may arrive before a release completes. */
@@ -268,7 +268,7 @@ interface HeartbeatMember {
 }
 
 /** Renews all leases of this process, because a tool may run for hours without a write to the log. */
-const heartbeats = new PerStore((store, clock) => {
+const heartbeats = perStore((store, clock) => {
   const members = new Set<HeartbeatMember>()
   const renewAll = async (): Promise<void> => {
     const held = Array.from(members, (member) => ({ member, lease: member.getLease() }))

@@ -48,7 +48,6 @@ export interface SessionTimers {
   /**
    * Moves a timer from one time to another, or removes it (`to: null`). If the timer is not at `from`, changes nothing
    * and returns false.
-   *
    * @example
    * const wasMine = await memoryStore().timers.move({ id: 'wake:report', from: 1000, to: 2000 })
    */
