@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.js'
-import { ConfigError, describeError, StatewrightError, UsageError } from '../base/errors.js'
+import { ConfigError, StatewrightError, UsageError } from '../base/errors.js'
 import { warnProcess } from '../base/platform.js'
 import { type Alarm, alarmPrefix, parseAlarm } from './alarm.js'
 import { limitStoreTime } from './store/checked-store.js'
@@ -171,7 +171,8 @@ const isExpected = (error: unknown): boolean =>
 
 function warn(error: unknown, { session }: { session?: string }): void {
   const subject = session === undefined ? 'The waker' : `session '${session}'`
-  warnProcess(`${subject}: ${describeError(error)}`)
+  const text = error instanceof Error ? error.message : String(error)
+  warnProcess(`${subject}: ${text}`)
 }
 
 const storeTimeoutMs = 30_000

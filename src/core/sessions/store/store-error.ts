@@ -1,4 +1,4 @@
-import { describeError, StatewrightError, UsageError } from '../../base/errors.js'
+import { StatewrightError, UsageError } from '../../base/errors.js'
 import { invalidTextPattern } from './session-tags.js'
 import type { Lease, LogRecord } from './store.js'
 
@@ -77,7 +77,8 @@ export function takenOverError(sessionId: string): StoreError {
 /** Converts any value that a custom store throws to a StoreError. */
 export function toStoreError(sessionId: string, error: unknown): StoreError {
   if (error instanceof StoreError) return error
-  const message = `Session '${sessionId}' could not be stored: ${describeError(error)}`
+  const why = error instanceof Error ? error.message : String(error)
+  const message = `Session '${sessionId}' could not be stored: ${why}`
   return new StoreError('store_unavailable', message, sessionId, { cause: error })
 }
 
