@@ -1,5 +1,5 @@
 import { omitUndefined } from '../../../guards/lib/json.js'
-import { findAnswerFault } from '../../../machines/agent/approvals.js'
+import { findAnswerFault, type Vote } from '../../../machines/agent/approvals.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { UnansweredCall, PendingCall } from '../../../machines/agent/run-result.js'
 import type { Principal } from '../../../machines/agent/principal.js'
@@ -166,7 +166,10 @@ export function checkMessageFits(
     throw notWaitingError(sessionId, `is ${state} and is not waiting for a message`)
   if (event.type !== 'APPROVE' && event.type !== 'REJECT' && event.type !== 'TOOL_OUTPUT') return
   const needs = event.type === 'TOOL_OUTPUT' ? 'client' : 'approval'
-  checkVote(event, getAwaitedCall(run.context, event.callId, needs, event), run.context, now)
+  const call = getAwaitedCall(run.context, event.callId, needs, event)
+  if (event.type === 'TOOL_OUTPUT') return
+  checkVote(event, call, run.context, now)
+  if (event.type === 'APPROVE' && event.grant) checkApprovalGrants(run.context, event)
 }
 
 interface AnswerScene {
@@ -216,26 +219,24 @@ export function createAnswerEvent(
     ...sent,
   }
   const isEdited = editedInput !== undefined
-  checkVote(isEdited ? { ...event, arguments: '' } : event, call, known, now)
+  const vote = isEdited ? { ...event, arguments: '' } : event
+  checkVote(vote, call, known, now)
+  if (vote.grant) checkApprovalGrants(known, vote)
   if (!isEdited) return { event, call }
   const { text, ...checked } = parseEditedArguments(editedInput, call, tools)
   return { event: { ...event, arguments: text }, call, ...checked }
 }
 
 /**
- * Checks whether the sender may give this answer to a call that waits for it. `now` is the time of the run.
+ * Checks whether the sender may decide on the call. `now` is the time of the run.
  * @throws {UsageError} `not_an_approver`, `already_answered` for a second approval by the same person,
  * `approval_expired`
  */
-function checkVote(event: AnswerEvent, call: PendingCall, context: AgentContext, now: number): void {
-  if (event.type === 'TOOL_OUTPUT') return
-  const fault = findAnswerFault(call, event, context.requesters, now)
-  if (fault === null) {
-    if (event.type === 'APPROVE' && event.grant) checkApprovalGrants(context, event)
-    return
-  }
+export function checkVote(vote: Vote, call: PendingCall, { requesters }: AgentContext, now: number): void {
+  const fault = findAnswerFault(call, vote, requesters, now)
+  if (fault === null) return
   const { callId, approvers, expiresAt = 0 } = call
-  const who = event.by === undefined ? 'A sender without by' : `'${event.by.id}'`
+  const who = vote.by === undefined ? 'A sender without by' : `'${vote.by.id}'`
   const why: Record<typeof fault, string> = {
     approval_expired: `The question about call '${callId}' expired at ${formatWakeTime(expiresAt)}, and the call does not run.`,
     already_answered: `${who} has already approved call '${callId}'. Other people must approve it too.`,

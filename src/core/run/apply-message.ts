@@ -1,10 +1,9 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { readElicitationAnswer } from '../sessions/elicitation-answer.js'
-import { provideAnswerReader } from '../sessions/elicitation-reader.js'
 import type { AnswerMessage, SessionMessage } from '../sessions/inbox/session-message.js'
 import { formatResult } from '../tools/tool-content.js'
-import { createToolSet } from '../tools/tool-set.js'
-import { createAnswerEvent } from './answer-events.js'
+import { readSender } from '../sessions/principal.js'
+import { checkVote, getAwaitedCall } from './answer-events.js'
 import type { Run } from './run.js'
 
 export type MessageTarget = Pick<
@@ -48,6 +47,13 @@ function toOutputValue({ value, isError }: { value: unknown; isError?: boolean }
  * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`, `not_an_approver`
  */
 export function checkAnswer(context: AgentContext | undefined, answer: AnswerMessage): void {
-  provideAnswerReader(readElicitationAnswer)
-  createAnswerEvent(answer, context, { now: 0, tools: createToolSet([]), where: answer.type })
+  const isOutput = answer.type === 'toolOutput'
+  const call = getAwaitedCall(context, answer.callId, isOutput ? 'client' : 'approval', answer)
+  if (isOutput) {
+    if (call.elicitation) readElicitationAnswer(call.elicitation, answer.value)
+    return
+  }
+  const type = answer.type === 'approve' ? 'APPROVE' : 'REJECT'
+  const edited = answer.type === 'approve' ? { arguments: answer.editedInput } : {}
+  checkVote({ type, ...edited, ...readSender(answer, answer.type) }, call, context as AgentContext, 0)
 }
