@@ -51,6 +51,11 @@ export function isFinalState(state: AgentState | null): state is FinalState {
   return !isActiveState(state) && !isRestState(state)
 }
 
+/** The final states of a run that a limit, a shield, a failure or a guard has stopped. */
+export const failedStates: ReadonlySet<string | null> = new Set(
+  agentStates.filter((state) => isFinalState(state) && state !== 'COMPLETED' && state !== 'CANCELLED'),
+)
+
 export const openStates = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] as const
 
 export type FinalState = Exclude<AgentState, (typeof openStates)[number]>

@@ -29,14 +29,13 @@ import type {
 } from '../core/telemetry/telemetry.js'
 import { createMetricsLookup, namesBySemconv, type Semconv, type Metrics } from './otel-metrics.js'
 import type { EmittedEvent } from '../../machines/agent/announcements.js'
-import { isRestState } from '../../machines/agent/run-result.js'
+import { failedStates, isRestState } from '../../machines/agent/run-result.js'
 import { forEachThenThrow, type OtelKit, readMonotonicMs, type SpanPlace } from './otel-kit.js'
 import { createRequestSpans } from './request-spans.js'
 import {
   createStretchEnd,
   listQuestionEvents,
   toSpanEvent,
-  failedStates,
   createStretchStart,
   createStepSpans,
 } from './step-spans.js'

@@ -147,15 +147,6 @@ function getStepKey(
   return 'callId' in step ? `tool ${step.callId}` : 'retrieval'
 }
 
-/** End states that spans report as failures. */
-export const failedStates: ReadonlySet<string> = new Set([
-  'ERROR',
-  'TIMED_OUT',
-  'BUDGET_EXCEEDED',
-  'MAX_STEPS',
-  'BLOCKED',
-])
-
 /** Attributes at the start of a stretch, for samplers. */
 export function createStretchStart(run: TelemetryRunInfo, agentName: string | undefined): SpanEvent {
   const attributes: Attributes = {

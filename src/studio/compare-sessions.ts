@@ -62,12 +62,6 @@ function countCommonRecords(
 
 const isEqual = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
-const toComparedCall = ({ name, arguments: text, result }: ShownMessage['calls'][number]) => ({
-  name,
-  arguments: text,
-  result,
-})
-
 function findChange(
   a: ComparedSession,
   b: ComparedSession,
@@ -144,7 +138,7 @@ function listSteps({ view }: ComparedSession, messages: readonly ShownMessage[])
       seq: row?.seq ?? 1,
       userText,
       text,
-      calls: calls.map(toComparedCall),
+      calls: calls.map(({ name, arguments: input, result }) => ({ name, arguments: input, result })),
       failure: null,
       isInherited: row === undefined,
       ...sumStep(runSteps.find(({ from, to }) => from <= place && place <= to)),

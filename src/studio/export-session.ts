@@ -69,9 +69,10 @@ export function createSessionData(store: SessionStore, id: string): Promise<Expo
 /** Keeps states, times, counts and the names of tools and models. An allow list: every kept field is named here. */
 export function withoutTexts({ chart, visits, session, moments }: ExportedSession): ExportedSession {
   const tools = listToolNames(moments)
+  const numbers = new Map<string, string>()
   const names: Names = {
     toName: (name) => (tools.has(name) ? name : 'call'),
-    toId: createNumbering(),
+    toId: (id) => getOrCreate(numbers, id, () => `call ${numbers.size + 1}`),
   }
   const packer = new MomentPacker()
   // A message is the same object in all moments that show it.
@@ -103,11 +104,6 @@ interface Names {
   toName: (name: string) => string
   /** Replaces a call id with a number, because a provider or client chose the id. */
   toId: (id: string) => string
-}
-
-function createNumbering(): Names['toId'] {
-  const numbers = new Map<string, string>()
-  return (id) => getOrCreate(numbers, id, () => `call ${numbers.size + 1}`)
 }
 
 function bareSession({ session, isPart, verdict, rows, bars, gaps }: SessionView, names: Names): SessionView {

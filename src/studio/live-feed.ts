@@ -149,7 +149,9 @@ export class LiveFeed {
       viewer.check = fold.getCheck()
       const rows = fold.rows.slice(lastSent)
       if (rows.length === 0 && !reset) continue
-      const bars = fold.bars.filter(({ fromSeq, toSeq }) => fromSeq > lastSent || (toSeq ?? 0) > lastSent)
+      const bars = fold.timeline.bars.filter(
+        ({ fromSeq, toSeq }) => fromSeq > lastSent || (toSeq ?? 0) > lastSent,
+      )
       const news = { type: 'rows', sessionId, rows, bars, verdict: createVerdict(fold) } as const
       writeMessage(viewer, reset ? { ...news, reset } : news)
     }

@@ -296,7 +296,7 @@ function findNameInTranscript(callId: string, context: AgentContext | null): str
 }
 
 export class TimelineBars {
-  readonly all: Bar[] = []
+  readonly bars: Bar[] = []
   readonly gaps: { from: number; to: number }[] = []
   readonly #open = new Map<string, Bar>()
   #last = 0
@@ -319,7 +319,7 @@ export class TimelineBars {
       if (this.#open.has(key)) continue
       const status = lane === 'waits' ? 'waiting' : 'running'
       const bar: Bar = {
-        id: this.all.length + 1,
+        id: this.bars.length + 1,
         lane,
         label,
         from: record.at,
@@ -329,7 +329,7 @@ export class TimelineBars {
         status,
         ...(sessionId !== undefined && { sessionId }),
       }
-      this.all.push(bar)
+      this.bars.push(bar)
       this.#open.set(key, bar)
     }
   }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { AgentState } from '../../machines/agent/run-result.js'
+import { type AgentState, failedStates } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
 import { yieldToEventLoop } from '../core/base/platform.js'
 import { getOrCreate } from '../core/base/values.js'
@@ -37,13 +37,20 @@ class FacetCounts {
   #round = 0
 
   add(terms: Terms): Facet[] {
-    return facetKeys.flatMap((key) => (terms[key] ?? []).map((term) => this.#addOne(key, term)))
+    return facetKeys.flatMap((key) =>
+      (terms[key] ?? []).map((term) => {
+        const create = (): Facet => ({ key, term, sessions: 0, found: 0, round: 0 })
+        const facet = getOrCreate(this.#facets, `${key}:${term}`, create)
+        facet.sessions += 1
+        return facet
+      }),
+    )
   }
 
   remove(facets: readonly Facet[]): void {
     for (const facet of facets) {
       facet.sessions -= 1
-      if (facet.sessions === 0) this.#facets.delete(toName(facet.key, facet.term))
+      if (facet.sessions === 0) this.#facets.delete(`${facet.key}:${facet.term}`)
     }
   }
 
@@ -66,26 +73,15 @@ class FacetCounts {
     }
     return counts
   }
-
-  #addOne(key: QueryKey, term: string): Facet {
-    const create = (): Facet => ({ key, term, sessions: 0, found: 0, round: 0 })
-    const facet = getOrCreate(this.#facets, toName(key, term), create)
-    facet.sessions += 1
-    return facet
-  }
 }
 
-const toName = (key: QueryKey, term: string): string => `${key}:${term}`
-
 const maxDays = 30
-
-const failedStates = new Set(['ERROR', 'BLOCKED', 'TIMED_OUT', 'MAX_STEPS', 'BUDGET_EXCEEDED'])
 
 /** Why a session failed: it ended without an answer, a guard halted it, or its log is damaged. */
 function findFailure({ state, reason, wakeAt, status }: SessionRow): string | null {
   if (status === 'damaged') return 'damaged'
   const isHalted = state === 'PAUSED' && reason !== 'paused' && wakeAt === null
-  return isHalted || failedStates.has(state ?? '') ? (reason ?? 'unknown') : null
+  return isHalted || failedStates.has(state) ? (reason ?? 'unknown') : null
 }
 
 /** Cost and failures per UTC day over the last 30 days with a session. */

@@ -18,7 +18,7 @@ import {
 } from '../core/sessions/fold-session.js'
 import { type CostSum, sumCosts } from './costs.js'
 import { createRow, TimelineBars } from './record-rows.js'
-import type { Bar, RecordRow } from './protocol.js'
+import type { RecordRow } from './protocol.js'
 import { recordGrants } from './moment-view.js'
 import { forkableStates, isFailed } from './session-query.js'
 import { formatGuardName } from './verdict.js'
@@ -49,7 +49,7 @@ export class SessionFold {
   readonly #steps = new Map<number, number>()
   readonly notes: CallNotes
   readonly #moments: Moment[] = []
-  readonly #bars = new TimelineBars()
+  readonly timeline = new TimelineBars()
   #received = { count: 0, check: '' }
   now: Moment
   problem: StoreError | null = null
@@ -83,14 +83,6 @@ export class SessionFold {
   /** The checksum of a record, which reveals whether the log was replaced. */
   getCheck(seq = this.head): string {
     return this.#findRecord(seq)?.record.check ?? ''
-  }
-
-  get bars(): readonly Bar[] {
-    return this.#bars.all
-  }
-
-  get gaps(): readonly { from: number; to: number }[] {
-    return this.#bars.gaps
   }
 
   /** Steps of all runs, without the steps that a fork inherited. */
@@ -154,7 +146,7 @@ export class SessionFold {
       const row = createRow(done)
       this.rows.push(row)
       if (session.run) this.#steps.set(session.runs, session.run.context.steps - inherited.steps)
-      this.#bars.addStep(done)
+      this.timeline.addStep(done)
       this.#recordCall(done)
       recordGrants(this.notes.grants, done)
       this.#recordNames(done)

@@ -1,4 +1,4 @@
-import { agentStates } from '../../machines/agent/run-result.js'
+import { agentStates, openStates } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
 import { findNearestName } from '../core/base/text.js'
 
@@ -6,12 +6,7 @@ import { findNearestName } from '../core/base/text.js'
 export const sessionStatuses = ['waiting', 'running', 'interrupted', 'sleeping', 'ended', 'damaged'] as const
 
 /** States of a run that a fork can resume. */
-export const forkableStates: ReadonlySet<string> = new Set([
-  'RUNNING',
-  'WAITING_FOR_TOOL',
-  'WAITING_FOR_INPUT',
-  'PAUSED',
-])
+export const forkableStates: ReadonlySet<string> = new Set(openStates)
 
 export const isRequestEnd = ({ type, label }: { type: string; label: string }): boolean =>
   type === 'event' && /^(answer|model failed)/.test(label)

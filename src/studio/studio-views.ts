@@ -143,10 +143,10 @@ export class StudioViews {
       // The store may not have the session that called this sub-agent.
       parent: session.parent && ((await this.#library.findRow(session.parent))?.id ?? null),
       rows: fold.rows,
-      bars: fold.bars.map((bar) =>
+      bars: fold.timeline.bars.map((bar) =>
         isLost && bar.to === null && bar.status === 'running' ? { ...bar, status: 'interrupted' } : bar,
       ),
-      gaps: [...fold.gaps],
+      gaps: [...fold.timeline.gaps],
       forks: this.#library.listForks(id),
     }
   }

@@ -23,10 +23,11 @@ const last = async (visitor: Visitor) => {
   return visitor.get<MomentView>(paths.moment(session.id, rows.length))
 }
 
-async function begun(options: { agent?: boolean } = {}) {
+async function begun(options: { agent?: boolean; by?: string } = {}) {
   const rehearsed = await rehearsedAgent(memoryStore(), eventful)
   const { agent } = rehearsed
-  const visitor = await visit({ store: memoryStore(), ...(options.agent && { agent }) })
+  const { by } = options
+  const visitor = await visit({ store: memoryStore(), ...(by && { by }), ...(options.agent && { agent }) })
   const actor = createActor(agent.machine, { input: 'Pay the invoice.' })
   const answer = async (body: object) => {
     const { pending } = await last(visitor)
@@ -67,7 +68,7 @@ test('attaching starts nothing, and the page shows each transition, the transcri
 })
 
 test('an actor is answered in the page without an agent, and the tool runs once', async () => {
-  const { visitor, actor, answer, waits, paid, close } = await begun()
+  const { visitor, actor, answer, waits, paid, close } = await begun({ by: 'ann' })
   actor.start()
   await waits()
   visitor.studio.attach(actor)
@@ -82,7 +83,10 @@ test('an actor is answered in the page without an agent, and the tool runs once'
   expect(paid).toEqual([120])
   const { session } = await view(visitor)
   expect(session).toMatchObject({ state: 'COMPLETED', status: 'ended', isAttached: false, holder: null })
-  expect((await last(visitor)).actions).toEqual([])
+  const { actions, transcript } = await last(visitor)
+  expect(actions).toEqual([])
+  const decisions = transcript.flatMap(({ calls }) => calls.flatMap(({ decision }) => decision ?? []))
+  expect(decisions).toMatchObject([{ kind: 'approved', by: ['ann'] }])
   await close()
 })
 
