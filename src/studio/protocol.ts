@@ -2,10 +2,13 @@ import type { StepMark } from '../core/sessions/store/step-marks.js'
 import type { ChartView } from './chart-view.js'
 import type { CostSum } from './costs.js'
 import type { MomentView, PendingView } from './moment-view.js'
+import type { Bar, RecordRow } from './record-rows.js'
 import type { SavedView } from './requests.js'
 import type { QueryKey, sessionStatuses } from './session-query.js'
+import type { VerdictView } from './verdict.js'
 export type { ChartState, ChartTransition, ChartView } from './chart-view.js'
 export type { GaugeView, GrantView, GuardView, MomentView, PendingView } from './moment-view.js'
+export type { Bar, RecordRow, SettledCall } from './record-rows.js'
 export type { Answer, ForkRequest, SavedView, TextEdit } from './requests.js'
 export type { InstructionsView } from './session-step.js'
 export type { Decision, ShownMedia, ShownMessage } from './shown-values.js'
@@ -98,91 +101,6 @@ export interface SessionRow {
   children: number
   marks: StepMark[]
   problem: string | null
-}
-
-export interface RecordRow {
-  seq: number
-  at: number
-  type: 'opened' | 'start' | 'event' | 'snapshot'
-  /** A short description, such as `answer: 2 calls` or `read_file ok`. */
-  label: string
-  /** Paths of the innermost active states, such as `RUNNING.asking.requesting`. */
-  from: string[]
-  to: string[]
-  transitionIds: string[]
-  state: string
-  /** When a sleeping run wakes up, in milliseconds since the epoch. */
-  wakeAt?: number
-  /** Number of the step, from 1. 0 is before the first step. */
-  step: number
-  run: number
-  /** Totals up to this record, without inherited usage. */
-  tokens: number
-  cost: number | null
-  /** The cost of this record alone, in USD. Null if its usage has no price. */
-  paid: number | null
-  spent?: Spending
-  flags: (
-    | 'retry'
-    | 'nudge'
-    | 'block'
-    | 'halt'
-    | 'budget'
-    | 'resume'
-    | 'fork'
-    | 'error'
-    | 'truncated'
-    | 'wait'
-  )[]
-  /** Work started by the record, such as requests, batches, shields and sub-agents. */
-  started: string[]
-  calls: SettledCall[]
-}
-
-export interface Spending {
-  by: 'model' | 'tool' | 'sub-agent'
-  /** The model as the provider names it, or the tool. Empty if the provider named none. */
-  name: string
-  tokens: number
-}
-
-export interface SettledCall {
-  id: string
-  name: string
-  /** `ok`, `error`, `blocked`, `not_executed`, … */
-  status: string
-  isReadOnly: boolean
-}
-
-/** Why a session stopped, and its totals, without inherited usage. */
-export interface VerdictView {
-  /** State of the latest run. Null before the first. */
-  state: string | null
-  reason: string | null
-  /** Why the run stopped and which key allows more, or why it waits. Empty before the first run. */
-  text: string
-  /** The first line of a completed run's answer, as plain text. */
-  answer: string
-  seq: number
-  inputTokens: number
-  cachedTokens: number
-  cost: CostSum
-  /** Number of answered steps in all runs. In a partial view, only the steps of its runs. */
-  steps: number
-}
-
-export interface Bar {
-  /** The id of the bar, which is unique in the session. A bar with the same id replaces the earlier bar. */
-  id: number
-  lane: 'model' | 'tools' | 'shields' | 'memory' | 'waits' | 'children'
-  label: string
-  from: number
-  /** The end of the bar. Null while the work is active. */
-  to: number | null
-  fromSeq: number
-  toSeq: number | null
-  status: 'ok' | 'failed' | 'running' | 'waiting' | 'interrupted'
-  sessionId?: string
 }
 
 export interface SessionView {

@@ -9,12 +9,41 @@ import { formatWakeTime } from '../core/base/clock.js'
 import { describeEventType } from '../core/chart/state-labels.js'
 import { formatCount, formatMessageText, shorten } from '../core/format/format-words.js'
 import { getChildSessionId } from '../core/sessions/agent-definition.js'
-import type { Bar, RecordRow, SettledCall, Spending } from './protocol.js'
-import { getOwnUsage, isCopiedState, listActivePaths, type SessionStep } from './session-step.js'
+import {
+  findUsage,
+  findWakeTime,
+  getOwnUsage,
+  isCopiedState,
+  listActivePaths,
+  type SessionStep,
+} from './session-step.js'
 import { toShownText } from './shown-values.js'
-import { findUsage, findWakeTime } from './verdict.js'
 
-export function createRow(step: SessionStep): RecordRow {
+export type RecordRow = ReturnType<typeof createRow>
+
+export interface SettledCall {
+  id: string
+  name: string
+  /** `ok`, `error`, `blocked`, `not_executed`, … */
+  status: string
+  isReadOnly: boolean
+}
+
+export interface Bar {
+  /** The id of the bar, which is unique in the session. A bar with the same id replaces the earlier bar. */
+  id: number
+  lane: 'model' | 'tools' | 'shields' | 'memory' | 'waits' | 'children'
+  label: string
+  from: number
+  /** The end of the bar. Null while the work is active. */
+  to: number | null
+  fromSeq: number
+  toSeq: number | null
+  status: 'ok' | 'failed' | 'running' | 'waiting' | 'interrupted'
+  sessionId?: string
+}
+
+export function createRow(step: SessionStep) {
   const { record, entry, before, after, transitionIds } = step
   const context = after.session.run?.context ?? null
   const usage = getOwnUsage(after)
@@ -28,25 +57,33 @@ export function createRow(step: SessionStep): RecordRow {
     seq: record.seq,
     at: record.at,
     type: entry.type,
+    /** A short description, such as `answer: 2 calls` or `read_file ok`. */
     label: formatLabel(step),
+    /** Paths of the innermost active states, such as `RUNNING.asking.requesting`. */
     from: listActivePaths(before.session.run),
     to,
     transitionIds,
     state: context === null ? '' : (context.state ?? 'RUNNING'),
+    /** When a sleeping run wakes up, in milliseconds since the epoch. */
     ...(wakeAt !== null && { wakeAt }),
+    /** Number of the step, from 1. 0 is before the first step. */
     step: context === null ? 0 : context.steps + (isAsking ? 1 : 0),
     run: after.session.runs,
+    /** Totals up to this record, without inherited usage. */
     tokens: usage.totalTokens,
     cost: usage.cost,
+    /** The cost of this record alone, in USD. Null if its usage has no price. */
     paid: paidUsage === null ? 0 : paidUsage.cost,
     ...(spent && { spent }),
     flags: listFlags(step, calls),
+    /** Work started by the record, such as requests, batches, shields and sub-agents. */
     started: listStarted(step),
     calls,
   }
 }
 
-function findSpending({ entry, before }: SessionStep): Spending | null {
+/** The model as the provider names it, or the tool. The name is empty if the provider named none. */
+function findSpending({ entry, before }: SessionStep) {
   const tokens = findUsage(entry)?.totalTokens ?? 0
   if (entry.type !== 'event' || tokens === 0) return null
   const { event } = entry
@@ -54,10 +91,14 @@ function findSpending({ entry, before }: SessionStep): Spending | null {
     const context = before.session.run?.context ?? null
     const name = getCallName(event.callId, context)
     const isChild = Object.hasOwn(context?.tools ?? {}, name) && context?.tools[name]?.delegate === true
-    return { by: isChild ? 'sub-agent' : 'tool', name, tokens }
+    return { by: isChild ? ('sub-agent' as const) : ('tool' as const), name, tokens }
   }
   const isAnswer = event.type === 'xstate.done.actor.model' || event.type === 'xstate.done.actor.conclusion'
-  return { by: 'model', name: toShownText((isAnswer && event.output.response.model) || '', 200), tokens }
+  return {
+    by: 'model' as const,
+    name: toShownText((isAnswer && event.output.response.model) || '', 200),
+    tokens,
+  }
 }
 
 function formatLabel({ record, entry, before, after }: SessionStep): string {
@@ -170,12 +211,24 @@ const eventWords: Partial<Record<AgentMachineEvent['type'], string>> = {
   BATCH_DONE: 'batch done',
 }
 
+type Flag =
+  | 'retry'
+  | 'nudge'
+  | 'block'
+  | 'halt'
+  | 'budget'
+  | 'resume'
+  | 'fork'
+  | 'error'
+  | 'truncated'
+  | 'wait'
+
 function listFlags(
   { entry, before, after, transitionIds }: SessionStep,
-  calls: RecordRow['calls'],
-): RecordRow['flags'] {
+  calls: readonly SettledCall[],
+): Flag[] {
   const [then, now] = [before.session.run?.context ?? null, after.session.run?.context ?? null]
-  const flags = new Set<RecordRow['flags'][number]>()
+  const flags = new Set<Flag>()
   if (entry.type === 'opened' && entry.forkedFrom) flags.add('fork')
   if (now === null || entry.type === 'opened' || entry.type === 'snapshot') return [...flags]
   const event = entry.type === 'event' ? entry.event : null

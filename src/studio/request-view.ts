@@ -9,9 +9,8 @@ import { type AgentParts, isLostSpeaker, toSpeaker } from '../core/live/agent-pa
 import type { ModelRequest } from '../core/models/provider.js'
 import type { SessionFold } from './session-fold.js'
 import { isRequestEnd } from './session-query.js'
-import { findEffectiveInstructions, type SessionStep } from './session-step.js'
+import { findEffectiveInstructions, findUsage, type SessionStep } from './session-step.js'
 import { toShownText, toShownValue, withheldNote } from './shown-values.js'
-import { findUsage } from './verdict.js'
 
 export type RequestView = NonNullable<ReturnType<typeof createRequestView>>
 

@@ -1,4 +1,5 @@
 import type { StateValue } from 'xstate'
+import type { AgentContext } from '../../machines/agent/context.js'
 import { noUsage, subtractUsage, type Usage } from '../../machines/agent/usage.js'
 import type { FoldedRun, FoldedSession } from '../core/sessions/fold-session.js'
 import type { RecordContent } from '../core/sessions/log/log-record.js'
@@ -77,4 +78,29 @@ export function findEffectiveInstructions(
   const planned = run?.context.plan?.instructions
   if (planned !== undefined) return { text: planned, from: 'step' }
   return own ? { text: own, from: 'agent' } : null
+}
+
+export function findUsage(entry: RecordContent): Usage | null {
+  if (entry.type !== 'event') return null
+  const { event } = entry
+  switch (event.type) {
+    case 'xstate.done.actor.model':
+    case 'xstate.done.actor.conclusion':
+      return event.output.response.usage
+    case 'xstate.error.actor.model':
+    case 'xstate.error.actor.conclusion':
+      return event.error.usage
+    case 'xstate.done.actor.fitting':
+      return event.output.usage
+    case 'TOOL_RESULT':
+    case 'CHILD_USAGE':
+      return event.usage ?? null
+    default:
+      return null
+  }
+}
+
+/** When a sleeping run wakes. A run that waits for a shared budget also has a wake time. */
+export function findWakeTime({ state, wakeAt }: AgentContext): number | null {
+  return state === 'PAUSED' ? wakeAt : null
 }

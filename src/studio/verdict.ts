@@ -6,36 +6,17 @@ import { explainEnd } from '../../machines/agent/explain-end.js'
 import { maskContext } from '../../machines/agent/mask-uncleared.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import { type PendingCall, isWorkState, isRestState, isActiveState } from '../../machines/agent/run-result.js'
-import type { Usage } from '../../machines/agent/usage.js'
 import { formatWakeTime, systemClock } from '../core/base/clock.js'
 import { formatCount, shorten } from '../core/format/format-words.js'
-import type { RecordContent } from '../core/sessions/log/log-record.js'
 import { joinNames } from './format.js'
 import type { CostSum } from './costs.js'
-import type { RecordRow, VerdictView } from './protocol.js'
-import { getOwnUsage, type Moment } from './session-step.js'
+import type { RecordRow } from './record-rows.js'
+import { findWakeTime, getOwnUsage, type Moment } from './session-step.js'
 import { toShownText } from './shown-values.js'
 
-export function findUsage(entry: RecordContent): Usage | null {
-  if (entry.type !== 'event') return null
-  const { event } = entry
-  switch (event.type) {
-    case 'xstate.done.actor.model':
-    case 'xstate.done.actor.conclusion':
-      return event.output.response.usage
-    case 'xstate.error.actor.model':
-    case 'xstate.error.actor.conclusion':
-      return event.error.usage
-    case 'xstate.done.actor.fitting':
-      return event.output.usage
-    case 'TOOL_RESULT':
-    case 'CHILD_USAGE':
-      return event.usage ?? null
-    default:
-      return null
-  }
-}
+export type VerdictView = ReturnType<typeof createVerdict>
 
+/** Why a session stopped, and its totals, without inherited usage. `steps` are the answered steps in all runs. */
 export function createVerdict({
   now,
   rows,
@@ -46,12 +27,13 @@ export function createVerdict({
   rows: readonly RecordRow[]
   steps: number
   cost: CostSum
-}): VerdictView {
+}) {
   const context = now.session.run && maskContext(now.session.run.context)
   const usage = getOwnUsage(now)
   return {
     state: context === null ? null : (context.state ?? 'RUNNING'),
     reason: context?.reason ?? null,
+    /** Why the run stopped and which key allows more, or why it waits. */
     text: context === null ? '' : toShownText(formatVerdict(context, rows), 1_000),
     answer: context?.state === 'COMPLETED' ? toPlainLine(toShownText(context.output)) : '',
     seq: findDecision(rows),
@@ -93,11 +75,6 @@ function formatVerdict(context: AgentContext, rows: readonly RecordRow[]): strin
 /** Formats `repeated_call`, `progress.stale`, or the name of a custom guard. */
 export function formatGuardName({ guard, rule, userGuard }: GuardrailVerdict): string {
   return userGuard ?? (rule === undefined ? guard : `progress.${rule}`)
-}
-
-/** When a sleeping run wakes. A run that waits for a shared budget also has a wake time. */
-export function findWakeTime({ state, wakeAt }: AgentContext): number | null {
-  return state === 'PAUSED' ? wakeAt : null
 }
 
 function formatSleep(wakeAt: number, { config, reason, error }: AgentContext): string {
