@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { AttachedRuns } from './attached-runs.js'
-import type { CatalogueChange, SessionCatalogue } from './session-catalogue.js'
+import type { SessionCatalogue } from './session-catalogue.js'
 import { type SessionLibrary, describeProblem } from './session-library.js'
 import type { LiveMessage, SessionRow } from './protocol.js'
 import { createVerdict } from './verdict.js'
@@ -44,7 +44,11 @@ export class LiveFeed {
     this.#catalogue = catalogue
     this.#library = catalogue.library
     this.#runs = runs
-    catalogue.onChange = (change) => this.#emitChange(change)
+    catalogue.onChange = (changed, gone) => this.#emitChanges(changed, gone)
+    catalogue.onMore = () => {
+      this.#hasMore = true
+      this.emit(this.#createListMessage())
+    }
     runs.onText = (text) => this.emit(text)
     runs.onChange = () => this.pollSoon()
   }
@@ -109,9 +113,9 @@ export class LiveFeed {
     this.#schedule(this.#isDue ? this.#restMs : Math.max(pollMs, 4 * took))
   }
 
-  #emitChange({ changed, gone, isMore }: CatalogueChange): void {
+  #emitChanges(changed: readonly SessionRow[], gone: readonly string[]): void {
     this.#forgetOld()
-    this.#hasMore ||= isMore || gone.length > 0
+    this.#hasMore ||= gone.length > 0
     for (const row of changed) {
       this.#recent.set(row.id, { row, at: performance.now() })
       this.emit({ type: 'session', row })
@@ -120,7 +124,6 @@ export class LiveFeed {
       this.#recent.delete(sessionId)
       this.emit({ type: 'gone', sessionId })
     }
-    if (isMore) this.emit(this.#createListMessage())
   }
 
   #forgetOld(): void {

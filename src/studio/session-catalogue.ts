@@ -145,19 +145,14 @@ interface Entry extends Findable {
   isUnread: boolean
 }
 
-/** `isMore` means that there are too many changes to report individually, so the list must be requested again. */
-export interface CatalogueChange {
-  changed: readonly SessionRow[]
-  gone: readonly string[]
-  isMore: boolean
-}
-
 type Found = Omit<SessionsView, 'store' | 'readOnly' | 'budgets' | 'views'>
 
 /** Listed data is available at once, data from logs (messages, tools, models, guards) once they have been read. */
 export class SessionCatalogue {
   readonly library: SessionLibrary
-  onChange: (change: CatalogueChange) => void = () => undefined
+  onChange: (changed: readonly SessionRow[], gone: readonly string[]) => void = () => undefined
+  /** There are too many changes to report individually, so the list must be requested again. */
+  onMore: () => void = () => undefined
   readonly #entries = new Map<string, Entry>()
   readonly #childCounts = new Map<string, number>()
   readonly #facets = new FacetCounts()
@@ -229,9 +224,9 @@ export class SessionCatalogue {
   }
 
   #report(changed: readonly SessionRow[], gone: readonly string[]): void {
-    if (changed.length + gone.length === 0) return
-    const isMuch = changed.length + gone.length > maxReported
-    this.onChange(isMuch ? { changed: [], gone: [], isMore: true } : { changed, gone, isMore: false })
+    const count = changed.length + gone.length
+    if (count > maxReported) this.onMore()
+    else if (count > 0) this.onChange(changed, gone)
   }
 
   async #listBeginning(note: (row: SessionRow) => void): Promise<boolean> {
@@ -265,7 +260,7 @@ export class SessionCatalogue {
       after = { updatedAt: last.updatedAt, id: last.id }
       if (this.#isWhole || performance.now() - reportedAt < reportingMs) continue
       reportedAt = performance.now()
-      this.onChange({ changed: [], gone: [], isMore: true })
+      this.onMore()
     }
     const ended = performance.now()
     this.#sweepAt = ended + Math.min(longestRestMs, sweepRest * (ended - began))
@@ -367,11 +362,11 @@ export class SessionCatalogue {
       if (hasChanged && isSmall) this.#report([now], [])
       if (performance.now() - reportedAt < reportingMs) continue
       reportedAt = performance.now()
-      this.onChange({ changed: [], gone: [], isMore: true })
+      this.onMore()
     }
     if (due.length === 0) return
     await this.library.flushKept()
-    this.onChange({ changed: [], gone: [], isMore: true })
+    this.onMore()
   }
 
   /** @throws {UsageError} `invalid_option` for an invalid query or order */

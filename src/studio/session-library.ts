@@ -261,14 +261,10 @@ export class SessionLibrary {
 
   #toRow({ id, createdAt, updatedAt, head, summary, holder, marks = [] }: ListedSession): SessionRow {
     const known = this.#summaries.get(id)
-    const isNow = known?.key === toReadKey(head, createdAt)
     const value = summary?.value ?? null
-    const logSummary =
-      isNow && value === null
-        ? known.logSummary
-        : summary
-          ? pickSummary(summary, known?.logSummary ?? unreadSummary)
-          : unreadSummary
+    const current = value === null && known?.key === toReadKey(head, createdAt) ? known.logSummary : null
+    const earlier = known?.logSummary ?? unreadSummary
+    const logSummary = current ?? (summary ? pickSummary(summary, earlier) : unreadSummary)
     const isAttached = this.#isAttached(id)
     return {
       id,
@@ -276,7 +272,7 @@ export class SessionLibrary {
       status: toSessionStatus({ ...logSummary, value }, holder !== null || isAttached),
       ...logSummary,
       value: value === null ? null : toShownText(value, 200),
-      duration: isNow && value === null ? logSummary.duration : Math.max(0, updatedAt - createdAt),
+      duration: current?.duration ?? Math.max(0, updatedAt - createdAt),
       // A rename is not in the log.
       title: toShownText(summary ? summary.title : logSummary.title, 200),
       tags: toShownTags(summary?.tags),

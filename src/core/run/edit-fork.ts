@@ -81,7 +81,15 @@ async function applyEdit(
   const before = folded.run?.context.messages ?? folded.state.messages
   const active = folded.run?.status === 'active' ? folded.run : null
   const scene: EditScene = { parts, folded, messages: before, context: active?.context, app }
-  const applied = await chooseEdit(edit, scene)
+  let applied: AppliedEdit
+  if ('message' in edit) applied = await editMessage(edit, scene)
+  else if ('result' in edit) applied = await editResult(edit, scene)
+  else if ('arguments' in edit) applied = await editCall(edit, scene)
+  else {
+    // The author of the fork writes the instructions, so shields do not check them.
+    const { terms } = folded.run?.context ?? folded.state
+    applied = { written: edit, change: { terms: { ...terms, ...edit } } }
+  }
   const { messages = [...before], change = {}, place = moveBeforeRequest } = applied
   const last = active?.context ?? folded.state
   const { terms } = { ...last, ...change }
@@ -95,15 +103,6 @@ async function applyEdit(
     },
     edit: applied.written,
   }
-}
-
-function chooseEdit(edit: ForkEdit, scene: EditScene): AppliedEdit | Promise<AppliedEdit> {
-  if ('message' in edit) return editMessage(edit, scene)
-  if ('result' in edit) return editResult(edit, scene)
-  if ('arguments' in edit) return editCall(edit, scene)
-  // The author of the fork writes the instructions, so shields do not check them.
-  const { terms } = scene.folded.run?.context ?? scene.folded.state
-  return { written: edit, change: { terms: { ...terms, ...edit } } }
 }
 
 /** @throws {UsageError} `invalid_input` if the value is not an edit */
