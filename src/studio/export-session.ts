@@ -1,4 +1,4 @@
-import { getOrCreate } from '../core/base/values.js'
+import { getOrCreate, memoize } from '../core/base/values.js'
 import { StatewrightError } from '../core/base/errors.js'
 import { shorten } from '../core/format/format-words.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
@@ -76,9 +76,7 @@ export function withoutTexts({ chart, visits, session, moments }: ExportedSessio
   }
   const packer = new MomentPacker()
   // A message is the same object in all moments that show it.
-  const known = new WeakMap<ShownMessage, ShownMessage>()
-  const toBare = (message: ShownMessage): ShownMessage =>
-    getOrCreate(known, message, () => bareMessage(message, names))
+  const toBare = memoize((message: ShownMessage) => bareMessage(message, names))
   for (const moment of unpackAll(moments)) packer.addMoment(bareMoment(moment, toBare))
   return { chart, visits, session: bareSession(session, names), moments: packer.packed }
 }

@@ -8,7 +8,7 @@ import type { ControlEvent } from '../../machines/agent/machine-events.js'
 import { maskContext } from '../../machines/agent/mask-uncleared.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import type { Usage } from '../../machines/agent/usage.js'
-import { getOrCreate, isObject } from '../core/base/values.js'
+import { isObject, memoize } from '../core/base/values.js'
 import { formatCount } from '../core/format/format-words.js'
 import { getSpeakerTools } from '../core/live/agent-parts.js'
 import { findTool } from '../core/run/answer-events.js'
@@ -127,8 +127,6 @@ export function createMomentView(
 /** Context keys that never change or that the transcript shows. */
 const hiddenKeys = ['messages', 'config', 'tools', 'features'] as const
 
-const shownValues = new WeakMap<object, unknown>()
-
 function createContextView(context: AgentContext): unknown {
   const { messages, config, tools, features, ...rest } = maskContext(context)
   return {
@@ -141,9 +139,7 @@ function createContextView(context: AgentContext): unknown {
 }
 
 /** Cached, because the value is the same in all moments of a run. */
-function toShownOnce(value: object): unknown {
-  return getOrCreate(shownValues, value, () => toShownValue(value))
-}
+const toShownOnce = memoize((value: object) => toShownValue(value))
 
 function createRecordView({ record: { seq, at, type }, entry }: SessionStep): unknown {
   return { seq, at, type, ...(toShownValue(getContent(entry)) as object) }

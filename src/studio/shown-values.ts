@@ -1,5 +1,5 @@
 import { truncate } from '../../guards/lib/cut.js'
-import { getOrCreate } from '../core/base/values.js'
+import { memoize } from '../core/base/values.js'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { type MediaPart, type Message, readHandoff } from '../../machines/agent/messages.js'
@@ -220,11 +220,7 @@ function addEditMark(message: ShownMessage, edit: LoggedEdit | undefined): Shown
   }
 }
 
-const textByResult = new WeakMap<object, string>()
-
-function getResultText(of: object, content: string): string {
-  return getOrCreate(textByResult, of, () => toShownText(content))
-}
+const getResultText = memoize(({ content }: { content: string }) => toShownText(content))
 
 const shownByResult = new WeakMap<Message, { assistant: ShownMessage; shown: ShownMessage }>()
 
@@ -237,7 +233,7 @@ function addResult(
   if (before?.assistant === assistant) return before.shown
   const status = message.data?.['status']
   const outcome = {
-    result: getResultText(message, message.content),
+    result: getResultText(message),
     media: (message.media ?? []).map(toShownMedia),
     status: typeof status === 'string' ? status : 'ok',
     durationMs: durations.get(message.id) ?? null,
@@ -284,7 +280,7 @@ function toOutcome(call: BatchCall): Partial<ShownMessage['calls'][number]> {
   if (unscreenedResult) return { status: 'withheld', result: withheldResult, durationMs: result.durationMs }
   return {
     status: result.status,
-    result: getResultText(result, result.content),
+    result: getResultText(result),
     media: (result.media ?? []).map(toShownMedia),
     durationMs: result.durationMs,
   }
