@@ -18,6 +18,7 @@ export function ChartScreen({ source, state }: { source: Source; state: string |
   if (chart.error !== null && !chart.value) return <Trouble error={chart.error} onRetry={chart.reload} />
   if (!chart.value) return <Loading what="Loading the chart" />
   const view = chart.value
+  const stored = visits.value?.sessions ? visits.value : null
   const go = (path: string): void => {
     choose(path)
     replaceAddress(`#/chart/${encodeURIComponent(path)}`)
@@ -40,9 +41,9 @@ export function ChartScreen({ source, state }: { source: Source; state: string |
       />
       <aside class="side about">
         {shown ? (
-          <About chart={view} visits={visits.value} state={shown} onState={go} />
+          <About chart={view} visits={stored} state={shown} onState={go} />
         ) : (
-          <WholeChart chart={view} visits={visits.value} onState={go} />
+          <WholeChart chart={view} visits={stored} onState={go} />
         )}
       </aside>
     </main>
@@ -53,6 +54,7 @@ const noPlaces: ReadonlyMap<string, number> = new Map()
 
 interface AboutProps {
   chart: ChartView
+  /** Null if there are no stored sessions. */
   visits: VisitsView | null
   onState: (path: string) => void
 }
@@ -68,10 +70,7 @@ function WholeChart({ chart, visits, onState }: AboutProps) {
         {formatCount(chart.transitions.length, 'transition')}
         {chart.transitions.some(({ isTested }) => isTested !== null) &&
           `, ${tested} covered by generated tests`}
-        {visits !== null &&
-          visits.sessions > 0 &&
-          `, ${visited} taken in ${formatCount(visits.sessions, 'stored session')}`}
-        .
+        {visits !== null && `, ${visited} taken in ${formatCount(visits.sessions, 'stored session')}`}.
       </p>
       <h2>States</h2>
       <ul class="plain">
@@ -116,7 +115,7 @@ function About({ chart, visits, state, onState }: AboutProps & { state: ChartSta
 }
 
 function formatEntered(chart: ChartView, visits: VisitsView | null, path: string): string {
-  if (visits === null || visits.sessions === 0) return ''
+  if (visits === null) return ''
   const times = countStateVisits(chart, visits, path)
   return times === 0
     ? 'no stored session entered it'
@@ -129,7 +128,7 @@ function joinSentence(...parts: string[]): string {
 }
 
 function formatTaken(visits: VisitsView | null, id: string): string {
-  if (visits === null || visits.sessions === 0) return ''
+  if (visits === null) return ''
   const times = visits.counts[id] ?? 0
   return times > 0 ? `taken ${formatCount(times, 'time')}` : 'never taken'
 }

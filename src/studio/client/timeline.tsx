@@ -129,10 +129,13 @@ function useDrag(
     if (now.scrubs) goTo(axis.placeAt(x))
     else select({ from: Math.min(x, now.from), to: Math.max(x, now.from) })
   }
-  const end = ({ target }: PointerEvent): void => {
-    const now = drag.current
+  const cancel = (): void => {
     drag.current = null
     select(null)
+  }
+  const end = ({ target }: PointerEvent): void => {
+    const now = drag.current
+    cancel()
     if (!now) return
     if (now.hasMoved) {
       if (now.scrubs || !selected) return
@@ -146,10 +149,6 @@ function useDrag(
     const bar = (target as Element).closest<HTMLElement>('[data-place]')
     goTo(bar ? Number(bar.dataset['place']) : axis.placeAt(now.from))
     if (bar) showTabs()
-  }
-  const cancel = (): void => {
-    drag.current = null
-    select(null)
   }
   return { selected, onPointerDown: begin, onPointerMove: move, onPointerUp: end, onPointerCancel: cancel }
 }
