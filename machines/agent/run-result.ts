@@ -31,7 +31,7 @@ const knownStates: Record<AgentState, true> = {
   ERROR: true,
 }
 
-export const agentStates = Object.keys(knownStates) as readonly AgentState[]
+export const agentStates = /* @__PURE__ */ Object.keys(knownStates) as readonly AgentState[]
 
 export function isWorkState(state: AgentState | null | undefined): state is 'RUNNING' | 'WAITING_FOR_TOOL' {
   return state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
@@ -52,8 +52,10 @@ export function isFinalState(state: AgentState | null): state is FinalState {
 }
 
 /** The final states of a run that a limit, a shield, a failure or a guard has stopped. */
-export const failedStates: ReadonlySet<string | null> = new Set(
-  agentStates.filter((state) => isFinalState(state) && state !== 'COMPLETED' && state !== 'CANCELLED'),
+export const failedStates: ReadonlySet<string | null> = /* @__PURE__ */ new Set(
+  /* @__PURE__ */ agentStates.filter(
+    (state) => isFinalState(state) && state !== 'COMPLETED' && state !== 'CANCELLED',
+  ),
 )
 
 export const openStates = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] as const
