@@ -1,4 +1,4 @@
-import type { AnyActorRef } from 'xstate'
+import type { AnyActorRef, Observer } from 'xstate'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { ControlEvent } from '../../machines/agent/machine-events.js'
@@ -133,7 +133,7 @@ export class EmbeddedRun implements ActorFollower {
   }
 
   get events$(): Run['events$'] {
-    const subscribe = ({ next, complete, error }: EventObserver) => {
+    const subscribe = ({ next, complete, error }: Required<Observer<AgentEvent>>) => {
       const events = this.actor.on('*', (event) => next(event as AgentEvent))
       const end = this.actor.subscribe({ complete, error })
       return { unsubscribe: () => [events, end].forEach((one) => one.unsubscribe()) }
@@ -194,12 +194,6 @@ export class EmbeddedRun implements ActorFollower {
     this.#head += 1
     this.#logs.append(this.#lease, [sealRecord(this.#head, at, entry)])
   }
-}
-
-interface EventObserver {
-  next: (event: AgentEvent) => void
-  complete: () => void
-  error: (error: unknown) => void
 }
 
 const identity = { name: undefined, tags: {}, parent: undefined }

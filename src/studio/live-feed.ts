@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { AttachedRuns } from './attached-runs.js'
 import type { SessionCatalogue } from './session-catalogue.js'
-import { type SessionLibrary, describeProblem } from './session-library.js'
+import { describeProblem } from './session-library.js'
 import type { LiveMessage, SessionRow } from './protocol.js'
 import { createVerdict } from './verdict.js'
 
@@ -26,7 +26,6 @@ interface Viewer {
 
 export class LiveFeed {
   readonly #catalogue: SessionCatalogue
-  readonly #library: SessionLibrary
   readonly #runs: AttachedRuns
   readonly #viewers = new Set<Viewer>()
   readonly #recent = new Map<string, { row: SessionRow; at: number }>()
@@ -42,7 +41,6 @@ export class LiveFeed {
 
   constructor(catalogue: SessionCatalogue, runs: AttachedRuns) {
     this.#catalogue = catalogue
-    this.#library = catalogue.library
     this.#runs = runs
     catalogue.onChange = (changed, gone) => this.#emitChanges(changed, gone)
     catalogue.onMore = () => {
@@ -143,7 +141,7 @@ export class LiveFeed {
       const { session: sessionId } = viewer
       if (sessionId === null || !this.#catalogue.has(sessionId)) continue
       // oxlint-disable-next-line no-await-in-loop -- one read of the store at a time
-      const fold = await this.#library.readFold(sessionId).catch(ignoreUnknownSession)
+      const fold = await this.#catalogue.library.readFold(sessionId).catch(ignoreUnknownSession)
       if (fold === null) continue
       // The fold may have been rebuilt from the same log.
       const reset = viewer.check !== null && fold.getCheck(viewer.lastSeq) !== viewer.check

@@ -1,5 +1,4 @@
 import type { SessionCatalogue } from './session-catalogue.js'
-import type { SessionLibrary } from './session-library.js'
 import type { SessionRow } from './protocol.js'
 
 const maxSessions = 8
@@ -10,16 +9,14 @@ const maxWaitMs = 10_000
 
 /** Prefetches the first sessions of the list, so that they open fast. Pauses for every request. */
 export class Prefetcher {
-  readonly #library: SessionLibrary
-  readonly #catalogue: SessionCatalogue | undefined
+  readonly #catalogue: SessionCatalogue
   readonly #maxRecords: number
   #busyUntil = 0
   #isReading = false
   #isClosed = false
 
-  /** The logs of `catalogue` are read afterwards. If a log has more than `maxRecords`, only its end is read. */
-  constructor(library: SessionLibrary, catalogue?: SessionCatalogue, { maxRecords = 5_000 } = {}) {
-    this.#library = library
+  /** All logs are read afterwards. If a log has more than `maxRecords`, only its end is prefetched. */
+  constructor(catalogue: SessionCatalogue, { maxRecords = 5_000 } = {}) {
     this.#catalogue = catalogue
     this.#maxRecords = maxRecords
   }
@@ -37,7 +34,7 @@ export class Prefetcher {
         // oxlint-disable-next-line no-await-in-loop -- one session at a time, to stay in the background
         if (!(await this.#waitForQuiet()) || !(await this.#readAhead(row))) return
       }
-      await this.#catalogue?.readLogs(() => this.#waitForQuiet())
+      await this.#catalogue.readLogs(() => this.#waitForQuiet())
     } catch {
       // The store is unavailable. The next request reports it.
     } finally {
@@ -47,8 +44,9 @@ export class Prefetcher {
 
   /** Returns false if a request arrived in the meantime. */
   async #readAhead({ id, records }: SessionRow): Promise<boolean> {
-    if (records <= this.#maxRecords) return this.#library.prefetch(id, () => this.#waitForQuiet())
-    await this.#library.prefetchEnd(id)
+    const { library } = this.#catalogue
+    if (records <= this.#maxRecords) return library.prefetch(id, () => this.#waitForQuiet())
+    await library.prefetchEnd(id)
     return true
   }
 

@@ -355,17 +355,15 @@ function summarizeLog({
   const context = session.run?.context ?? null
   const usage = getOwnUsage({ session, inherited })
   return {
+    ...unreadSummary,
     state: context === null ? null : (context.state ?? 'RUNNING'),
     reason: context?.reason ?? null,
     wakeAt: context && findDueTime(context),
     title: toShownText(getListedTitle(null, session), 200),
     // The context counts only the steps of the latest run.
     steps: session.runs > 1 ? null : (context?.steps ?? 0) - inherited.steps,
-    duration: 0,
-    failedCalls: 0,
     tokens: usage.totalTokens,
     cost: usage.cost,
-    problem: null,
     forkedFrom: origin ? { sessionId: origin.sessionId, seq: origin.seq } : null,
     inherited: origin ? { tokens: inherited.session.totalTokens, cost: inherited.session.cost } : null,
   }

@@ -111,7 +111,7 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
     readBudgets: createBudgetReader(store),
     savedViews: new SavedViews(viewsFile),
   })
-  const prefetcher = new Prefetcher(library, catalogue)
+  const prefetcher = new Prefetcher(catalogue)
   const server = await serveStudio({ views, actions, feed, prefetcher, editor: editor?.url }, port)
   // Draws the chart in advance. The request for the chart reports errors.
   views.getChart().catch(() => undefined)

@@ -37,8 +37,6 @@ import type { SessionFold } from './session-fold.js'
 import type { SessionLibrary } from './session-library.js'
 import { createVerdict } from './verdict.js'
 
-export type AnyMachine = Parameters<typeof drawChart>[0] | Agent['machine']
-
 /** `latest` limits each moment to at least this many of its last messages. */
 interface Range {
   first: number
@@ -48,7 +46,7 @@ interface Range {
 
 interface ViewParts {
   store: string
-  machine: AnyMachine | undefined
+  machine: Parameters<typeof drawChart>[0] | Agent['machine']
   editor?: Omit<NonNullable<ChartView['editor']>, 'machine'> | undefined
   readBudgets?: () => Promise<BudgetView[]>
   savedViews?: SavedViews

@@ -5,6 +5,7 @@ import { agentMachine } from '../../machines/agent.machine.js'
 import { drawChart } from '../../src/studio/chart-view.js'
 import { drawVisitedChart } from '../../src/studio/visited-chart.js'
 import { Prefetcher } from '../../src/studio/prefetch.js'
+import { SessionCatalogue } from '../../src/studio/session-catalogue.js'
 import { SessionLibrary } from '../../src/studio/session-library.js'
 import { unpackMoment } from '../../src/studio/pack-moments.js'
 import type {
@@ -228,15 +229,18 @@ test('the first listed sessions are read ahead, unless the studio is closed or a
   const library = new SessionLibrary(store, () => false)
   const rows = await library.listPage({})
   const isPart = async (): Promise<boolean> => (await library.readEnd('long')).base > 0
-  const closed = new Prefetcher(library)
+  const closed = new Prefetcher(new SessionCatalogue(library))
   closed.close()
   await closed.prefetch(rows)
   expect(await isPart()).toBe(true)
-  await new Prefetcher(library).prefetch(rows)
+  await new Prefetcher(new SessionCatalogue(library)).prefetch(rows)
   expect(await isPart()).toBe(false)
   // Concurrent requests for it cause a single full read.
   const other = new SessionLibrary(store, () => false)
-  const [, fold] = await Promise.all([new Prefetcher(other).prefetch(rows), other.readFold('long')])
+  const [, fold] = await Promise.all([
+    new Prefetcher(new SessionCatalogue(other)).prefetch(rows),
+    other.readFold('long'),
+  ])
   expect(fold.head).toBe(store.read('long').length)
   expect(await other.readFold('long')).toBe(fold)
 })
@@ -258,7 +262,7 @@ test('the end of a long log is read ahead, and later records are read when a pag
     () => false,
   )
   const readAhead = async (): Promise<void> =>
-    new Prefetcher(library, undefined, { maxRecords: 50 }).prefetch(await library.listPage({}))
+    new Prefetcher(new SessionCatalogue(library), { maxRecords: 50 }).prefetch(await library.listPage({}))
   await readAhead()
   store.append(first, long.slice(-3))
   store.release(first)
