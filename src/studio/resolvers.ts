@@ -4,7 +4,7 @@ import { answerSchema, forkSchema, markSchema, parseRequest, savedViewsSchema } 
 import type { SessionActions } from './session-actions.js'
 import type { StudioViews } from './studio-views.js'
 
-interface Parts {
+export interface RouteParts {
   views: StudioViews
   actions: SessionActions
   prefetcher: Prefetcher
@@ -60,7 +60,7 @@ export const resolvers = {
   'POST sessions/:id/fork': ({ actions }, { id, body }) => actions.fork(id, parseRequest(forkSchema, body)),
   'POST sessions/:id/marks': ({ actions }, { id, body }) =>
     actions.markStep(id, parseRequest(markSchema, body)),
-} satisfies Record<string, (parts: Parts, asked: Asked) => Promise<object | null>>
+} satisfies Record<string, (parts: RouteParts, asked: Asked) => Promise<object | null>>
 
 export type RouteName = keyof typeof resolvers | 'GET live'
 

@@ -1,8 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { describeError, StatewrightError } from '../core/base/errors.js'
 import { closeServer, isForHere, isFromHere, isSecret, listenHere, newSecret } from './loopback.js'
-import type { SessionActions } from './session-actions.js'
-import type { Prefetcher } from './prefetch.js'
 import type { LiveFeed } from './live-feed.js'
 import {
   type ClientCode,
@@ -13,30 +11,21 @@ import {
   unbuiltPageHtml,
 } from './studio-page.js'
 import type { Refusal } from './protocol.js'
-import { findRoute, resolvers } from './resolvers.js'
+import { findRoute, resolvers, type RouteParts } from './resolvers.js'
 import { toShownText } from './shown-values.js'
-import type { StudioViews } from './studio-views.js'
 
 const maxBodyBytes = 1_000_000
 
-export interface ServerParts {
-  views: StudioViews
-  actions: SessionActions
+interface ServerParts extends RouteParts {
   feed: LiveFeed
-  prefetcher: Prefetcher
   editor: string | undefined
-}
-
-export interface StudioServer {
-  url(): string
-  close(): Promise<void>
 }
 
 /**
  * Accepts only the browser that opened the address with the token, and only requests from the studio's pages.
  * @throws {StatewrightError} `cannot_listen`
  */
-export async function serveStudio(parts: ServerParts, wanted: number): Promise<StudioServer> {
+export async function serveStudio(parts: ServerParts, wanted: number) {
   const [place, visitor] = [newSecret(), newSecret()]
   const tokens = createTokens()
   const client = await readClient()
