@@ -113,11 +113,7 @@ export function findRevokedGrant({ grants }: Pick<AgentContext, 'grants'>, event
 }
 
 /** Adds a grant. Grants that have ended are dropped, unless a call in the batch uses one. */
-export function addGrant(
-  { grants = [], calls }: Pick<AgentContext, 'grants' | 'calls'>,
-  grant: Grant,
-  now: number,
-): readonly Grant[] {
+export function addGrant({ grants = [], calls }: GrantScope, grant: Grant, now: number): readonly Grant[] {
   const isKept = (one: Grant): boolean =>
     one.id !== grant.id && (!isGrantOver(one, now) || calls.some((call) => call.grant === one.id))
   return [...grants.filter(isKept), grant]

@@ -20,22 +20,17 @@ interface Waiter extends Pick<SlotRequest, 'tokens'> {
   grant: (slot: Slot) => void
 }
 
+interface Limits {
+  concurrency: number | null
+  requests: RateWindow | null
+  tokens: RateWindow | null
+}
+
 /** Maximum number of runs to remember. A forgotten run counts as new. */
 const maxRuns = 10_000
 
 /** Grants requests as fast as the limits allow, ordered by run, then by arrival. */
-export function createSlotQueue(
-  {
-    concurrency,
-    requests,
-    tokens,
-  }: {
-    concurrency: number | null
-    requests: RateWindow | null
-    tokens: RateWindow | null
-  },
-  clock: Clock,
-) {
+export function createSlotQueue({ concurrency, requests, tokens }: Limits, clock: Clock) {
   const waiters: Waiter[] = []
   const orders = new Map<string, number>()
   let nextOrder = 0

@@ -82,6 +82,13 @@ export function createWaitingLine<Asked, Granted>(
   }
 }
 
+interface ReservationParts {
+  clock: Clock
+  leaseMs: number
+  renew: (reservations: string[]) => Promise<void>
+  settle: (settlement: Omit<SettleOptions, 'budget'>) => Promise<void>
+}
+
 interface OpenSettlement {
   paid: BudgetAmount
   since: number
@@ -91,17 +98,7 @@ interface OpenSettlement {
  * Renews the reservations of this process while their requests are in flight. Failed settlements are reported, then
  * retried without renewal until the store forgets the reservation, because waiting runs would otherwise wait forever.
  */
-export function keepReservations({
-  clock,
-  leaseMs,
-  renew,
-  settle,
-}: {
-  clock: Clock
-  leaseMs: number
-  renew: (reservations: string[]) => Promise<void>
-  settle: (settlement: Omit<SettleOptions, 'budget'>) => Promise<void>
-}) {
+export function keepReservations({ clock, leaseMs, renew, settle }: ReservationParts) {
   /** The settlement of each reservation, or null while the request is in flight. */
   const held = new Map<string, OpenSettlement | null>()
   const trySettle = async (

@@ -247,6 +247,27 @@ test.each([
   },
 )
 
+test('a renewal that hangs does not keep later reservations from being renewed', async () => {
+  const clock = new SimulatedClock()
+  const budgets = (await memoryStore({ now: () => clock.now() }).openBudgets?.()) as BudgetStore
+  const renewed: number[] = []
+  const hanging: BudgetStore = {
+    ...budgets,
+    renew: (ids) => {
+      renewed.push(ids.length)
+      return new Promise(() => undefined)
+    },
+  }
+  const budget = createBudget({ id: 'hang', tokens: 10, leaseMs: 3000, store: hanging, clock })
+  await budget.reserve({ tokens: 1 })
+  clock.increment(1000)
+  await new Promise((resolve) => setImmediate(resolve))
+  await budget.reserve({ tokens: 1 })
+  clock.increment(1000)
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(renewed).toEqual([1, 2])
+})
+
 test('the reservation of a live process is renewed, and that of a dead process expires and counts as spent', async () => {
   const clock = new SimulatedClock()
   const shared = memoryStore({ now: () => clock.now() })

@@ -13,6 +13,7 @@ import {
   type InputScreening,
   toList,
   type Screening,
+  type ShieldFinding,
   type ShieldPoint,
   refusedAnswer,
   withheldArguments,
@@ -23,7 +24,7 @@ import { closeCall, emitAfterScreening, joinPieces, withOwnAnswer } from './upda
 
 export const applyInputScreening = toActionOn('xstate.done.actor.inputShields', (context, event, emit) => {
   const screenings = toList(event.output) as readonly InputScreening[]
-  for (const screening of screenings) emitFindings(screening, 'input', null, emit)
+  for (const screening of screenings) emitFindings(screening.findings, 'input', emit)
   const uncleared: readonly Message[] = listUnclearedInput(context)
   return {
     messages: context.messages.map((message) => {
@@ -82,7 +83,7 @@ function maskPiece(message: Message, pieces: readonly string[]): Message {
 }
 
 export const emitOutputFindings = toActionOn('xstate.done.actor.outputShields', (_context, event, emit) =>
-  emitFindings(event.output, 'output', null, emit),
+  emitFindings(event.output.findings, 'output', emit),
 )
 
 export const releaseAnswer = toActionOn('xstate.done.actor.outputShields', (context, event, emit) => {
@@ -150,7 +151,7 @@ export const applyCallScreening = toActionOn('xstate.done.actor.callShields', (c
   const message = caller?.role === 'assistant' ? withCurrentCalls(caller, known) : undefined
   const messages = message ? context.messages.with(context.batchAt, message) : context.messages
   const emitted = emitAfterScreening({ ...context, messages, calls: checked }, emit, () => {
-    for (const [id, screening] of screenings) emitFindings(screening, 'toolInput', id, emit)
+    for (const [id, screening] of screenings) emitFindings(screening.findings, 'toolInput', emit, id)
     for (const call of known) if (screenings.get(call.id)?.decisions) announceDecisions(call, emit)
   })
   return {
@@ -223,8 +224,8 @@ export const applyResultScreening = toActionOn('xstate.done.actor.resultShields'
   const calls = context.calls.map((call): BatchCall => {
     if (call.result === undefined || !call.unscreenedResult) return call
     const screening = screeningOf(call)
-    if (screening.asInput) emitFindings(screening.asInput, 'input', call.id, emit)
-    emitFindings(screening, 'toolOutput', call.id, emit)
+    if (screening.asInput) emitFindings(screening.asInput.findings, 'input', emit, call.id)
+    emitFindings(screening.findings, 'toolOutput', emit, call.id)
     const { unscreenedResult: _unscreened, result, ...known } = call
     const now = call.settledAt ?? getEventTime(event)
     if (screening.action !== 'block') {
@@ -243,15 +244,10 @@ export const applyResultScreening = toActionOn('xstate.done.actor.resultShields'
   return { calls }
 })
 
-function emitFindings(
-  { findings }: Pick<Screening, 'findings'>,
-  point: ShieldPoint,
-  callId: string | null,
-  emit: Emit,
-): undefined {
+function emitFindings(findings: ShieldFinding[], point: ShieldPoint, emit: Emit, callId?: string): undefined {
   for (const { shield, action, message, durationMs } of findings) {
     if (action === 'allow') continue
-    emit({ type: 'shield', point, shield, action, message, durationMs, ...(callId !== null && { callId }) })
+    emit({ type: 'shield', point, shield, action, message, durationMs, ...omitUndefined({ callId }) })
   }
 }
 

@@ -102,11 +102,7 @@ export const noteHandoff = toActionOn('HANDED_OFF', (context, { callId, to, tool
   noteOnCall(context, callId, { handoff: { to, tools } }),
 )
 
-function noteOnCall(
-  { calls }: AgentContext,
-  callId: string,
-  note: Pick<BatchCall, 'skill' | 'handle' | 'handoff'>,
-): Pick<AgentContext, 'calls'> {
+function noteOnCall({ calls }: AgentContext, callId: string, note: Partial<BatchCall>) {
   return {
     calls: calls.map((call) =>
       call.id === callId && call.result === undefined ? extendObject(call, note) : call,

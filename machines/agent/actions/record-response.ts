@@ -138,14 +138,10 @@ function withoutReasoning({
   return { ...response, reasoning: '' }
 }
 
-function maskUnclearedMessage(
-  whole: AssistantMessage,
-  needsOutputScreening: boolean,
-  tools: AgentContext['tools'],
-): AssistantMessage {
+function maskUnclearedMessage(whole: AssistantMessage, isUncleared: boolean, tools: AgentContext['tools']) {
   const calls = whole.tool_calls?.map((call) => maskToolCall(call, tools))
   const message = { ...whole, ...(calls && { tool_calls: calls }) }
-  return needsOutputScreening ? withholdMessage(message, withheldAnswer) : message
+  return isUncleared ? withholdMessage(message, withheldAnswer) : message
 }
 
 function maskToolCall(call: ToolCall, tools: AgentContext['tools']): ToolCall {

@@ -258,6 +258,7 @@ export const integer = (column: string): Field => ({
 /** By default, the column has the name of the key, in snake case. */
 type Column = Field | ((column: string) => Field)
 
+export type Wrap = <Value>(work: () => Value) => Value
 export type Prepare = ReturnType<typeof createPrepare>
 
 export function createPrepare(database: SqliteDatabase) {

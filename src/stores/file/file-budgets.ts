@@ -1,7 +1,7 @@
 import type { BudgetStore } from '../../core/budgets/budget-store.js'
 import { type BudgetRecord, type KeptReservation, forgottenMs } from '../../core/budgets/ledger.js'
 import { createTableBudgets } from '../../core/budgets/table-budgets.js'
-import { createPrepare, integer, text, textOrNull } from './database.js'
+import { createPrepare, integer, text, textOrNull, type Wrap } from './database.js'
 import type { SqliteDatabase } from './sqlite.js'
 
 const tablesSql = `
@@ -41,11 +41,7 @@ const reservationFields = {
 }
 
 /** Creates the tables for budgets if they are missing. `write` runs a transaction. */
-export function createFileBudgets(
-  database: SqliteDatabase,
-  write: <Value>(work: () => Value) => Value,
-  now: () => number,
-): BudgetStore {
+export function createFileBudgets(database: SqliteDatabase, write: Wrap, now: () => number): BudgetStore {
   database.exec(tablesSql)
   const { run, select } = createPrepare(database)
   const budget = select<BudgetRow>(budgetFields, 'FROM budgets WHERE id = ?')

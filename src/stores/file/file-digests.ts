@@ -1,6 +1,6 @@
 import type { DigestTable, LogDigest } from '../../core/sessions/store/log-digests.js'
 import { createdAtSql, headSql } from './list-sessions.js'
-import { createPrepare, integer, text } from './database.js'
+import { createPrepare, integer, text, type Wrap } from './database.js'
 import type { SqliteDatabase } from './sqlite.js'
 
 /** The table for digests, which is created on first use. A trigger deletes digests with their sessions. */
@@ -15,8 +15,6 @@ const digestTableSql = `
     DELETE FROM digests WHERE session_id = OLD.id;
   END;
 `
-
-type Wrap = <Value>(work: () => Value) => Value
 
 /** Creates the table for digests if it is missing. `write` runs a transaction, and `use` runs a read. */
 export function createFileDigests(database: SqliteDatabase, write: Wrap, use: Wrap): DigestTable {
