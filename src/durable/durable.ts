@@ -140,16 +140,11 @@ const storeTimeoutMs = 60_000
 
 function createSessions<Machine extends AnyStateMachine>(
   machine: Machine,
-  {
-    store: ownStore,
-    clock: ownClock = systemClock,
-    once = [],
-    migrate,
-    onError: listener,
-  }: DurableOptions<Machine>,
+  own: DurableOptions<Machine>,
 ): DurableMachine<Machine> {
-  const clock = toWholeClock(ownClock)
-  const store = limitStoreTime(ownStore, storeTimeoutMs, clock, '. Check that it is reachable.')
+  const { once = [], migrate, onError: listener } = own
+  const clock = toWholeClock(own.clock ?? systemClock)
+  const store = limitStoreTime(own.store, storeTimeoutMs, clock, '. Check that it is reachable.')
   const timers = getTimers(store, clock)
   const chart = new DurableChart(machine)
   const label = createMachineLabel(machine.id)
@@ -471,9 +466,9 @@ function createSessions<Machine extends AnyStateMachine>(
 
   const listUnread = async (): Promise<string[]> => {
     const { inbox } = store
-    const own: string[] = []
-    if (!inbox?.listUnread) for await (const { id } of listSessions(store, { agent: label })) own.push(id)
-    const found = (await (inbox?.listUnread?.() ?? inbox?.findUnread?.(own))) ?? []
+    const all: string[] = []
+    if (!inbox?.listUnread) for await (const { id } of listSessions(store, { agent: label })) all.push(id)
+    const found = (await (inbox?.listUnread?.() ?? inbox?.findUnread?.(all))) ?? []
     const unread: string[] = []
     const now = readElapsed(clock)
     for (const { sessionId } of found) {

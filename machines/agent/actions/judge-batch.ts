@@ -209,23 +209,16 @@ function applyFindings(context: AgentContext, findings: readonly AppliedFinding[
     if (action === 'halt') verdict ??= finding
     else emit({ type: 'guardrail', guard, action, ...omitUndefined({ rule }), evidence, message })
     if (action === 'nudge') nudges.push(message)
-    if (action === 'block') calls = blockCalls(calls, refuses, finding, now, emit)
+    if (action !== 'block') continue
+    const result = { ...toResult('blocked', message), refusedBy: guard }
+    // A single pass, because a batch can have thousands of calls.
+    calls = calls.map((call) =>
+      call.result === undefined && !call.unloaded && refuses(call)
+        ? closeCall(call, result, now, emit)
+        : call,
+    )
   }
   return { calls, nudges, verdict }
-}
-
-/** Blocks the calls that a finding refuses. Uses a single pass because a batch can have thousands of calls. */
-function blockCalls(
-  calls: readonly BatchCall[],
-  refuses: AppliedFinding['refuses'],
-  { guard, message }: GuardrailVerdict,
-  now: number,
-  emit: Emit,
-): BatchCall[] {
-  const result = { ...toResult('blocked', message), refusedBy: guard }
-  return calls.map((call) =>
-    call.result === undefined && !call.unloaded && refuses(call) ? closeCall(call, result, now, emit) : call,
-  )
 }
 
 export const announceHalt = toAction((context, event, emit) => {
