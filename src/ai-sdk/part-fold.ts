@@ -34,8 +34,6 @@ interface CallBlock {
 
 type Block = TextBlock | CallBlock | { type: 'other'; part: EchoPart }
 
-export type PartFold = ReturnType<typeof createPartFold>
-
 /** Assembles an answer of any version. `reportsCalls` includes streamed calls in the additions. */
 export function createPartFold(provider: string, reportsCalls = false) {
   const blocks: Block[] = []

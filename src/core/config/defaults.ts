@@ -56,10 +56,8 @@ export const defaultConfig: AgentConfig = deepFreeze({
 
 /** Defaults of the guards when they are enabled. */
 export const enabledGuards = deepFreeze(
-  Object.fromEntries(guards.map(([key, { defaults }]) => [key, defaults])) as EnabledGuards,
-)
-
-type EnabledGuards = { [Key in GuardKey]: NonNullable<AgentConfig['guardrails'][Key]> }
+  Object.fromEntries(guards.map(([key, { defaults }]) => [key, defaults])),
+) as { [Key in GuardKey]: NonNullable<AgentConfig['guardrails'][Key]> }
 
 function createDefaultGuards(): Pick<AgentConfig['guardrails'], GuardKey> {
   const on = guards.map(([key, { defaults, isOn }]) => [key, isOn ? defaults : null])

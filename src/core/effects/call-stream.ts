@@ -182,13 +182,8 @@ export function createClearedStream(
   }
 }
 
-interface UsedIds {
-  ids: Set<string>
-  messages: number
-}
-
 const noIds: ReadonlySet<string> = new Set()
-const usedByRun = new WeakMap<AgentRuntime, UsedIds>()
+const usedByRun = new WeakMap<AgentRuntime, { ids: Set<string>; messages: number }>()
 
 export function createCallNamer(runtime: AgentRuntime, context: AgentContext): (id: string) => string {
   return (id) => nameCall(id, context.lastMessageNumber + 1, collectUsedIds(runtime, context))

@@ -146,19 +146,13 @@ function incompleteError(response: ModelResponse): ModelError {
   })
 }
 
-type ReportedHostedCall = Readonly<Record<keyof HostedCall, unknown>>
-
 /** Ends an open step with the request. Input and output are omitted if shields screen model content. */
-function createHostedSteps(
-  runtime: AgentRuntime,
-  self: AnyActorRef,
-  context: AgentContext,
-): (call: ReportedHostedCall) => void {
+function createHostedSteps(runtime: AgentRuntime, self: AnyActorRef, context: AgentContext) {
   /** Open steps by call id. Created lazily, because most answers have no hosted calls. */
   let open: Map<string, StepWork<'hosted', unknown>> | undefined
   const { outputShields, callShields } = context.features
   let begun = 0
-  return ({ id, name, item }) => {
+  return ({ id, name, item }: Readonly<Record<keyof HostedCall, unknown>>): void => {
     if (typeof id !== 'string' || typeof name !== 'string') return
     open ??= new Map()
     const known = open.get(id)

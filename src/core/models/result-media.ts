@@ -48,38 +48,31 @@ export function toAcceptedMessages(
 function describeEarlierMedia(messages: readonly Message[], { media }: Pick<ModelProvider, 'media'>) {
   if (media === undefined) return messages
   const turn = messages.findLastIndex(({ role, internal }) => role === 'user' && !internal)
-  const describe = getOrCreate(describers, media.join(), () => {
-    // A copy, because the app may change its list later.
-    const kinds = [...media]
-    return memoize((message) => describeParts(message, (part) => !kinds.includes(getMediaKind(part))))
-  })
+  const describe = getDescriber(media)
   return mapKept(messages, (message, at) =>
     at < turn && listMediaKinds(message).some((kind) => !media.includes(kind)) ? describe(message) : message,
   )
 }
 
-/** By accepted kinds. Each returns the same object for the same message, because providers cache by identity. */
-const describers = new Map<string, (message: Message) => Message>()
+/** Describes other media. Returns the same object for the same message, because providers cache by identity. */
+function getDescriber(accepted: readonly MediaKind[]): (message: Message) => Message {
+  return getOrCreate(describers, accepted.join(), () => {
+    // A copy, because the app may change its list later.
+    const kinds = [...accepted]
+    return memoize((message) => describeParts(message, (part) => !kinds.includes(getMediaKind(part))))
+  })
+}
 
-const replacedResults = new WeakMap<ToolMessage, Map<number, ToolMessage>>()
+/** By accepted kinds. */
+const describers = new Map<string, (message: Message) => Message>()
 
 /** Removes optional media (`mediaOptional`) if the model is not known to accept it. */
 function replaceUnknownMedia(messages: readonly Message[], model: Pick<ModelProvider, 'media' | 'model'>) {
   return mapKept(messages, (message) =>
     message.role === 'tool' && message.media !== undefined && message.data?.['mediaOptional'] === true
-      ? toAcceptedResult(message, model)
+      ? getDescriber(listKnownKinds(model))(message)
       : message,
   )
-}
-
-/** Cached, because providers cache messages by identity. */
-function toAcceptedResult(message: ToolMessage, model: Pick<ModelProvider, 'media' | 'model'>): ToolMessage {
-  const { media: all = [], ...words } = message
-  const media = all.filter((part) => isKnownToAccept(model, getMediaKind(part)))
-  if (media.length === all.length) return message
-  const created = getOrCreate(replacedResults, message, () => new Map<number, ToolMessage>())
-  const key = all.reduce((bits, part) => bits * 2 + (media.includes(part) ? 1 : 0), 1)
-  return getOrCreate(created, key, () => ({ ...words, ...(media.length > 0 && { media }) }))
 }
 
 /** @throws ModelError `unsupported_content`, before a request, for content that the model does not accept */
@@ -118,7 +111,6 @@ const modelFamilies: readonly [name: RegExp, kinds: readonly MediaKind[]][] = [
   [/(^|[/.:])gemini-(?!embedding)/, ['image', 'audio', 'file']],
 ]
 
-function isKnownToAccept({ media, model }: Pick<ModelProvider, 'media' | 'model'>, kind: MediaKind): boolean {
-  if (media !== undefined) return media.includes(kind)
-  return modelFamilies.some(([name, kinds]) => name.test(model) && kinds.includes(kind))
+function listKnownKinds({ media, model }: Pick<ModelProvider, 'media' | 'model'>): readonly MediaKind[] {
+  return media ?? modelFamilies.flatMap(([name, kinds]) => (name.test(model) ? kinds : []))
 }

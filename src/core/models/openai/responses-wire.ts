@@ -2,7 +2,7 @@ import { isMistral } from './chat-wire.js'
 import type { ApiWire } from './exchange.js'
 import type { OpenAIResponsesOptions } from './openai-options.js'
 import { createResponsesFormat } from './responses-fold.js'
-import type { Json, JsonObject } from '../../../../machines/agent/json.js'
+import type { Json } from '../../../../machines/agent/json.js'
 import type { Message, ToolCall, ContentPart } from '../../../../machines/agent/messages.js'
 import { ModelError, type ModelRequest, type Sampling, type ToolChoice, type ToolSpec } from '../provider.js'
 import { asList, memoize } from '../../base/values.js'
@@ -27,19 +27,11 @@ import {
 } from './response-items.js'
 
 export function createResponsesWire(options: OpenAIResponsesOptions, provider: string): ApiWire {
-  const { model, hostedTools = [], reasoningSummary, encryptedReasoning } = options
   const from = `responses/${provider}`
   return {
     path: '/responses',
     format: createResponsesFormat(from),
-    bodies: createResponsesBodyBuilder({
-      model,
-      from,
-      hostedTools,
-      reasoningSummary,
-      encryptedReasoning: encryptedReasoning ?? !isNonReasoningModel(model),
-      isMistral: isMistral(provider, model),
-    }),
+    bodies: createResponsesBodyBuilder(options, from, isMistral(provider, options.model)),
     send: (client, body, sending) => client.responses.create(body as never, sending).asResponse(),
   }
 }
@@ -49,29 +41,20 @@ function isNonReasoningModel(model: string): boolean {
   return /^(ft:)?(openai[./])?(gpt-3|gpt-4|chatgpt-4|gpt-5(\.\d)?-chat)/.test(model)
 }
 
-export interface ResponsesBodyOptions {
-  model: string
-  from: string
-  hostedTools: readonly JsonObject[]
-  reasoningSummary: string | undefined
-  encryptedReasoning: boolean
-  isMistral: boolean
-}
-
 const maxCallIdLength = 64
 
 /** Converts each message once, as for Chat Completions, and then splits it into items. */
-function createResponsesBodyBuilder(options: ResponsesBodyOptions) {
+function createResponsesBodyBuilder(options: OpenAIResponsesOptions, from: string, bridge: boolean) {
+  const { model, hostedTools = [], reasoningSummary } = options
+  const { encryptedReasoning = !isNonReasoningModel(model) } = options
   const systemOf = createTextMessageCache('system')
   const style: WireStyle = {
     echoReasoning: 'none',
-    callId: createCallIdMapper(options.model, options.isMistral, maxCallIdLength),
+    callId: createCallIdMapper(model, bridge, maxCallIdLength),
     resultParts: true,
   }
 
-  const wireOf = memoize((message: Message) =>
-    toWireWithItems(message, toWireMessage(message, style), options.from),
-  )
+  const wireOf = memoize((message: Message) => toWireWithItems(message, toWireMessage(message, style), from))
   const answerOf = memoize(toApprovalAnswer)
   const functionOf = memoize((tool: ToolSpec) => toWellFormed(toFunction(tool)))
   /** By `store`, because agents may have different settings. */
@@ -82,16 +65,14 @@ function createResponsesBodyBuilder(options: ResponsesBodyOptions) {
 
   function inputOf({ instructions, messages, nudges }: ModelRequest, isStored: boolean): object[] {
     const wire = systemOf(toWellFormed(instructions))
-    const isAnswer = createAnswerFilter(options.from)
+    const isAnswer = createAnswerFilter(from)
     for (const message of messages) {
       const entry = isAnswer(message) ? answerOf(message) : wireOf(message)
       if (entry !== null) wire.push(entry)
     }
     wire.push(...toTextMessages('user', toWellFormed(nudges.join('\n\n'))))
     return makeCallIdsUnique(
-      arrangeMessages(wire, { bridge: options.isMistral, most: Infinity }).map((message) =>
-        itemsOf[`${isStored}`](message),
-      ),
+      arrangeMessages(wire, { bridge, most: Infinity }).map((message) => itemsOf[`${isStored}`](message)),
     )
   }
 
@@ -101,21 +82,21 @@ function createResponsesBodyBuilder(options: ResponsesBodyOptions) {
       const isStored = extraBody['store'] === true
       const searches =
         request.tools.some(({ deferred }) => deferred) &&
-        !options.hostedTools.some(({ type }) => type === 'tool_search')
+        !hostedTools.some(({ type }) => type === 'tool_search')
       const tools = [
         ...request.tools.map((tool) => functionOf(tool)),
-        ...options.hostedTools,
+        ...hostedTools,
         ...(searches ? [{ type: 'tool_search' }] : []),
       ]
       const body: Record<string, unknown> = {
-        model: options.model,
+        model,
         input: inputOf(request, isStored),
         ...(tools.length > 0 && { tools }),
         ...(tools.length > 0 && toolChoice !== undefined && { tool_choice: toWireChoice(toolChoice) }),
         ...(responseFormat && { text: { format: { type: 'json_schema', ...responseFormat } } }),
-        ...toWireSampling(request.sampling, options.reasoningSummary),
+        ...toWireSampling(request.sampling, reasoningSummary),
         store: false,
-        ...(options.encryptedReasoning && !isStored && { include: ['reasoning.encrypted_content'] }),
+        ...(encryptedReasoning && !isStored && { include: ['reasoning.encrypted_content'] }),
         stream,
       }
       return mergeExtraBody(body, extraBody)

@@ -120,18 +120,13 @@ export function toObjectText(text: string): string {
 
 const maxCallsPerMessage = 128
 
-export interface Arrangement {
-  bridge: boolean
-  most?: number
-}
-
 /**
  * Arranges messages so that every provider accepts them: one system message first, then alternating user and assistant
  * messages with a limited number of calls each. Unchanged messages stay the same objects.
  */
 export function arrangeMessages(
   messages: readonly WireMessage[],
-  { bridge, most = maxCallsPerMessage }: Arrangement,
+  { bridge, most = maxCallsPerMessage }: { bridge: boolean; most?: number },
 ): WireMessage[] {
   const system: WireMessage[] = []
   const turns: WireMessage[] = []
