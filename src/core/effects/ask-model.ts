@@ -37,14 +37,12 @@ let failures: typeof Failures | undefined
 
 export type AskScope = { parts: AgentParts } & Omit<EffectScope, 'self'>
 
-export interface AskOptions<Output> {
+interface AskOptions<Output> extends Pick<ModelRequestOptions, 'onDelta' | 'onHostedCall'> {
   request: ModelRequest
   purpose: TelemetryRequestInfo['purpose']
   needsPrice: boolean
   onSend?: () => Promise<void> | undefined
-  onDelta: (text: string, reasoning: string) => void
-  onToolCall?: ModelRequestOptions['onToolCallDelta'] | undefined
-  onHosted?: ModelRequestOptions['onHostedCall']
+  onToolCallDelta?: ModelRequestOptions['onToolCallDelta'] | undefined
   onFallback?: () => void
   getKnownText: (partialText: string) => string
   /** Converts the whole answer to the output. If it throws, the request fails. */
@@ -57,19 +55,9 @@ export interface AskOptions<Output> {
  */
 export async function askModel<Output>(
   { parts, runtime, context, abort }: AskScope,
-  {
-    request: draftRequest,
-    purpose,
-    needsPrice,
-    onSend,
-    onDelta,
-    onToolCall,
-    onHosted,
-    onFallback,
-    getKnownText,
-    toOutput,
-  }: AskOptions<Output>,
-): Promise<Output> {
+  ask: AskOptions<Output>,
+) {
+  const { request: draftRequest, purpose, onToolCallDelta, onHostedCall, getKnownText } = ask
   const { config } = context
   // These steps run before any timer starts, because a slow store does not mean that the provider is silent.
   await runtime.waitUntilDurable()
@@ -95,10 +83,10 @@ export async function askModel<Output>(
   }
   try {
     abort.throwIfAborted()
-    if (needsPrice) await checkPriceKnown({ model: parts.model, prices }, config, context.usage.session)
+    if (ask.needsPrice) await checkPriceKnown({ model: parts.model, prices }, config, context.usage.session)
     refuseUnsupportedMedia(request.messages, parts.model)
     checkPreflightBudget(request, context)
-    const ready = onSend?.()
+    const ready = ask.onSend?.()
     if (ready) await ready
     abort.throwIfAborted()
     for (const warning of parts.tools.leftOut ?? []) warnOnce(runtime, 'tool_left_out', warning)
@@ -112,7 +100,7 @@ export async function askModel<Output>(
       onDelta: (text, reasoning) => {
         bill.addDelta(text ?? '', reasoning ?? '')
         measured?.noteChunk()
-        onDelta(text ?? '', reasoning ?? '')
+        ask.onDelta(text ?? '', reasoning ?? '')
       },
       onWarning: (code, message) => warnOnce(runtime, code, message),
       runId: context.runId,
@@ -121,8 +109,8 @@ export async function askModel<Output>(
         measured?.noteWait(wait)
         if (wait !== null) runtime.emit({ type: 'waiting_for_slot', stepId: getStepId(context), ...wait })
       },
-      ...(onToolCall && { onToolCallDelta: onToolCall }),
-      ...(onHosted && { onHostedCall: onHosted }),
+      ...(onToolCallDelta && { onToolCallDelta }),
+      ...(onHostedCall && { onHostedCall }),
       ...(measured && { around: (work) => measured.around(work) }),
       onFallback: (next, after) => {
         const failure = after && normalizeFailure(after)
@@ -132,7 +120,7 @@ export async function askModel<Output>(
         measured?.switchModel(next, failure, spent)
         if (failure !== null) {
           emitFallback({ parts, runtime, context, abort }, next, failure)
-          onFallback?.()
+          ask.onFallback?.()
         }
         idle.onActivity()
         return hold?.switchModel(next, failure, spent)
@@ -145,7 +133,7 @@ export async function askModel<Output>(
     measured?.noteResponse(response, answer)
     bill.receive(response, findTotalOnly(answer?.usage))
     if (hold) await hold.settleAnswer(await bill.getAnswerUsage(), response.usage !== null)
-    return await toOutput(response, () => bill.getAnswerUsage())
+    return await ask.toOutput(response, () => bill.getAnswerUsage())
   } catch (error) {
     const silenced = idle.abort.aborted && !abort.aborted
     const reason = silenced ? idle.abort.reason : error

@@ -78,8 +78,8 @@ export function requestModel(
         return undefined
       },
       onDelta: (text, reasoning) => shown.write(text, reasoning),
-      onToolCall: calls === null ? undefined : (delta) => calls.write(delta),
-      onHosted: createHostedSteps(runtime, self, context),
+      onToolCallDelta: calls === null ? undefined : (delta) => calls.write(delta),
+      onHostedCall: createHostedSteps(runtime, self, context),
       onFallback: () => {
         shown.restart()
         calls?.restart()

@@ -107,36 +107,30 @@ type Pattern = Omit<Finder, 'kind'>
 /** Patterns of personal data with a verifiable form. All run in linear time. */
 const patterns = {
   /** RFC 5321 §4.5.3.1: 64 octets before the @; RFC 1035 §2.3.4: labels of at most 63. */
-  email: [
-    {
-      pattern: createPattern(
-        raw`\p{L}\p{N}_.+%\-`,
-        raw`[\p{L}\p{N}_.+%\-]{1,64}@(?:[\p{L}\p{N}\-]{1,63}\.){1,8}\p{L}{2,63}`,
-        'gu',
-      ),
-    },
-  ],
+  email: {
+    pattern: createPattern(
+      raw`\p{L}\p{N}_.+%\-`,
+      raw`[\p{L}\p{N}_.+%\-]{1,64}@(?:[\p{L}\p{N}\-]{1,63}\.){1,8}\p{L}{2,63}`,
+      'gu',
+    ),
+  },
   /** ISO 13616, with check digits. */
-  iban: [
-    {
-      pattern: createPattern(
-        'A-Za-z0-9',
-        raw`(?=(?<candidate>[A-Za-z]{2}\d{2}(?:[ \u00a0-]?[A-Za-z0-9]){11,34}))`,
-      ),
-      accepts: findIbanLength,
-    },
-  ],
+  iban: {
+    pattern: createPattern(
+      'A-Za-z0-9',
+      raw`(?=(?<candidate>[A-Za-z]{2}\d{2}(?:[ \u00a0-]?[A-Za-z0-9]){11,34}))`,
+    ),
+    accepts: findIbanLength,
+  },
   /** ISO/IEC 7812, with issuer, length and check digit. */
-  credit_card: [
-    {
-      pattern: createPattern(raw`\w`, raw`(?<!\d[.,])(?=(?<candidate>\d(?:[ \u00a0.-]?\d){12,18})(?!\w))`),
-      accepts: findCardNumberLength,
-    },
-  ],
+  credit_card: {
+    pattern: createPattern(raw`\w`, raw`(?<!\d[.,])(?=(?<candidate>\d(?:[ \u00a0.-]?\d){12,18})(?!\w))`),
+    accepts: findCardNumberLength,
+  },
   /** ssa.gov/employer/randomization.html: never 000, 666 or 900–999, then not 00, then not 0000. */
-  us_ssn: [
-    { pattern: createPattern(raw`\w\-`, raw`(?!000|666|9)\d{3}([ -])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])`) },
-  ],
+  us_ssn: {
+    pattern: createPattern(raw`\w\-`, raw`(?!000|666|9)\d{3}([ -])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])`),
+  },
   /** ITU-T E.164: + and at most 15 digits; NANPA: area code and exchange start with 2–9 and do not end in 11. */
   phone: [
     { pattern: createPattern(raw`\w+`, raw`\+[1-9](?:[ \u00a0.()/-]{0,2}\d){7,14}(?!\d)`) },
@@ -147,7 +141,7 @@ const patterns = {
       ),
     },
   ],
-} satisfies Record<string, readonly Pattern[]>
+} satisfies Record<string, Pattern | readonly Pattern[]>
 
 /** Kinds of personal data with a recognizable form. */
 export type PiiKind = keyof typeof patterns
@@ -155,5 +149,5 @@ export type PiiKind = keyof typeof patterns
 export const piiKinds = Object.keys(patterns) as readonly PiiKind[]
 
 export function createPiiFinders(kinds: readonly PiiKind[]): Finder[] {
-  return kinds.flatMap((kind) => patterns[kind].map((pattern: Pattern) => ({ kind, ...pattern })))
+  return kinds.flatMap((kind) => [patterns[kind]].flat().map((pattern: Pattern) => ({ kind, ...pattern })))
 }
