@@ -32,6 +32,7 @@ export interface AiSdkModel {
   doStream(options: never): PromiseLike<unknown>
 }
 
+/** @throws ConfigError `invalid_model`, `unsupported_model_version` */
 export function checkModel(model: unknown): asserts model is AiSdkModel {
   const fail = (problem: string): ConfigError => modelError('invalid_model', problem)
   const outdated = (problem: string): ConfigError =>
@@ -138,6 +139,7 @@ export interface LanguageModelOptions {
   structuredOutput?: StructuredOutputSupport | 'none' | undefined
 }
 
+/** @throws ConfigError `invalid_option` */
 export function checkLanguageModelOptions(options: LanguageModelOptions): void {
   const { providerOptions, providerTools, headers, cache, media, provider, structuredOutput } = options
   if (!isRecordOf(providerOptions, isRecord))

@@ -16,6 +16,7 @@ export interface StoredDocument {
   readonly text: string
 }
 
+/** @throws {MemoryError} `invalid_document`, `duplicate_source` */
 export function readDocuments(documents: unknown): Map<string, StoredDocument> {
   if (!Array.isArray(documents)) {
     throw new MemoryError('invalid_document', 'documents must be a list of { source, text }.', 'documents')
@@ -57,6 +58,7 @@ export interface StoredMemory {
   embeddings: { model: string; vectors: Record<string, string> } | null
 }
 
+/** @throws {MemoryError} `invalid_stored_memory` */
 export function readStoredMemory(json: unknown): {
   documents: StoredDocument[]
   model: string | undefined

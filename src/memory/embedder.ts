@@ -147,6 +147,7 @@ function invalidEmbeddingsError(why: string): MemoryError {
   )
 }
 
+/** @throws {BudgetError} `budget_exceeded`, `budget_conflict`, `unknown_price`; the errors of the request */
 async function payForEmbeddings<Answer extends { usage?: unknown }>(
   options: EmbeddingOptions,
   texts: readonly string[],

@@ -222,6 +222,7 @@ function createPlayer({ scenarios, origins, clock, conversation, strict, strictH
     throw new Refusal(404, 'model_not_found', message, 'model')
   }
 
+  /** @throws Refusal if no turn is left */
   function takeNext(scenario: string, conversation: string): Cue {
     const { name, turns, onExhausted }: Scenario = scenarios.get(scenario) ?? { turns: [] }
     const key = toPlaybackKey(scenario, conversation)

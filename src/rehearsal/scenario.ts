@@ -81,6 +81,7 @@ export function parseScenario(value: unknown, origin = 'The scenario'): Scenario
   return data as Scenario
 }
 
+/** @throws RehearsalError `invalid_scenario` */
 export function parseTurn(value: unknown): Turn {
   const { data, error } = turnSchema.safeParse(value)
   if (error) throw invalidScenarioError('invalid_scenario', 'The result of the turn function', error)
@@ -182,6 +183,7 @@ const optionsSchema = z.strictObject({
     .default(systemClock),
 })
 
+/** @throws RehearsalError */
 export function parseOptions(value: Scenario | RehearsalOptions): RehearsalSettings {
   if (typeof value === 'object' && value !== null && 'turns' in value)
     return parseOptions({ scenario: value })

@@ -102,12 +102,17 @@ export function invalidSkillError(where: string, problem: string, options?: Erro
   return new ConfigError('invalid_skill', `Skill ${where}: ${problem}`, where, options)
 }
 
+/** The maximum length of the index in the instructions, in characters. */
 export const maxIndexChars = 8_000
+/** The maximum length of the instructions of a skill, in characters. */
 const maxBodyChars = 100_000
+/** The maximum size of a SKILL.md, in bytes. */
 export const maxSkillBytes = 500_000
+/** The maximum length of the front matter of a SKILL.md, in characters. */
 export const maxFrontMatterChars = 20_000
 /** The maximum length of a description in the Agent Skills format, in characters. */
 const maxDescriptionChars = 1_024
+/** The maximum size of a file in the folder of a skill, in bytes. */
 export const maxFileBytes = 1_000_000
 const maxSkills = 500
 

@@ -73,7 +73,10 @@ const lazySignalProperty: PropertyDescriptor & ThisType<AbortHolder> = {
  * because V8 creates a hidden class per getter in a literal and keeps everything that it references until the old
  * generation is collected.
  */
-export function attachSignal<Target extends object>(target: Target, abort: CallAbort) {
+export function attachSignal<Target extends object>(
+  target: Target,
+  abort: CallAbort,
+): Target & { readonly signal: AbortSignal } {
   Object.defineProperty(target, abortKey, { value: abort })
   return Object.defineProperty(target, 'signal', lazySignalProperty) as Target & {
     readonly signal: AbortSignal

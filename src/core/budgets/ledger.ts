@@ -62,7 +62,11 @@ export function reserveAmount(
   return { row, changed, answer: { ...row, now, granted } }
 }
 
-export function refuseWindow(stored: BudgetRecord | null, options: ReserveOptions, now: number) {
+export function refuseWindow(
+  stored: BudgetRecord | null,
+  options: ReserveOptions,
+  now: number,
+): ReserveAnswer {
   return { ...(stored ?? openWindow(options)), now, granted: false }
 }
 
@@ -84,7 +88,11 @@ function enterWindow(stored: BudgetRecord | null, options: ReserveOptions): Budg
   return { ...whole, spent: addAmounts(stored.spent, stored.reserved) }
 }
 
-export function settleAmount(row: BudgetRecord, reservation: KeptReservation, paid: BudgetAmount) {
+export function settleAmount(
+  row: BudgetRecord,
+  reservation: KeptReservation,
+  paid: BudgetAmount,
+): BudgetRecord {
   const { windowAt, lost } = reservation
   if (windowAt !== row.windowAt) return row
   const spent = lost === 'counted' ? addAmounts(row.spent, reservation, -1) : row.spent

@@ -42,7 +42,11 @@ export function checkInput<Value, Taken>(
   return read
 }
 
-export function invalidInputError(what: string, problems: readonly Problem[], options?: ErrorOptions) {
+export function invalidInputError(
+  what: string,
+  problems: readonly Problem[],
+  options?: ErrorOptions,
+): ConfigError {
   const message = [`Invalid ${what}:`, ...problems.map(({ sentence }) => `  ${sentence}`)].join('\n')
   return new ConfigError('invalid_config', message, problems[0]?.path || undefined, options)
 }
@@ -82,6 +86,7 @@ function formatPath(keys: Path): string {
   }, '')
 }
 
+/** Formats a value for an error message. Never throws. */
 function showValue(value: unknown): string {
   if (value === null) return 'null'
   switch (typeof value) {

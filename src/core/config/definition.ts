@@ -13,7 +13,14 @@ export const isTimeout = (value: unknown): value is number =>
   typeof value === 'number' && value >= 1 && value <= longest
 
 /** For JavaScript and casts. Returns the fields of a definition with a valid name, and a function that refuses one. */
-export function readDefinition(kind: Kind, definition: unknown, keys: string) {
+export function readDefinition(
+  kind: Kind,
+  definition: unknown,
+  keys: string,
+): {
+  fields: Record<string, unknown>
+  refuse: (key: string, problem: string) => never
+} {
   const fail = (message: string, subject?: string): never => {
     throw new ConfigError(`invalid_${kind}`, message, subject)
   }

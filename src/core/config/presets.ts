@@ -79,6 +79,7 @@ export const presets = /* @__PURE__ */ rejectUnknownNames({
   },
 } as const satisfies Record<PresetName, AgentConfigInput>)
 
+/** Throws a ConfigError about `subject` for an unknown preset. */
 export function findPreset(name: string, subject: string): AgentConfigInput {
   if (Object.hasOwn(presets, name)) return presets[name as PresetName]
   throw unknownPresetError(name, Object.keys(presets), subject)

@@ -31,6 +31,7 @@ export const priceTable = map(
   'an object with a price for each model',
 )
 
+/** Validates a price table. Throws a ConfigError (`invalid_config`). */
 export function resolvePriceTable(input: unknown): PriceTable {
   return checkInput(record({ prices: priceTable }), { prices: input }, 'prices').prices
 }

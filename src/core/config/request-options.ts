@@ -52,6 +52,7 @@ export const requestSections = {
   ),
 }
 
+/** Validates the options. Throws a ConfigError (`invalid_config`) with all problems. */
 export function resolveRequestOptions(input: unknown = {}): RequestOptions {
   return checkInput(is.section(requestSections), input, 'request options')
 }

@@ -88,6 +88,7 @@ export function resolveConfig(
   return mergeConfig(checkInput(agentSchema, input, 'configuration', { beside }), base, 'configuration')
 }
 
+/** Overrides limits for one run. Throws a ConfigError, as `resolveConfig` does. */
 export function overrideLimits(config: AgentConfig, limits: unknown): AgentConfig {
   return limits === undefined ? config : resolveConfig({ limits }, config)
 }

@@ -4,7 +4,11 @@ import { type FitSituation, formatGapMarker, type GapDemands, listLeftOut, planG
 export type FitStrategy = (situation: FitSituation) => Fit | null
 
 /** Merged messages differ from the sum of their tokens, so each attempt has a window smaller by the excess. */
-export function drawFit(strategy: FitStrategy, situation: FitSituation, sizeOf: (fit: Fit | null) => number) {
+export function drawFit(
+  strategy: FitStrategy,
+  situation: FitSituation,
+  sizeOf: (fit: Fit | null) => number,
+): Fit | null {
   let { window } = situation
   for (;;) {
     const fit = strategy({ ...situation, window })

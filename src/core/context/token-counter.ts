@@ -21,7 +21,10 @@ export interface TokenCounter {
 }
 
 /** Creates a token counter. `echo` selects the answers whose reasoning is sent back as text. */
-export function createTokenCounter(tokenizer: Tokenizer, echo?: ModelProvider['echoesReasoning']) {
+export function createTokenCounter(
+  tokenizer: Tokenizer,
+  echo?: ModelProvider['echoesReasoning'],
+): TokenCounter {
   const text = (words: string | null | undefined): number => (words ? tokenizer.count(words) : 0)
   const { countMessage: message, countTool } = createCounts(text, {
     countExtra: ({ extra_content: extra }) => (extra === undefined ? 0 : text(JSON.stringify(extra))),

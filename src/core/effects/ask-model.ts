@@ -56,7 +56,7 @@ interface AskOptions<Output> extends Pick<ModelRequestOptions, 'onDelta' | 'onHo
 export async function askModel<Output>(
   { parts, runtime, context, abort }: AskScope,
   ask: AskOptions<Output>,
-) {
+): Promise<Output> {
   const { request: draftRequest, purpose, onToolCallDelta, onHostedCall, getKnownText } = ask
   const { config } = context
   // These steps run before any timer starts, because a slow store does not mean that the provider is silent.

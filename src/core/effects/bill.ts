@@ -153,7 +153,10 @@ export function toRefusedSearch(error: BudgetError): ModelActorError {
 const ourCodes = /^(token_budget|shared_budget(_\w+)?)$/
 
 /** Adds a prefix to a budget code that comes from a provider, because such a code does not refer to our budget. */
-export function withoutOurCode(failure: ModelFailure, error: unknown) {
+export function withoutOurCode(
+  failure: ModelFailure,
+  error: unknown,
+): ModelFailure & Pick<ModelActorError, 'budget' | 'wakeAt'> {
   if (error instanceof OverBudgetError) {
     const { budget, wakeAt } = error
     return { ...failure, ...(budget !== undefined && { budget }), ...(wakeAt !== undefined && { wakeAt }) }

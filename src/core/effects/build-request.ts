@@ -91,7 +91,10 @@ function canForbidCalls({ model, tools: { offered: tools }, output, extraBody }:
 const finalAnswer =
   'This is your final answer. You cannot call any more tools. Answer now with what you know.'
 
-export async function retrieveSnippets(parts: AgentParts, { abort, self, runtime, context }: EffectScope) {
+export async function retrieveSnippets(
+  parts: AgentParts,
+  { abort, self, runtime, context }: EffectScope,
+): Promise<RetrievedSnippet[]> {
   const query = getLastUserText(context.messages)
   if (!parts.memory || query === '') return []
   runtime.steps.start(self, {

@@ -47,7 +47,10 @@ export async function checkSearchInstalled({ search }: Pick<ToolSet, 'search'>):
 }
 
 /** So that a missing tokenizer does not fail a later request. @throws {ConfigError} `missing_package` */
-export async function checkTokenizerInstalled({ tokenizer }: AgentParts, { context }: AgentConfig) {
+export async function checkTokenizerInstalled(
+  { tokenizer }: AgentParts,
+  { context }: AgentConfig,
+): Promise<void> {
   if (context.window <= 0 || tokenizer) return
   const { loadDefaultTokenizer } = await import('../context/default-tokenizer.js')
   try {

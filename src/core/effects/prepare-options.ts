@@ -9,7 +9,11 @@ function getPoliciesInForce({ policies = [] }: Pick<AgentParts, 'policies'>, { p
   return { policies: [...policies, ...(policiesAbove?.policies ?? [])], path: policiesAbove?.path ?? [] }
 }
 
-export function getPoliciesBelow(parts: Pick<AgentParts, 'policies'>, binding: Binding, name: string) {
+export function getPoliciesBelow(
+  parts: Pick<AgentParts, 'policies'>,
+  binding: Binding,
+  name: string,
+): Binding['policiesAbove'] {
   const { policies, path } = getPoliciesInForce(parts, binding)
   return policies.length === 0 ? undefined : { policies, path: [...path, name] }
 }

@@ -63,7 +63,10 @@ function startStep(
 type ScreenText = (text: string) => Promise<Screening>
 type PartScreening = Omit<InputScreening, 'index'>
 
-export async function screenContent(content: UserMessage['content'], look: ScreenText) {
+export async function screenContent(
+  content: UserMessage['content'],
+  look: ScreenText,
+): Promise<PartScreening[]> {
   if (typeof content === 'string') return [{ ...(await look(content)), part: null }]
   const looks = content.map(async (one, part) => {
     const text = getReadableText(one)

@@ -1,8 +1,18 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import { defaultConfig } from '../config/defaults.js'
-import { ModelError } from '../models/provider.js'
+import { ModelError, type ModelRequestOptions } from '../models/provider.js'
 import { CallAbort } from '../base/abort.js'
 import { type Clock, readElapsed } from '../base/clock.js'
+
+export interface IdleWatch {
+  readonly abort: CallAbort
+  readonly onActivity: ModelRequestOptions['onActivity']
+  /** Rejects immediately when the silence exceeds the limit, even if the provider ignores its signal. */
+  readonly rejectOnSilence: <Result>(work: Promise<Result>) => Promise<Result>
+  /** Time in a queue does not count as silence, and the timer restarts afterwards. */
+  readonly hold: (isHeld: boolean) => void
+  readonly stop: () => void
+}
 
 /** `contentIdleMs` is missing in logs from early versions. */
 type Limits = Pick<AgentConfig, 'streamIdleMs'> & Partial<Pick<AgentConfig, 'contentIdleMs'>>
@@ -11,7 +21,7 @@ type Limits = Pick<AgentConfig, 'streamIdleMs'> & Partial<Pick<AgentConfig, 'con
  * Ends an answer that is silent or consists only of keep-alives. Uses one timer per answer. If the answer is not
  * streamed, silence is measured from its first piece. `outer` has no other listener.
  */
-export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clock: Clock) {
+export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clock: Clock): IdleWatch {
   const { streamIdleMs, contentIdleMs = defaultConfig.contentIdleMs } = limits
   const abort = new CallAbort()
   let begun = stream
@@ -40,7 +50,7 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
   outer.onAbort = () => abort.abort(outer.reason)
   return {
     abort,
-    onActivity: (kind: 'content' | 'keep_alive' = 'content'): void => {
+    onActivity: (kind = 'content') => {
       lastBytes = readElapsed(clock)
       if (kind !== 'content') return
       lastContent = lastBytes
@@ -49,20 +59,18 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
       clock.clearTimeout(timer)
       timer = startTimer()
     },
-    /** Rejects immediately when the silence exceeds the limit, even if the provider ignores its signal. */
-    rejectOnSilence: <Result>(work: Promise<Result>) =>
-      new Promise<Result>((resolve, reject) => {
+    rejectOnSilence: (work) =>
+      new Promise((resolve, reject) => {
         abort.onAbort = () => reject(abort.reason as Error)
         work.then(resolve, reject)
       }),
-    /** Time in a queue does not count as silence, and the timer restarts afterwards. */
-    hold: (isHeld: boolean): void => {
+    hold: (isHeld) => {
       clock.clearTimeout(timer)
       lastBytes = readElapsed(clock)
       lastContent = lastBytes
       timer = isHeld ? undefined : startTimer()
     },
-    stop: (): void => {
+    stop: () => {
       clock.clearTimeout(timer)
       outer.onAbort = undefined
     },

@@ -21,7 +21,10 @@ type NamedModel = Pick<ModelProvider, 'provider' | 'model'>
 
 const getName = ({ provider, model }: NamedModel): string => `${provider}/${model}`
 
-export function leaveOutMessages(messages: readonly Message[], refused: readonly Refusal[] | undefined) {
+export function leaveOutMessages(
+  messages: readonly Message[],
+  refused: readonly Refusal[] | undefined,
+): readonly Message[] {
   if (refused === undefined) return messages
   const ids = listRefusedIds(refused)
   return ids.size === 0

@@ -12,7 +12,12 @@ const aliases = new Map([
 ])
 
 /** The cost in USD according to the catalog, or null for an unknown provider or model. Never throws. */
-export function calculateCatalogPrice(provider: string, model: string, usage: TokenUsage, at: number) {
+export function calculateCatalogPrice(
+  provider: string,
+  model: string,
+  usage: TokenUsage,
+  at: number,
+): number | null {
   const entry = getOrCreate(entryByModel, `${provider}\n${model}`, () => findEntry(provider, model))
   if (entry === null) return null
   try {

@@ -35,7 +35,11 @@ interface Span {
 const mostPasses = 10
 
 /** Replaces all matches. The text is not `clean` if it still contains a match that cannot be removed. */
-export function redactAll(finders: readonly Finder[], text: string, replacement: (kind: string) => string) {
+export function redactAll(
+  finders: readonly Finder[],
+  text: string,
+  replacement: (kind: string) => string,
+): { text: string; kinds: string[]; clean: boolean } {
   const kinds = new Set<string>()
   for (let pass = 0; pass < mostPasses; pass += 1) {
     const found = listMatching(finders, text)

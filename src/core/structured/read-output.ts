@@ -65,6 +65,7 @@ type EndedResult = Extract<RunResult, { resumable: false }>
 
 const resultRule = /* @__PURE__ */ objectRule(['state'], 'a run result')
 
+/** @throws {UsageError} `invalid_argument` */
 function hasOutput(result: RunResult): result is EndedResult {
   expectArgument('result', result, resultRule)
   return !result.resumable && result.outputProblem === undefined

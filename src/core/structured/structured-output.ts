@@ -44,6 +44,7 @@ export interface StructuredOutput {
   readonly ready: (() => Promise<void>) | undefined
 }
 
+/** @throws ConfigError for an invalid schema, or one without a JSON Schema of an object */
 export function createStructuredOutput(option: InputSchema | OutputOptions): StructuredOutput {
   const options: OutputOptions = isOptions(option) ? option : { schema: option }
   if (options === option) checkInput(record({ output: settings }), { output: options }, 'output')

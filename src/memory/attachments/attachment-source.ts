@@ -25,6 +25,7 @@ export interface AttachmentSource {
   read(limits: AttachmentLimits, signal: AbortSignal): Promise<AttachmentContent>
 }
 
+/** @throws {AttachmentError} `invalid_attachment`, `invalid_url` */
 export function createSource(attachment: unknown): AttachmentSource {
   if (typeof attachment !== 'object' || attachment === null)
     throw invalidAttachmentError('The attachment', 'must be an object.')

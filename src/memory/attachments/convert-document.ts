@@ -22,6 +22,7 @@ export async function convertHtml(html: string, name: string, signal: AbortSigna
   return (await runConversion(task, name, signal)).text
 }
 
+/** @throws {AttachmentError} `unreadable`, `too_large`, `no_text` */
 export async function convertPdf(
   bytes: Uint8Array,
   name: string,
@@ -95,6 +96,7 @@ function conversionError(problem: ConversionProblem, name: string, cause?: unkno
   return new AttachmentError(code, name, message, { cause })
 }
 
+/** @throws {StatewrightError} `missing_package`, with the command that installs it */
 export function resolvePeer(path: string, name: string, purpose: string): string {
   try {
     return createRequire(import.meta.url).resolve(path)
