@@ -19,22 +19,18 @@ const toolPattern = /^[a-zA-Z0-9_-]{1,64}$/
  */
 export function checkSkill(where: string, skill: Readonly<Record<string, unknown>>): Omit<SkillInfo, 'hash'> {
   const { name, description, allowedTools, license, metadata } = skill
+  const fail = (problem: string): ConfigError => invalidSkillError(where, problem)
   if (typeof name !== 'string' || !isSkillName(name))
-    throw invalidSkillError(
-      where,
+    throw fail(
       "its name must consist of 1 to 64 lower-case letters, digits and single hyphens, such as 'code-review'.",
     )
   if (typeof description !== 'string' || description.trim() === '')
-    throw invalidSkillError(
-      where,
-      'its description is missing. Describe for the model what it is for and when to load it.',
-    )
+    throw fail('its description is missing. Describe for the model what it is for and when to load it.')
   if (description.length > maxDescriptionChars)
-    throw invalidSkillError(
-      where,
+    throw fail(
       `its description has ${description.length} characters, but at most ${maxDescriptionChars} are allowed.`,
     )
-  const tools = toToolNames(where, allowedTools)
+  const tools = toToolNames(allowedTools, fail)
   return {
     name,
     description: description.trim(),
@@ -45,23 +41,17 @@ export function checkSkill(where: string, skill: Readonly<Record<string, unknown
 }
 
 /** `allowed-tools` is a list, or a string with spaces or commas. */
-function toToolNames(where: string, value: unknown): string[] | undefined {
+function toToolNames(value: unknown, fail: (problem: string) => ConfigError): string[] | undefined {
   if (value === undefined) return undefined
   // An empty value could mean every tool or none.
   if (value === null)
-    throw invalidSkillError(
-      where,
-      'allowed-tools is empty. List the tools, write [] for none, or omit it for all.',
-    )
+    throw fail('allowed-tools is empty. List the tools, write [] for none, or omit it for all.')
   const names: unknown[] =
     typeof value === 'string' ? value.split(/[\s,]+/).filter(Boolean) : Array.isArray(value) ? value : [value]
   return names.map((name) => {
     if (typeof name === 'string' && toolPattern.test(name)) return name
     const shown = typeof name === 'string' ? `'${name.slice(0, 80)}'` : `a value of type ${typeof name}`
-    throw invalidSkillError(
-      where,
-      `allowed-tools has ${shown}. List names of tools, without patterns or arguments.`,
-    )
+    throw fail(`allowed-tools has ${shown}. List names of tools, without patterns or arguments.`)
   })
 }
 
