@@ -228,7 +228,8 @@ function readSnapshot(log: Standing, entry: Json, isPart: boolean): Partial<Stan
     compare('run', context.runId, log.runs.at(-1))
     for (const key of ['config', 'features']) compare(key, context[key], log.setup?.[key])
     const handed = context.speaker && log.setup?.handed?.[context.speaker]
-    compare('tools', context.tools, isSame(context.tools, handed) ? handed : log.setup?.tools)
+    const isHanded = toCanonicalJson(context.tools) === toCanonicalJson(handed)
+    compare('tools', context.tools, isHanded ? handed : log.setup?.tools)
   } else if (log.isWhole && !(log.runs.includes(context.runId) && isEnd(String(state.value))))
     throw broken('facts', `The record returns to the run ${context.runId}, but no such run has ended.`)
   compare('number of runs', begun, log.begun)
@@ -241,8 +242,6 @@ function withHandoffs(context: Json, before?: Json): Json {
   const pending = context.calls.flatMap(({ handoff }: Json) => (handoff ? [[handoff.to, handoff.tools]] : []))
   return { ...context, handed: { ...before, ...Object.fromEntries(pending) } }
 }
-
-const isSame = (one: unknown, other: unknown): boolean => toCanonicalJson(one) === toCanonicalJson(other)
 
 /** Checks a transcript. During a batch, results are complete only while the run rests. */
 function checkTranscript({ messages, calls, batchAt, lastMessageNumber }: Json, isResting: boolean): void {

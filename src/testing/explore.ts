@@ -91,10 +91,9 @@ export function explore<TMachine extends AnyStateMachine>(
     resolveSpace(options as unknown as ExploreOptions),
     ({ vertex, edge, transitions }) => {
       const to = getState(vertex)
-      if (!edge || (transitions.length === 0 && vertex === edge.from)) return true
+      if (!edge || (transitions.length === 0 && vertex === edge.from)) return
       const { event, label } = edge.event
       getState(edge.from).moves.push({ event, label, to, transitions: listIds(transitions) })
-      return true
     },
     { stopsAtLimit: true },
   )
@@ -136,7 +135,7 @@ const progressEvery = 500
 export function exploreMachine(
   observed: ObservedMachine,
   space: ExploreSpace,
-  visit: (visit: Visit) => boolean = () => true,
+  visit: (visit: Visit) => boolean | void = () => undefined,
   { stopsAtLimit = false } = {},
 ): Exploration {
   const vertices: Vertex[] = []
@@ -189,7 +188,7 @@ export function exploreMachine(
         vertex.via?.from === from && vertex.via.event === event ? vertex.via : { ...step, to: vertex }
       const isNew = !from.out.some((known) => known.to === vertex && known.transitions === edge.transitions)
       if (isNew && (transitions.length > 0 || vertex !== from)) from.out.push(edge)
-      if (!visit({ vertex, snapshot, actions, transitions, edge })) return false
+      if (visit({ vertex, snapshot, actions, transitions, edge }) === false) return false
     }
     return true
   }
@@ -213,7 +212,7 @@ export function exploreMachine(
       const { snapshot, transitions, actions } = tryStep(() => observed.start(input.value), input)
       const vertex = getVertex(snapshot, input, undefined)
       starts.push({ vertex, transitions: shareTransitions(transitions) })
-      if (!visit({ vertex, snapshot, actions, transitions, edge: undefined })) return
+      if (visit({ vertex, snapshot, actions, transitions, edge: undefined }) === false) return
     }
     for (let next = 0; next < vertices.length; next++) {
       const vertex = vertices[next]

@@ -133,22 +133,20 @@ async function playPath(path: ReplayPath, harness: ReplayHarness, within: Within
   for (const [step, { event, state, ...more }] of path.steps.entries()) {
     const expected = toRestingState(state)
     let actual: RestingState | undefined
-    let message: string
+    let problem: string | null
     try {
       if (step === 0) await within(() => harness.start(event.input), 'start()')
       else await within(() => harness.perform(event, step), 'perform()')
       await within(() => harness.settled(expected), 'settled()')
       actual = toRestingState(harness.snapshot())
-      const parting = isSame(expected, actual) ? findParting(more, harness) : null
-      if (isSame(expected, actual) && parting === null) continue
-      message =
-        parting === null
-          ? `${describeEvent(event)} should lead to ${describeState(expected)}, but led to ${describeState(actual)}`
-          : `${describeEvent(event)} ${parting}`
+      problem = isSame(expected, actual)
+        ? findParting(more, harness)
+        : `should lead to ${describeState(expected)}, but led to ${describeState(actual)}`
     } catch (error) {
-      message = `${describeEvent(event)} should lead to ${describeState(expected)}, but ${getErrorMessage(error)}`
+      problem = `should lead to ${describeState(expected)}, but ${getErrorMessage(error)}`
     }
-    return { ok: false, step, event, expected, actual, message }
+    if (problem === null) continue
+    return { ok: false, step, event, expected, actual, message: `${describeEvent(event)} ${problem}` }
   }
   return { ok: true, steps: path.steps.length }
 }

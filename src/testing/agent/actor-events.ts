@@ -354,18 +354,16 @@ export function listShieldEvents(context: AgentContext): Events {
   }))
   const open = listUnclearedCalls(context)
   const unscreened = context.calls.filter((call) => call.unscreenedResult)
-  const screen = (calls: readonly { id: string }[], action: ShieldAction, content: string) =>
-    calls.map(({ id }) => ({ ...createScreening(action, content), callId: id }))
   return {
     ...(messages.length > 0 && { 'input allowed': done('inputShields', allowed) }),
     ...createCallsAllowed(context),
     ...(open.length > 0 && {
-      'calls refused': done('callShields', screen(open, 'block', 'Not that.')),
-      'calls redacted': done('callShields', screen(open, 'redact', '{"n":0}')),
+      'calls refused': done('callShields', screenCalls(open, 'block', 'Not that.')),
+      'calls redacted': done('callShields', screenCalls(open, 'redact', redacted)),
     }),
     ...(unscreened.length > 0 && {
-      'results allowed': done('resultShields', screen(unscreened, 'allow', 'What it may say.')),
-      'results withheld': done('resultShields', screen(unscreened, 'block', 'What it may say.')),
+      'results allowed': done('resultShields', screenCalls(unscreened, 'allow', 'What it may say.')),
+      'results withheld': done('resultShields', screenCalls(unscreened, 'block', 'What it may say.')),
     }),
   }
 }
@@ -374,26 +372,27 @@ export function listShieldEvents(context: AgentContext): Events {
 export function listDecisionEvents(context: AgentContext): Events {
   const open = listUnclearedCalls(context)
   if (open.length === 0) return {}
-  const screen = (action: 'allow' | 'redact', decisions: readonly PolicyVerdict[] | undefined) =>
-    open.map((call) => ({
-      ...createScreening(action, action === 'redact' ? '{"n":0}' : call.arguments),
-      callId: call.id,
+  const screen = (content: string | undefined, decisions: readonly PolicyVerdict[] | undefined) =>
+    screenCalls(open, content === undefined ? 'allow' : 'redact', content).map((screening) => ({
+      ...screening,
       ...(decisions && { decisions: [...decisions] }),
     }))
   const events = Object.entries(laterDecisions).flatMap(([name, decisions]) => [
-    [`calls allowed, policies: ${name}`, done('callShields', screen('allow', decisions))] as const,
-    [`calls redacted, policies: ${name}`, done('callShields', screen('redact', decisions))] as const,
+    [`calls allowed, policies: ${name}`, done('callShields', screen(undefined, decisions))] as const,
+    [`calls redacted, policies: ${name}`, done('callShields', screen(redacted, decisions))] as const,
   ])
   return Object.fromEntries(events)
 }
 
 export function createCallsAllowed(context: AgentContext): Events {
-  const allowed = listUnclearedCalls(context).map((call) => ({
-    ...createScreening('allow', call.arguments),
-    callId: call.id,
-  }))
-  return { 'calls allowed': done('callShields', allowed) }
+  return { 'calls allowed': done('callShields', screenCalls(listUnclearedCalls(context), 'allow')) }
 }
+
+const redacted = '{"n":0}'
+
+/** The screenings of calls, by default with the arguments of each. */
+const screenCalls = (calls: AgentContext['calls'], action: ShieldAction, content?: string) =>
+  calls.map((call) => ({ ...createScreening(action, content ?? call.arguments), callId: call.id }))
 
 export function createScreening(action: ShieldAction, content: string): Screening {
   const message = action === 'block' ? content : null

@@ -320,7 +320,7 @@ class SceneTime {
 
 /** The clock of one process. It follows the system clock and can leap to the next timer. */
 function createLeapingClock(time: SceneTime) {
-  const timers = new Map<unknown, { due: number; arm: () => void; handle: unknown }>()
+  const timers = new Map<unknown, { due: number; fire: () => void; handle: unknown }>()
   let lastId = 0
   let isStopped = false
 
@@ -329,36 +329,31 @@ function createLeapingClock(time: SceneTime) {
     timers.delete(id)
   }
 
+  function arm(id: unknown, due: number, fire: () => void): void {
+    const check = (): void => {
+      // Timers may fire early on a busy system, because they count from the start of the task that set them.
+      if (time.now() < due) return arm(id, due, fire)
+      timers.delete(id)
+      fire()
+    }
+    systemClock.clearTimeout(timers.get(id)?.handle)
+    timers.set(id, { due, fire, handle: systemClock.setTimeout(check, Math.max(0, due - time.now())) })
+  }
+
   return {
     now: () => time.now(),
     clearTimeout,
     setTimeout(fire: () => void, ms: number): unknown {
       const id = ++lastId
-      if (isStopped) return id
-      const due = time.now() + ms
-      const arm = (): void => {
-        systemClock.clearTimeout(timer.handle)
-        timer.handle = systemClock.setTimeout(
-          () => {
-            // Timers may fire early on a busy system, because they count from the start of the task that set them.
-            if (time.now() < due) return arm()
-            timers.delete(id)
-            fire()
-          },
-          Math.max(0, due - time.now()),
-        )
-      }
-      const timer = { due, arm, handle: undefined as unknown }
-      timers.set(id, timer)
-      arm()
+      if (!isStopped) arm(id, time.now() + ms, fire)
       return id
     },
     leap(): void {
-      const due = Math.min(...[...timers.values()].map((timer) => timer.due))
-      if (!Number.isFinite(due)) return
+      const next = Math.min(...[...timers.values()].map(({ due }) => due))
+      if (!Number.isFinite(next)) return
       // Dates are whole milliseconds.
-      time.aheadMs += Math.max(0, Math.ceil(due - time.now()))
-      for (const { arm } of timers.values()) arm()
+      time.aheadMs += Math.max(0, Math.ceil(next - time.now()))
+      for (const [id, { due, fire }] of timers) arm(id, due, fire)
     },
     stop(): void {
       isStopped = true

@@ -4,7 +4,7 @@ import { type AgentCheckSpec, type AgentChecks, check, expectTold } from './agen
 import { callOf, describeEnd, endOf, hang, nextTask, NotAsked, textsOf } from './agent-scene.js'
 import type { AgentScene, Behavior, SayOptions } from './agent-scene.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
-import { say, type Script, tokensOfTurn, turns } from './scripted-model.js'
+import { say, type Script, type Turn, tokensOfTurn, turns } from './scripted-model.js'
 
 type Cancel = (scene: AgentScene, controller: AbortController) => Promise<RunResult>
 
@@ -141,11 +141,13 @@ export const limitChecks: AgentChecks = {
   }),
 }
 
-const loops = (title: string, createScript: (scene: AgentScene) => Script, behave: Behavior) =>
+const loops = (title: string, turn: (scene: AgentScene, at: number) => Turn, behave: Behavior) =>
   check(title, async (scene) => {
+    // The agent may have no such tool.
+    turn(scene, 1)
     scene.behave = behave
-    const script = capped(createScript(scene))
-    return `stopped after ${expectStopped(scene, await scene.play(script))}`
+    const result = await scene.play(capped((at) => turn(scene, at)))
+    return `stopped after ${expectStopped(scene, result)}`
   })
 
 const fail: Behavior = () => {
@@ -155,35 +157,23 @@ const fail: Behavior = () => {
 export const loopChecks: AgentChecks = {
   'same-call': loops(
     'The same call with the same result',
-    ({ tool }) =>
-      () =>
-        callOf(tool),
+    ({ tool }) => callOf(tool),
     () => 'Nothing new.',
   ),
   'two-calls': loops(
     'Two calls in turn',
-    ({ variedTool: tool }) =>
-      (at) =>
-        callOf(tool, at % 2),
+    ({ variedTool }, at) => callOf(variedTool, at % 2),
     ({ input }) => `The result of ${JSON.stringify(input)}.`,
   ),
-  failing: loops(
-    'A call that fails every time',
-    ({ tool }) =>
-      () =>
-        callOf(tool),
-    fail,
-  ),
+  failing: loops('A call that fails every time', ({ tool }) => callOf(tool), fail),
   'new-arguments': loops(
     'A different call every time, with the same result',
-    ({ variedTool: tool }) =>
-      (at) =>
-        callOf(tool, at),
+    ({ variedTool }, at) => callOf(variedTool, at),
     () => 'Nothing found.',
   ),
   'no-such-tool': loops(
     'A tool that does not exist',
-    () => () => ({ calls: [{ name: 'no_such_tool' }] }),
+    () => ({ calls: [{ name: 'no_such_tool' }] }),
     () => '',
   ),
 }

@@ -208,7 +208,7 @@ export function compareReports(report: EvaluationReport, base: EvaluationReport)
   const { seed } = report
   const before = new Map(base.cases.filter(isScored).map((one) => [one.id, one]))
   const scored = report.cases.filter(isScored)
-  const pairs = scored.flatMap((now): Pair[] => {
+  const pairs = scored.flatMap((now) => {
     const earlier = before.get(now.id)
     return earlier ? [{ now, earlier }] : []
   })
@@ -250,11 +250,6 @@ export function compareReports(report: EvaluationReport, base: EvaluationReport)
     added: scored.flatMap(({ id }) => (before.has(id) ? [] : [id])),
     missing: [...before.keys()].filter((id) => !known.has(id)),
   }
-}
-
-interface Pair {
-  now: EvaluatedCase
-  earlier: EvaluatedCase
 }
 
 const isScored = ({ score }: EvaluatedCase): boolean => score !== null

@@ -158,10 +158,7 @@ export function judgeMachine(observed: ObservedMachine, space: ExploreSpace, jud
       const moment = createMoment(snapshot, event)
       const verdicts = judgeMoment(moment, edge?.from)
       if (areRanked) getOrCreate(ranks, vertex, () => judges.map(({ rank }) => rank(moment)))
-      if (!edge) {
-        starts.push({ to: vertex, verdicts })
-        return true
-      }
+      if (!edge) return void starts.push({ to: vertex, verdicts })
       const isEffective = transitions.length > 0 || vertex !== edge.from
       const list = getOrCreate(moves, edge.from, () => [])
       const isKnown = list.some(
@@ -172,7 +169,6 @@ export function judgeMachine(observed: ObservedMachine, space: ExploreSpace, jud
           move.event.event.type === event.type,
       )
       if (!isKnown) list.push({ event: edge.event, to: vertex, verdicts, isEffective })
-      return true
     },
     { stopsAtLimit: true },
   )

@@ -36,12 +36,6 @@ export interface Court {
   judge: Judge
 }
 
-interface Played {
-  input: unknown
-  steps: readonly NamedEvent[]
-  loop: readonly NamedEvent[] | null
-}
-
 interface Walk {
   moments: Moment[]
   steps: PathStep[]
@@ -76,8 +70,8 @@ export function checkStory<TMachine extends AnyStateMachine>(
   }
   const nameEvent = (event: AnyEventObject): NamedEvent => ({ event, label: describeEvent(event) })
   const { input, steps, loop } = story
-  const played = { input, steps: steps.map(nameEvent), loop: loop?.map(nameEvent) ?? null }
-  const message = judgeWalk(court, walkStory(court.observed, played))
+  const walk = walkStory(court.observed, input, steps.map(nameEvent), loop?.map(nameEvent) ?? null)
+  const message = judgeWalk(court, walk)
   return { holds: message === null, message }
 }
 
@@ -87,7 +81,7 @@ export function playBreach(court: Court, { reason, start, moves, loop }: Breach)
   const { input } = start.vertex
   const steps = moves.map(({ event }) => event)
   const round = loop?.map(({ event }) => event) ?? null
-  const walk = walkStory(observed, { input: input.value, steps, loop: round })
+  const walk = walkStory(observed, input.value, steps, round)
   const nodes = [start, ...moves.map(({ to }) => to), ...(loop ?? []).map(({ to }) => to)]
   const isSame = nodes.every(({ vertex }, i) => {
     const snapshot = walk.moments[i]?.snapshot
@@ -113,7 +107,12 @@ export function playBreach(court: Court, { reason, start, moves, loop }: Breach)
 /** A loop that changes values outside the key counts as endless after this many repetitions. */
 const maxRounds = 64
 
-function walkStory(observed: ObservedMachine, { input, steps, loop }: Played): Walk {
+function walkStory(
+  observed: ObservedMachine,
+  input: unknown,
+  steps: readonly NamedEvent[],
+  loop: readonly NamedEvent[] | null,
+): Walk {
   const toFullKey = createStateKey()
   const walk: Walk = { moments: [], steps: [], loopFrom: steps.length + 1, isEndless: loop !== null }
   let at!: AnyMachineSnapshot
@@ -203,9 +202,8 @@ function isFairRound(court: Court, { moments, steps, loopFrom }: Walk): boolean 
 function listPossible(court: Court, snapshot: AnyMachineSnapshot): Set<string> {
   const types = new Set<string>()
   exploreFrom(court, snapshot, Number.MAX_SAFE_INTEGER, ({ vertex, edge, transitions }) => {
-    if (!edge) return true
-    if (edge.from.depth > 0) return false
-    if (transitions.length > 0 || vertex !== edge.from) types.add(edge.event.event.type)
+    if (edge && edge.from.depth > 0) return false
+    if (edge && (transitions.length > 0 || vertex !== edge.from)) types.add(edge.event.event.type)
     return true
   })
   return types

@@ -3,7 +3,10 @@ import type { ModelFailure, ModelResponse } from '../../../machines/agent/model-
 import { normalizeResponse } from '../../core/models/normalize-response.js'
 import { toModelFailure } from '../../core/models/to-model-failure.js'
 import type { ModelProvider, ModelRequest } from '../../core/models/provider.js'
-import { CheckFailure, formatValue } from '../check-assertions.js'
+import { CheckFailure, expectSame, expectTrue, formatValue } from '../check-assertions.js'
+
+/** The vocabulary of the checks, which import this module as `t`. */
+export { CheckFailure, expectSame as same, expectTrue as ok, formatValue as show }
 
 /** The fields of a rehearsal turn that the checks use for one response from the test server. */
 export interface ProviderTurn {
@@ -76,7 +79,7 @@ export interface ServedMessage {
   readonly tool_call_id?: string | undefined
 }
 
-export function getMessageText({ content }: ServedMessage): string {
+export function textOf({ content }: ServedMessage): string {
   if (typeof content === 'string') return content
   return (content ?? []).map((part) => String(Reflect.get(part, 'text') ?? '')).join('\n')
 }
@@ -108,7 +111,7 @@ const emptyRequest: Omit<ModelRequest, 'stream'> = {
 export const hello: Message = { role: 'user', id: 'm1', createdAt: 0, content: 'Hello?' }
 
 /** Makes one request in the same way as the loop. */
-export async function askProvider(
+export async function ask(
   { provider, stream }: ProviderScene,
   request: Partial<ModelRequest> = {},
   signal: AbortSignal = new AbortController().signal,
@@ -135,11 +138,11 @@ export async function askProvider(
 }
 
 /** The failure of a request as the loop receives it. @throws CheckFailure if it succeeds */
-export async function getFailure(
+export async function failure(
   scene: ProviderScene,
   request: Partial<ModelRequest> = {},
 ): Promise<ModelFailure> {
-  const outcome = await askProvider(scene, request).then(
+  const outcome = await ask(scene, request).then(
     ({ response }) => ({ response }),
     (error: unknown) => ({ error }),
   )
@@ -147,7 +150,7 @@ export async function getFailure(
   throw new CheckFailure(`it should have failed, but answered ${formatValue(outcome.response.text)}`)
 }
 
-export async function waitUntil({ over }: ProviderScene, isSo: () => boolean): Promise<void> {
+export async function until({ over }: ProviderScene, isSo: () => boolean): Promise<void> {
   while (!isSo() && !over.aborted) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 

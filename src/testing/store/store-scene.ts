@@ -3,16 +3,11 @@ import { StoreError } from '../../core/sessions/store/store-error.js'
 import type { SessionInbox } from '../../core/sessions/store/inbox.js'
 import type { SessionTimers } from '../../core/sessions/store/timers.js'
 import type { Lease, LogRecord, SessionStore, SessionSummary } from '../../core/sessions/store/store.js'
-import {
-  CheckFailure,
-  formatValue as show,
-  expectSame as same,
-  expectTrue as ok,
-} from '../check-assertions.js'
+import { CheckFailure, expectSame, expectTrue, formatValue } from '../check-assertions.js'
 import { systemClock } from '../../core/base/clock.js'
 
 /** The vocabulary of the checks, which import this module as `t`. */
-export { same, ok, show }
+export { expectSame as same, expectTrue as ok, formatValue as show }
 
 export interface StoreScene {
   store: SessionStore
@@ -104,7 +99,7 @@ export async function refused(
     )
   }
   throw new CheckFailure(
-    `${what} should be refused with a ${kind.name} ${code}, but was answered with ${show(answer)}`,
+    `${what} should be refused with a ${kind.name} ${code}, but was answered with ${formatValue(answer)}`,
   )
 }
 
@@ -114,9 +109,9 @@ export const lost = (what: string, work: () => unknown) => refused(what, 'lease_
 
 export async function busy(what: string, holder: string, work: () => unknown) {
   const error = await refused(what, 'session_busy', work)
-  ok(
+  expectTrue(
     error.message.includes(holder),
-    `the session_busy message should name the lease owner, '${holder}', but is ${show(error.message)}`,
+    `the session_busy message should name the lease owner, '${holder}', but is ${formatValue(error.message)}`,
   )
   return error
 }
@@ -155,7 +150,7 @@ export function createGivenTime(): CheckTime {
     ms: (hundredths) => hundredths,
     pass: async (hundredths) => void (now += hundredths),
     passAlmost: async (hundredths) => void (now += hundredths - 1),
-    same,
+    same: expectSame,
   }
 }
 
