@@ -233,7 +233,7 @@ export function createWriter(): (value: unknown) => string {
   }
 }
 
-function isActor(value: object): value is { id: string } {
+export function isActor(value: object): value is { id: string } {
   return 'sessionId' in value && 'send' in value && 'id' in value
 }
 

@@ -1,4 +1,4 @@
-import { getOrCreate } from '../core/base/values.js'
+import { getOrCreate, isObject } from '../core/base/values.js'
 import type { AnyEventObject, AnyStateMachine, SnapshotFrom, AnyMachineSnapshot } from 'xstate'
 import {
   observeMachine,
@@ -15,6 +15,7 @@ import {
   type NamedInput,
   type ExploreSpace,
   createWriter,
+  isActor,
 } from './explore-options.js'
 import {
   createPathTo,
@@ -305,7 +306,7 @@ function listGrowingKeys(vertices: readonly Vertex[]): string[] {
   const values = new Map<string, { all: Set<string>; early: number }>()
 
   function note(key: string, value: unknown, depth: number): void {
-    if (depth < maxNesting && isRecord(value)) {
+    if (depth < maxNesting && isObject(value) && !isActor(value)) {
       for (const [name, part] of Object.entries(value))
         note(key === '' ? name : `${key}.${name}`, part, depth + 1)
       return
@@ -322,10 +323,6 @@ function listGrowingKeys(vertices: readonly Vertex[]): string[] {
     .sort(([, a], [, b]) => b.all.size - a.all.size)
     .slice(0, maxShownKeys)
     .map(([key, { all }]) => `${key} (${all.size} values)`)
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !('sessionId' in value)
 }
 
 export function coarseStatesError(input: string, label: string, expected: string, actual: string): PathError {

@@ -72,7 +72,7 @@ export const loop = setup({
 /** An unbounded counter. */
 export const counter = createMachine({
   id: 'counter',
-  context: { ticks: 0, nested: { total: 0 }, still: 'same' },
+  context: { ticks: 0, nested: { total: 0 }, still: 'same', sessionId: 'of the app' },
   on: {
     TICK: {
       actions: assign({

@@ -23,7 +23,7 @@ import {
   toolOutcomes,
 } from './actor-outcomes.js'
 import { listAnswerableCalls } from '../../../machines/agent/questions.js'
-import type { AnyEventObject } from 'xstate'
+import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import { isUnderWay } from '../../../machines/agent/call-state.js'
 import type { Elicitation, PendingCall } from '../../../machines/agent/run-result.js'
@@ -193,7 +193,7 @@ export function listExpiringQuestions({ calls }: AgentContext): Events {
   if (callId === undefined) return {}
   const first = { ...createQuestion('q', 'approval'), expiresAt: early + 1_000 }
   const questions = [first, createQuestion('r', 'approval')]
-  return { 'sub-agent: asks with a time limit': { type: 'CHILD_WAITING', callId, questions } }
+  return { 'sub-agent: asks with a time limit': restChild(callId, questions) }
 }
 
 /** Answers to a tool's open question, or to an earlier one. */
@@ -216,6 +216,10 @@ export function listLeftEvents({ calls }: AgentContext): Events {
 const findRunning = (calls: AgentContext['calls'], name: string): string | undefined =>
   calls.find((call) => call.name === name && isUnderWay(call))?.id
 
+const report = (callId: string, result: ToolResult) => ({ type: 'TOOL_RESULT', callId, result })
+
+const restChild = (callId: string, questions: PendingCall[]) => ({ type: 'CHILD_WAITING', callId, questions })
+
 const notLoaded = { status: 'not_loaded', content: 'Its schema.', durationMs: 0 } as const
 
 type ToolOutcome = keyof typeof toolOutcomes
@@ -233,17 +237,12 @@ export function listToolEvents({ calls, deadline }: AgentContext, outcomes: read
   const events: Events = {}
   if (call)
     for (const name of outcomes) {
-      const result = call.unloaded ? notLoaded : toolOutcomes[name]
-      events[`tool: ${name}`] = { type: 'TOOL_RESULT', callId: call.id, result }
+      events[`tool: ${name}`] = report(call.id, call.unloaded ? notLoaded : toolOutcomes[name])
     }
   if (deadline !== null && events['tool: ok'])
     events['tool: ok after the deadline'] = { ...events['tool: ok'], now: late }
   if (open.length === started.length) events['tool runner gave up'] = { type: 'BATCH_DONE' }
-  events['tool: result for an unknown call'] = {
-    type: 'TOOL_RESULT',
-    callId: 'nobody',
-    result: toolOutcomes.ok,
-  }
+  events['tool: result for an unknown call'] = report('nobody', toolOutcomes.ok)
   return events
 }
 
@@ -283,24 +282,18 @@ export function listSleepEvents({ calls }: AgentContext): Events {
   if (open === undefined) return {}
   const { id: callId, name } = open
   if (name === 'research') {
-    const rest = { type: 'CHILD_WAITING', callId, questions: [], wakeAt: laterWakeTime }
+    const rest = { ...restChild(callId, []), wakeAt: laterWakeTime }
     return { 'sub-agent: sleeps': rest, 'sub-agent: sleeps until a past time': { ...rest, wakeAt: 1 } }
   }
-  const sleep = (wakeAt: number): AnyEventObject => ({
-    type: 'TOOL_RESULT',
-    callId,
-    result: { ...toolOutcomes.ok, wakeAt },
-  })
+  const sleep = (wakeAt: number) => report(callId, { ...toolOutcomes.ok, wakeAt })
   return { 'tool: sleeps': sleep(wakeTime), 'tool: sleeps until a past time': sleep(1) }
 }
 
 export function listAskEvents({ calls }: AgentContext): Events {
   const callId = findRunning(calls, 'book')
   if (callId === undefined) return {}
-  const asks = (...ids: string[]): AnyEventObject => ({
-    type: 'CHILD_WAITING',
-    callId,
-    questions: ids.map(createElicitation),
+  const asks = (...ids: string[]) => ({
+    ...restChild(callId, ids.map(createElicitation)),
     memo: ids.length,
   })
   return { 'tool: needs approval': asks('ask'), 'tool: asks two questions': asks('ask', 'too') }
@@ -317,16 +310,16 @@ function createElicitation(callId: string): PendingCall & { fromTool: true } {
 export function listChildEnd({ calls }: AgentContext): Events {
   const callId = calls.find(isUnderWay)?.id
   if (callId === undefined) return {}
-  const outcome = { result: toolOutcomes['sub-agent out of quota'], usage: createUsage(1_000) }
-  return { 'tool: sub-agent out of quota and over budget': { type: 'TOOL_RESULT', callId, ...outcome } }
+  const failure = report(callId, toolOutcomes['sub-agent out of quota'])
+  return { 'tool: sub-agent out of quota and over budget': { ...failure, usage: createUsage(1_000) } }
 }
 
 export function listChildEvents({ calls }: AgentContext): Events {
   const callId = findRunning(calls, 'research')
   if (callId === undefined) return {}
-  const rests = (...questions: PendingCall[]) => ({ type: 'CHILD_WAITING', callId, questions })
+  const rests = (...questions: PendingCall[]) => restChild(callId, questions)
   const reports = (tokens: number) => ({ type: 'CHILD_USAGE', callId, usage: createUsage(tokens) })
-  const answer = { type: 'TOOL_RESULT', callId, result: toolOutcomes.ok }
+  const answer = report(callId, toolOutcomes.ok)
   const [approval, output] = [createQuestion('q', 'approval'), createQuestion('r', 'client')]
   return {
     'sub-agent: reports usage': reports(10),

@@ -17,6 +17,7 @@ import {
   type NamedValues,
   resolveSpace,
   createWriter,
+  isActor,
   type ExploreSpace,
   type NamedEvent,
   type NamedInput,
@@ -274,7 +275,7 @@ function listDifferences(one: unknown, other: unknown, write: Write, path = '', 
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !('sessionId' in value && 'send' in value)
+  return typeof value === 'object' && value !== null && !isActor(value)
 }
 
 function isAlike(one: object, other: object): boolean {

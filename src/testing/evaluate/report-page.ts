@@ -103,22 +103,21 @@ function showCounts({ summary: { states, guards } }: EvaluationReport): Markup {
 }
 
 function showScores(report: EvaluationReport): Markup {
-  const rows = t.listScoreRows(report)
-  const axis = { from: 0, to: 1, marks: [0, 0.25, 0.5, 0.75, 1] }
-  const means = rows.map(([name, { mean }]): t.IntervalRow => {
-    const words = mean ? `${t.formatScore(mean.value)} (${t.formatScoreRange(mean)})` : 'not scored'
-    return { name, range: mean, words }
-  })
-  const rates = rows.map(([name, { passRate }]): t.IntervalRow => {
-    const words = passRate
-      ? `${t.formatShare(passRate.value)} (${t.formatShareRange(passRate)})`
-      : 'not scored'
-    return { name, range: passRate, words }
-  })
+  const plot = (
+    of: 'mean' | 'passRate',
+    format: (value: number) => string,
+    formatRange: (range: Interval) => string,
+  ): Markup => {
+    const rows = t.listScoreRows(report).map(([name, { [of]: range }]): t.IntervalRow => {
+      const words = range ? `${format(range.value)} (${formatRange(range)})` : 'not scored'
+      return { name, range, words }
+    })
+    return plotIntervals(rows, { from: 0, to: 1, marks: [0, 0.25, 0.5, 0.75, 1] })
+  }
   return html`<section><h2>Scores</h2>
 <p class="soft">95% intervals: bootstrap over cases for means, Wilson for pass rates.</p>
-<h3>Mean score</h3>${plotIntervals(means, axis)}
-<h3>Pass rate</h3>${plotIntervals(rates, axis)}</section>`
+<h3>Mean score</h3>${plot('mean', t.formatScore, t.formatScoreRange)}
+<h3>Pass rate</h3>${plot('passRate', t.formatShare, t.formatShareRange)}</section>`
 }
 
 function showComparison(comparison: ReportComparison): Markup {

@@ -90,8 +90,8 @@ export const answerChecks: Readonly<Record<string, t.ProviderCheckSpec>> = {
       t.same('the system, user and guard messages', [system, userMessage, nudge], texts)
       const sent = messages[2]?.tool_calls ?? []
       t.same('the calls sent back', toPlainCalls(sent as ToolCall[]), twoCalls)
-      const callIds = sentResults.map((message) => message.tool_call_id)
       const sentIds = sent.map(({ id }) => id)
+      const callIds = sentResults.map((message) => message.tool_call_id)
       t.same('the call ids of the results', callIds, sentIds)
     },
   ),
@@ -99,8 +99,7 @@ export const answerChecks: Readonly<Record<string, t.ProviderCheckSpec>> = {
     const content = [{ type: 'text' as const, text: 'What is this?' }, picture]
     await t.ask(scene, { messages: [{ role: 'user', id: 'm1', createdAt: 0, content }] })
     const [userMessage] = scene.server.requests[0]?.body.messages ?? []
-    const sentText = userMessage && t.textOf(userMessage).trim()
-    t.same('the text next to the picture', sentText, 'What is this?')
+    t.same('the text next to the picture', userMessage && t.textOf(userMessage).trim(), 'What is this?')
     t.ok(
       JSON.stringify(userMessage).includes(pixel),
       `the picture should be in the message, which is ${t.show(userMessage)}`,
@@ -137,9 +136,8 @@ export const answerChecks: Readonly<Record<string, t.ProviderCheckSpec>> = {
   usage: check([{ text: 'Hi.', usage: { input: 100, output: 20, cached: 60 } }], async (scene) => {
     const { usage } = (await t.ask(scene)).response
     const { inputTokens, outputTokens, totalTokens, cachedInputTokens } = usage ?? {}
-    const found = { inputTokens, outputTokens, totalTokens, cachedInputTokens }
     const wanted = { inputTokens: 100, outputTokens: 20, totalTokens: 120, cachedInputTokens: 60 }
-    t.same('the usage', found, wanted)
+    t.same('the usage', { inputTokens, outputTokens, totalTokens, cachedInputTokens }, wanted)
   }),
   'missing usage': check([{ text: 'Hi.', usage: null }], async (scene) => {
     t.same('the usage', (await t.ask(scene)).response.usage, null)
@@ -239,8 +237,7 @@ export const failureChecks: Readonly<Record<string, t.ProviderCheckSpec>> = {
     [{ text: 'One two three four', chunkSize: 4, cutAfter: 2 }],
     async (scene) => {
       const { kind, partialText } = await t.failure(scene)
-      const isRetried = kind === 'transient' || kind === 'incomplete'
-      t.ok(isRetried, `it should be retried, but its kind is ${kind}`)
+      t.ok(kind === 'transient' || kind === 'incomplete', `it should be retried, but its kind is ${kind}`)
       t.same('the text received so far', partialText, 'One two ')
     },
   ),
