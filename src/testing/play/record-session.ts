@@ -25,7 +25,6 @@ import {
 } from './recording.js'
 import { scrubSecrets } from '../../core/shields/scrub-secrets.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import type { JsonObject } from '../../../machines/agent/json.js'
 import type { AgentParts } from '../../core/live/agent-parts.js'
 import { subAgentByDelegate } from '../../core/sub-agents/as-tool.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
@@ -182,7 +181,7 @@ export function toRecordedAgent(parts: AgentParts, config: AgentConfig): Complet
 
 function toRecordedParts(parts: AgentParts, config: AgentConfig): CompleteRecordedAgent {
   const { instructions, tools, sampling, toolChoice, extraBody, output } = parts
-  return toPlainJson<CompleteRecordedAgent>({
+  return toPlainJson({
     instructions,
     tools: tools.specs.map((spec): RecordedTool => {
       const tool = tools.get(spec.name)
@@ -195,19 +194,19 @@ function toRecordedParts(parts: AgentParts, config: AgentConfig): CompleteRecord
         ...(tool?.handoff && { handoff: tool.handoff.to }),
       }
     }),
-    settings: toPlainJson<JsonObject>(
+    settings: toPlainJson(
       { sampling, ...(toolChoice !== undefined && { toolChoice }), extraBody },
       scrubSecrets,
     ),
     output: output ? { name: output.name, schema: output.schema } : null,
     config,
-  })
+  }) as CompleteRecordedAgent
 }
 
-function toPlainJson<Value>(value: unknown, change = (text: string) => text): Value {
+function toPlainJson(value: unknown, change = (text: string) => text): unknown {
   return JSON.parse(JSON.stringify(value), (_key, one: unknown) =>
     typeof one === 'string' ? change(one) : one,
-  ) as Value
+  ) as unknown
 }
 
 export interface LeafChange {

@@ -158,7 +158,10 @@ export function judgeMachine(observed: ObservedMachine, space: ExploreSpace, jud
       const moment = createMoment(snapshot, event)
       const verdicts = judgeMoment(moment, edge?.from)
       if (areRanked) getOrCreate(ranks, vertex, () => judges.map(({ rank }) => rank(moment)))
-      if (!edge) return void starts.push({ to: vertex, verdicts })
+      if (!edge) {
+        starts.push({ to: vertex, verdicts })
+        return
+      }
       const isEffective = transitions.length > 0 || vertex !== edge.from
       const list = getOrCreate(moves, edge.from, () => [])
       const isKnown = list.some(
