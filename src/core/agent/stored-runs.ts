@@ -12,13 +12,7 @@ import { checkTokenizerInstalled } from '../effects/check-run-start.js'
 import { isLostSpeaker } from '../live/agent-parts.js'
 import { deleteSessions, type SessionOwner } from '../run/delete-sessions.js'
 import { editFork, type ForkOptions } from '../run/edit-fork.js'
-import {
-  bindStoredRun,
-  endLeftChildren,
-  endStoredRun,
-  releaseOnError,
-  type StoreParts,
-} from '../run/end-stored-run.js'
+import { bindStoredRun, endLeftChildren, endStoredRun, releaseOnError } from '../run/end-stored-run.js'
 import type { Run } from '../run/run.js'
 import type { Inspector } from '../run/safe-listeners.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
@@ -32,7 +26,7 @@ import type { FoldedSession } from '../sessions/fold-session.js'
 import { forkSession } from '../sessions/fork-session.js'
 import { isQueueStopped, type QueuedMessage } from '../sessions/inbox/queued-message.js'
 import { type InputConversation, sessionNotEmptyError, addHistory } from '../sessions/input-history.js'
-import { openSession, type AcquiredSession } from '../sessions/open-session.js'
+import { openSession, type AcquiredSession, type StoreParts } from '../sessions/open-session.js'
 import { toRequesters } from '../sessions/principal.js'
 import { readSession, readSessionAt, type SessionSnapshot } from '../sessions/replay-session.js'
 import { listBranches, replayBranch, selectBranch } from '../sessions/select-branch.js'

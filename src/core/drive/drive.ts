@@ -273,7 +273,12 @@ async function driveToRest(
         outcome = await Promise.race([run.result, left])
       }
       if (outcome === 'left') return toStoppedRest(getContext(), isUndelivered)
-      if (log.hasFailed) throw notWrittenError(outcome, session)
+      if (log.hasFailed) {
+        // The end of the run is not in the log. The next call finds the session in its previous state.
+        const { code = 'store_unavailable', message = 'The session could not be stored.' } =
+          outcome.error ?? {}
+        throw new StoreError(code as StoreErrorCode, message, session)
+      }
       return toRest(getContext())
     } finally {
       for (const stop of stops) stop()
@@ -339,10 +344,4 @@ function refuseInteractive({ interactive }: AgentConfig): void {
   const message =
     'runSession does not support interactive agents. Turn interactive off, and call it once for each message.'
   throw optionError(message, 'interactive')
-}
-
-/** The error if the end of the run is not in the log. The next call finds the session in its previous state. */
-function notWrittenError({ error }: RunResult, session: string): StoreError {
-  const { code = 'store_unavailable', message = 'The session could not be stored.' } = error ?? {}
-  return new StoreError(code as StoreErrorCode, message, session)
 }

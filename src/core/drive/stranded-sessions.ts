@@ -116,7 +116,8 @@ function judgeSession(
     return { ok: false, verdict: 'missing_agent', why: describeLostSpeaker(speaker) }
   const tools = internals && getSpeakerTools(internals.parts.tools, speaker)
   const missing = context.calls.find(
-    (call) => !tools?.get(call.name) && (isUnderWay(call) || isWaitingForAnswer(call)),
+    (call) =>
+      !tools?.get(call.name) && (isUnderWay(call) || (call.result === undefined && call.needs !== 'nobody')),
   )
   if (missing && Object.hasOwn(context.tools, missing.name)) {
     const why = `One of its calls is waiting for the tool '${missing.name}', which ${acceptor.name} no longer has.`
@@ -124,8 +125,4 @@ function judgeSession(
   }
   const isSame = definition?.hash === internals?.host.definitionAs(undefined).hash
   return { ok: true, verdict: isSame ? 'same' : 'changed' }
-}
-
-function isWaitingForAnswer({ needs, result }: { needs?: unknown; result?: unknown }): boolean {
-  return result === undefined && needs !== 'nobody'
 }

@@ -137,13 +137,12 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
       runtime?.emitRestoredState(snapshot.context)
       start(snapshot)
       if (runtime?.isRestored) runtime.watchExpiry(snapshot.context)
-      if (runtime?.isRestored && snapshot.status === 'active' && isWorkState(snapshot.context.state))
-        scope.self.send(
-          createResumedEvent(
-            snapshot.context,
-            options.toolsFor(runtime.binding, snapshot.context.speaker ?? null),
-          ),
-        )
+      if (runtime?.isRestored && snapshot.status === 'active' && isWorkState(snapshot.context.state)) {
+        // Restarts the effects, with fresh input.
+        const tools = options.toolsFor(runtime.binding, snapshot.context.speaker ?? null)
+        const isKnown = JSON.stringify(tools) === JSON.stringify(snapshot.context.tools)
+        scope.self.send({ type: 'RESUMED', ...(!isKnown && { tools }) })
+      }
     },
 
     transition: ((snapshot, event, scope) => {
@@ -203,12 +202,10 @@ const stopsRequest: ReadonlySet<string> = new Set(['CANCEL', 'DEADLINE', 'STORE_
 
 /** Events that end a request, with its outcome or from outside. */
 const endsRequest: ReadonlySet<string> = new Set([
-  'xstate.done.actor.model',
-  'xstate.error.actor.model',
-  'xstate.done.actor.conclusion',
-  'xstate.error.actor.conclusion',
-  'xstate.done.actor.outputShields',
-  'xstate.error.actor.outputShields',
+  ...['model', 'conclusion', 'outputShields'].flatMap((id) => [
+    `xstate.done.actor.${id}`,
+    `xstate.error.actor.${id}`,
+  ]),
   'CANCEL',
   'DEADLINE',
   'RESUMED',
@@ -227,12 +224,6 @@ function collectPartialAnswer(
   const below = runtime.hasLostRun(event) ? runtime.takeChildrenUsage() : runtime.stopChildren()
   const usage = spent && below ? addUsage(spent, below) : (spent ?? below)
   return text === '' && usage === null ? null : { text, usage }
-}
-
-/** The event that restarts the effects of a restored run, with fresh input. */
-function createResumedEvent({ tools }: AgentContext, now: Record<string, ToolTraits>): AgentMachineEvent {
-  const isKnown = JSON.stringify(now) === JSON.stringify(tools)
-  return isKnown ? { type: 'RESUMED' } : { type: 'RESUMED', tools: now }
 }
 
 /** The event in the journal's format: plain JSON with a timestamp. */

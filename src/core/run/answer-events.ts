@@ -281,7 +281,10 @@ export function parseEditedArguments(
   tools: ToolSet,
   refused: (call: EditedCall, problem: string) => UsageError = refusedApprovalError,
 ): { text: string; problem?: Promise<UsageError | null> } {
-  if (call.hosted) throw refused(call, hostedEditProblem)
+  if (call.hosted) {
+    const why = 'The provider executes this call, so its arguments cannot be edited.'
+    throw refused(call, `${why} Approve it unchanged, or reject it with a reason.`)
+  }
   const text = toJsonText(value)
   if (text === undefined)
     throw refused(call, `The value for call '${call.callId}' cannot be serialized as JSON.`)
@@ -294,9 +297,6 @@ export function parseEditedArguments(
   if (!parsed.ok) throw refused(call, parsed.message)
   return { text }
 }
-
-const hostedEditProblem =
-  'The provider executes this call, so its arguments cannot be edited. Approve it unchanged, or reject it with a reason.'
 
 function refusedApprovalError(call: EditedCall, problem: string): UsageError {
   const { callId } = call

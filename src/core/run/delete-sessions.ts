@@ -7,7 +7,7 @@ import { checkListOptions, isListed, type ListOptions } from '../sessions/store/
 import type { SessionTags } from '../sessions/store/session-tags.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
 import { isSessionBusy } from '../sessions/store/store-error.js'
-import type { StoreParts } from './end-stored-run.js'
+import type { StoreParts } from '../sessions/open-session.js'
 import { sendToStoredSession } from './send-to-stored-session.js'
 
 /** Selects sessions by prefix, by tags, or by both, such as `{ tags: { user: 'ann' } }`. */

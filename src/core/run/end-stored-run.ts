@@ -4,12 +4,12 @@ import { getChildSessionId } from '../sessions/agent-definition.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent, ControlEvent } from '../../../machines/agent/machine-events.js'
 import { isFinalState, openStates } from '../../../machines/agent/run-result.js'
-import { type Clock, unrefTimer } from '../base/clock.js'
+import { unrefTimer } from '../base/clock.js'
 import { listOpenChildren, mayHaveLeftChildren } from '../live/abandoned-sub-agents.js'
 import { isQueuedText } from '../sessions/inbox/queued-message.js'
 import { parseInboxMessage, type Receipt } from '../sessions/inbox/session-message.js'
 import { leaseMs } from '../sessions/log/lease.js'
-import { openSession, type AcquiredSession } from '../sessions/open-session.js'
+import { openSession, type AcquiredSession, type StoreParts } from '../sessions/open-session.js'
 import {
   type FoldedRun,
   type FoldedSession,
@@ -23,11 +23,6 @@ import type { ListedSession, SessionStore } from '../sessions/store/store.js'
 import type { RunParts } from './run-parts.js'
 import { isSessionBusy, StoreError } from '../sessions/store/store-error.js'
 import { setAlarm } from '../sessions/alarm.js'
-
-export interface StoreParts {
-  store: SessionStore
-  clock: Clock
-}
 
 /** For a session without a lease owner. A process that acquires it in the meantime reads the message instead. */
 export async function cancelStoredRun(

@@ -2,11 +2,11 @@ import { initialTransition } from 'xstate'
 import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
 import { type AnyTools, isRestState } from '../../../machines/agent/run-result.js'
 import { whenAborted } from '../base/abort.js'
-import type { Clock } from '../base/clock.js'
 import { UsageError } from '../base/errors.js'
 import { unknownSessionError } from '../sessions/store/store-error.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
-import type { SessionStore, LogRecord } from '../sessions/store/store.js'
+import type { StoreParts } from '../sessions/open-session.js'
+import type { LogRecord } from '../sessions/store/store.js'
 import { findLiveSession, followSession, type LiveSession } from './live-sessions.js'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import {
@@ -96,7 +96,7 @@ const liveOnly: ReadonlySet<EmittedEvent['type']> = new Set([
 
 /** From the session's growing log, or live if the run is in this process. `left` also ends the watch. */
 export async function* watchSession(
-  { store, clock }: { store: SessionStore; clock: Clock },
+  { store, clock }: StoreParts,
   sessionId: string,
   options: WatchOptions = {},
   left: AbortSignal = new AbortController().signal,
@@ -122,7 +122,7 @@ export async function* watchSession(
 const doNothing = (): void => undefined
 
 function createWatch(
-  { store, clock }: { store: SessionStore; clock: Clock },
+  { store, clock }: StoreParts,
   id: string,
   after: ReturnType<typeof parsePosition>,
   until: WatchOptions['until'],

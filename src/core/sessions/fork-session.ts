@@ -9,7 +9,7 @@ import { getChildSessionId } from './agent-definition.js'
 import type { SessionStore } from './store/store.js'
 import { createOpening, createSnapshot } from './log/create-records.js'
 import type { MachineState, LoggedEdit } from './log/log-record.js'
-import { openSession } from './open-session.js'
+import { openSession, type StoreParts } from './open-session.js'
 import { readSessionAt } from './replay-session.js'
 import { toMachineState, type FoldedSession, applyRecord, createFoldedSession } from './fold-session.js'
 
@@ -48,7 +48,7 @@ interface ForkOrigin {
 
 /** Writes the first records of a fork, and the sessions of its waiting sub-agents. */
 export async function writeFork(
-  parts: ForkParts,
+  parts: StoreParts,
   id: string,
   { sessionId, folded, beginning, parent }: ForkOrigin,
 ): Promise<void> {
@@ -89,7 +89,7 @@ function withoutVotes(call: BatchCall): BatchCall {
 
 /** Copies the sub-agents that wait for an answer, so that they wait at the same question in the fork. */
 async function copyChildren(
-  parts: ForkParts,
+  parts: StoreParts,
   { sessionId, folded }: ForkOrigin,
   fork: AgentContext,
 ): Promise<void> {
@@ -110,11 +110,6 @@ async function copyChildren(
     // oxlint-disable-next-line no-await-in-loop -- forks are written in order
     await writeFork(parts, getChildSessionId(fork, call.id), origin)
   }
-}
-
-interface ForkParts {
-  store: SessionStore
-  clock: Clock
 }
 
 export function keepUnchanged({ state, run }: FoldedSession): ForkStart {

@@ -26,6 +26,11 @@ export interface OpenSessionOptions {
   now?: number | undefined
 }
 
+export interface StoreParts {
+  store: SessionStore
+  clock: Clock
+}
+
 export interface AcquiredSession {
   log: SessionLog
   folded: FoldedSession

@@ -15,7 +15,7 @@ export function parseSession(stored: unknown): Session {
   refuseNewerVersion(copy)
   const { id, name, messages, usage, metadata } = checkStoredSession(copy)
   const problem = findHistoryProblem(messages)
-  if (problem !== null) throw invalidSessionError(`Invalid session: ${problem}`)
+  if (problem !== null) throw new UsageError('invalid_session', `Invalid session: ${problem}`)
   // Damaged guard state is reset, because guards are reset at the next user message anyway.
   const guardrails = restoreGuardrails(metadata?.guardrails)
   if ('error' in guardrails) throw new UsageError('newer_session', guardrails.error, 'metadata.guardrails')
@@ -38,7 +38,8 @@ export function parseSession(stored: unknown): Session {
 /** Later changes by the caller must have no effect. */
 function copyStored(stored: unknown): unknown {
   if (typeof stored === 'string') {
-    throw invalidSessionError(
+    throw new UsageError(
+      'invalid_session',
       'A session is restored from the return value of session.toJSON(). This is a string. Parse it with JSON.parse.',
     )
   }
@@ -96,8 +97,4 @@ function findHistoryProblem(messages: readonly Message[]): string | null {
   return expected.length > 0
     ? `call '${expected[0]}' has no result. Each call needs one right after it.`
     : null
-}
-
-function invalidSessionError(message: string): UsageError {
-  return new UsageError('invalid_session', message)
 }

@@ -1,10 +1,9 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { Clock } from '../base/clock.js'
 import { UsageError, optionError } from '../base/errors.js'
 import { getBranch, returnToBranch, type BranchTree, unbranched } from './branch-tree.js'
 import { toMachineState } from './fold-session.js'
 import { createSnapshot } from './log/create-records.js'
-import { openSession } from './open-session.js'
+import { openSession, type StoreParts } from './open-session.js'
 import { readSessionAt, replaySession, type SessionSnapshot, toSessionSnapshot } from './replay-session.js'
 import { refuseUnfinishedRun } from './session-errors.js'
 import { unknownSessionError } from './store/store-error.js'
@@ -68,7 +67,7 @@ function findEnd(tree: BranchTree, number: unknown, sessionId: string): number |
  * `unknown_branch`, `unfinished_run`, `nothing_to_resume` for a branch without a run
  */
 export async function selectBranch(
-  { store, clock }: { store: SessionStore; clock: Clock },
+  { store, clock }: StoreParts,
   sessionId: string,
   number: number,
 ): Promise<void> {

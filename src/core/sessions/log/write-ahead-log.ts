@@ -109,10 +109,6 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     return !this.#lease.isHeld
   }
 
-  get lease(): Lease {
-    return this.#lease.lease
-  }
-
   protected get hasPending(): boolean {
     return this.#pending.length > 0
   }
