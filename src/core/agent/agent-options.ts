@@ -80,8 +80,7 @@ export interface AgentOptions<
   /** Sampling parameters of every request. */
   sampling?: Sampling
   /**
-   * Whether the model may (`auto`, the default), must or must not call tools. `{ name }` requires a call to that
-   * tool.
+   * Whether the model may (`auto`, the default), must or must not call tools. `{ name }` requires a call to that tool.
    */
   toolChoice?: ToolChoice
   /** Fields that are merged into every request body last. `null` removes a key. */

@@ -19,8 +19,7 @@ export interface RunSessionOptions extends SentBy {
   /** The id of the session. */
   session: string
   /**
-   * Starts the run, unless it has started. A function is called only if its value is needed, for long texts in
-   * engines.
+   * Starts the run, unless it has started. A function is called only if its value is needed, for long texts in engines.
    */
   input?: RunInput | (() => RunInput | Promise<RunInput>)
   /** Tags for the run that `input` starts. See `tags` of `agent.run`. */
@@ -44,8 +43,7 @@ export interface RunSessionOptions extends SentBy {
    */
   heartbeat?: () => unknown
   /**
-   * Longest retry delay to wait for, in milliseconds. For a longer one, the result is `stopped`. Unlimited by
-   * default.
+   * Longest retry delay to wait for, in milliseconds. For a longer one, the result is `stopped`. Unlimited by default.
    */
   maxRetryWaitMs?: number
   /** The app's context object, passed to `execute`. */

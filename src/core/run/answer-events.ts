@@ -321,8 +321,7 @@ export function findTool({ name, path = [] }: EditedCall, tools: ToolSet): Tool 
 }
 
 /**
- * The event for the result of a client call or the answer to an elicitation. An Error becomes an error
- * result.
+ * The event for the result of a client call or the answer to an elicitation. An Error becomes an error result.
  * @throws {UsageError} `invalid_answer`
  */
 export function toToolOutputEvent(

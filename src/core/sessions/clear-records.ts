@@ -44,9 +44,8 @@ interface PlacedRecord {
 }
 
 /**
- * Replaces unscreened content in a log with its screened version. The result folds to the same state, unless a
- * guard's decision depended on removed content. `problem` is the error of the first unreadable record, which ends the
- * result.
+ * Replaces unscreened content in a log with its screened version. The result folds to the same state, unless a guard's
+ * decision depended on removed content. `problem` is the error of the first unreadable record, which ends the result.
  */
 export function clearRecords(
   records: readonly LogRecord[],
