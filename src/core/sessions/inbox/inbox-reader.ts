@@ -69,6 +69,8 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
   #hasQueued = false
   /** Number of the last message in the inbox. Undefined if the store does not report it. */
   #position: number | undefined
+  /** Whether the inbox was empty when the session was acquired. Later messages are for the next run. */
+  readonly #isEmpty: boolean
   #reading: Promise<void> | undefined
   #waiting: ReadMessage<Event>[] = []
   #listener: Listener<Event> | undefined
@@ -86,15 +88,16 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     this.lastDelivered = applied
     this.queued = queued
     this.#position = found
+    this.#isEmpty = found === 0 || !store.inbox
   }
 
   async readFirst(): Promise<void> {
-    if (this.mayHaveMessages) await this.read()
+    if (!this.#isEmpty) await this.read()
   }
 
   /** Removes the messages for a run that has ended, except queued ones and those that the next run reads. */
   async discard(): Promise<void> {
-    if (!this.mayHaveMessages) return
+    if (this.#isEmpty) return
     const { format } = this.#parts
     const found = (await this.#store.inbox?.read(this.sessionId)) ?? []
     const last = found.at(-1)?.message ?? 0
