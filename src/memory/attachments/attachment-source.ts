@@ -188,18 +188,13 @@ export async function readUrl(
 }
 
 function parseUrl(url: string, name: string, base?: URL): URL {
-  if (!URL.canParse(url, base)) throw new AttachmentError('invalid_url', name, 'has an invalid URL.')
+  const fail = (problem: string) => new AttachmentError('invalid_url', name, problem)
+  if (!URL.canParse(url, base)) throw fail('has an invalid URL.')
   const parsed = new URL(url, base)
-  if (!/^https?:$/.test(parsed.protocol)) {
-    throw new AttachmentError(
-      'invalid_url',
-      name,
-      `has a ${parsed.protocol} URL. Only http and https are loaded.`,
-    )
-  }
-  if (parsed.username !== '' || parsed.password !== '') {
-    throw new AttachmentError('invalid_url', name, 'has a URL with a user or a password in it. Remove them.')
-  }
+  if (!/^https?:$/.test(parsed.protocol))
+    throw fail(`has a ${parsed.protocol} URL. Only http and https are loaded.`)
+  if (parsed.username !== '' || parsed.password !== '')
+    throw fail('has a URL with a user or a password in it. Remove them.')
   return parsed
 }
 

@@ -221,25 +221,22 @@ let yaml: Yaml | undefined
  * @throws {StatewrightError} `missing_package`
  */
 function splitFrontMatter(where: string, text: string) {
+  const fail = (problem: string) => invalidSkillError(where, problem)
   const whole = text.startsWith('\uFEFF') ? text.slice(1) : text
   const opening = /^---[ \t]*\r?\n/.exec(whole)
   if (!opening)
-    throw invalidSkillError(
-      where,
-      "it must start with front matter: a line '---', name and description, and another line '---'.",
-    )
+    throw fail("it must start with front matter: a line '---', name and description, and another line '---'.")
   const from = opening[0].length
   const closing = /^---[ \t]*(?:\r?\n|$)/m
   const head = whole.slice(from, from + maxFrontMatterChars + 10)
   const end = closing.exec(head)
   if (!end)
-    throw invalidSkillError(
-      where,
+    throw fail(
       `its front matter does not end with a line '---', or has more than ${maxFrontMatterChars} characters.`,
     )
   const fields = parseYaml(where, head.slice(0, end.index))
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields))
-    throw invalidSkillError(where, 'its front matter must contain keys and values, such as name: review')
+    throw fail('its front matter must contain keys and values, such as name: review')
   return { fields: fields as Record<string, unknown>, body: whole.slice(from + end.index + end[0].length) }
 }
 
