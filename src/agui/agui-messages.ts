@@ -192,18 +192,17 @@ export function matchClientIds(
   const shown = page.filter(({ role }) => role === 'user').toReversed()
   let at = 0
   for (const { id, content } of shown) {
-    const found = recorded.findIndex((message, i) => i >= at && hasSameText(message, content))
+    // A screened message always counts as a match, because its text may differ from what the page sent.
+    const found = recorded.findIndex(
+      ({ content: text, data }, i) =>
+        i >= at && (data?.['screened'] === true || joinTextParts(text) === joinTextParts(content)),
+    )
     const message = recorded[found]
     if (!message) continue
     names.set(message.id, id)
     at = found + 1
   }
   return ({ id }) => names.get(id) ?? id
-}
-
-/** A screened message always counts as a match, because its text may differ from what the page sent. */
-function hasSameText({ content, data }: Message, shown: unknown): boolean {
-  return data?.['screened'] === true || joinTextParts(content) === joinTextParts(shown)
 }
 
 /** Whether the page shows exactly these messages. Only ids are compared. */

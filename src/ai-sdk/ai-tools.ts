@@ -2,7 +2,7 @@ import { ConfigError } from '../core/base/errors.js'
 import { readProperty } from '../core/base/json.js'
 import { expectArgument, objectRule } from '../core/base/values.js'
 import { defineTool } from '../core/tools/define-tool.js'
-import type { ApprovalPredicate, Tool, ToolExecution } from '../core/tools/tool.js'
+import type { Tool, ToolExecution } from '../core/tools/tool.js'
 import type { InputPart } from '../core/models/media.js'
 import { toolContent } from '../core/tools/tool-content.js'
 import { ToolError } from '../core/tools/tool-error.js'
@@ -98,18 +98,14 @@ function toTool(name: string, source: AiSdkTool): Tool {
   return defineTool({
     ...common,
     needsApproval:
-      typeof needsApproval === 'function' ? toPredicate(needsApproval) : (needsApproval ?? false),
+      typeof needsApproval === 'function'
+        ? async (input: unknown, { context }) => {
+            const options = { toolCallId: '', messages: [], context, experimental_context: context }
+            return Boolean(await needsApproval(input, options))
+          }
+        : (needsApproval ?? false),
     execute: (input: unknown, execution: ToolExecution) => executeTool(source, input, execution),
   })
-}
-
-function toPredicate(
-  needsApproval: Extract<AiSdkTool['needsApproval'], (...args: never) => unknown>,
-): ApprovalPredicate<unknown> {
-  return async (input, { context }) => {
-    const options = { toolCallId: '', messages: [], context, experimental_context: context }
-    return Boolean(await needsApproval(input, options))
-  }
 }
 
 async function executeTool(source: AiSdkTool, input: unknown, execution: ToolExecution): Promise<unknown> {
@@ -171,20 +167,14 @@ function toPart(part: Fields): InputPart {
   return { type: 'file', data: source, mediaType: mediaType as string, ...named }
 }
 
-/** Marks the schemas of `jsonSchema()`, `zodSchema()` and others in `ai` 5 to 7. */
-const schemaSymbol = Symbol.for('vercel.ai.schema')
-
-interface AiSchema {
-  readonly jsonSchema: unknown
-  readonly validate?: ((value: unknown) => unknown) | undefined
-}
-
 /** A schema without `validate` is validated as JSON Schema. @throws {ConfigError} `invalid_tool` for a promise of a schema */
 function readAiSchema(name: string, option: unknown): InputSchema {
   if (isStandardSchema(option)) return option as InputSchema
   const schema: unknown = typeof option === 'function' ? (option as () => unknown)() : option
-  if (!isAiSchema(schema)) return schema as InputSchema
-  const { jsonSchema, validate } = schema
+  // Marks the schemas of `jsonSchema()`, `zodSchema()` and others in `ai` 5 to 7.
+  const isMarked = typeof schema === 'object' && schema !== null && Symbol.for('vercel.ai.schema') in schema
+  if (!isMarked || !('jsonSchema' in schema)) return schema as InputSchema
+  const { jsonSchema, validate } = schema as { jsonSchema: unknown; validate?: (value: unknown) => unknown }
   if (typeof readProperty(jsonSchema, 'then') === 'function')
     throw new ConfigError(
       'invalid_tool',
@@ -199,10 +189,6 @@ function readAiSchema(name: string, option: unknown): InputSchema {
     jsonSchema: { input: () => jsonSchema as Record<string, unknown> },
   }
   return { '~standard': standard }
-}
-
-function isAiSchema(value: unknown): value is AiSchema {
-  return typeof value === 'object' && value !== null && schemaSymbol in value && 'jsonSchema' in value
 }
 
 function toValidation(result: unknown): Validation {

@@ -60,14 +60,13 @@ function toTurns(messages: readonly Message[], target: PromptTarget, translated:
     if (message.role === 'assistant') calls = message.tool_calls ?? []
     if (turn === null) continue
     if (known === undefined) translated.set(message, turn)
-    if (turn.role === 'assistant' && turns.length === 0) turns.push(openingTurn)
+    // Most providers require a user message at the start, but an app may greet its user first.
+    if (turn.role === 'assistant' && turns.length === 0)
+      turns.push({ role: 'user', content: toTextParts('Begin.') })
     appendTurn(turns, turn)
   }
   return turns
 }
-
-/** The first turn for apps that greet their users first. Most providers require a user message at the start. */
-const openingTurn: Turn = { role: 'user', content: [{ type: 'text', text: 'Begin.' }] }
 
 function appendTurn(turns: Turn[], turn: Turn): void {
   const last = turns.at(-1)
@@ -138,8 +137,6 @@ interface AnswerContent {
   media: readonly MediaPart[]
 }
 
-const noContent: AnswerContent = { text: '', calls: [], media: [] }
-
 function restoreParts({ parts }: Echo, answer: AnswerContent, target: PromptTarget): PromptPart[] {
   const { text } = answer
   let at = 0
@@ -166,7 +163,7 @@ function rewriteParts(
 ): PromptPart[] {
   const reasoningParts = parts
     .filter(({ type }) => type === 'reasoning' || type === 'summary')
-    .flatMap((part) => toOtherParts(part, noContent, target))
+    .flatMap((part) => toOtherParts(part, { text: '', calls: [], media: [] }, target))
   return [
     ...reasoningParts,
     ...toTextParts(text),

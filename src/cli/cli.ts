@@ -99,7 +99,8 @@ function executeGlobal(argv: readonly string[], io: CliIO): ExitCode {
   }
   if (first !== 'help' && !first.startsWith('-')) throw unknownCommandError(first, commands)
   const { values } = readGlobalOptions(first === 'help' ? [] : argv)
-  io.stdout.write(values.version ? `${readPackageVersion()}\n` : help)
+  const manifest = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { version: string }
+  io.stdout.write(values.version ? `${manifest.version}\n` : help)
   return exitCodes.completed
 }
 
@@ -176,9 +177,4 @@ function formatError(error: unknown): string {
   return isBusy
     ? `${replaced} To inspect it: statewright sessions show ${quoteShellWord(error.subject ?? '')}`
     : replaced
-}
-
-function readPackageVersion(): string {
-  const text = readFileSync(join(packageRoot, 'package.json'), 'utf8')
-  return (JSON.parse(text) as { version: string }).version
 }

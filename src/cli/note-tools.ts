@@ -9,10 +9,8 @@ import { packageRoot } from '../studio/studio-page.js'
 
 const maxFileBytes = 100_000
 
-/** The only folder that the demo's tools read. */
-const notesRoot = join(packageRoot, 'examples', 'notes')
-
-export function createNoteTools(root: string = notesRoot) {
+/** `root` is the only folder that the tools read. */
+export function createNoteTools(root = join(packageRoot, 'examples', 'notes')) {
   return [
     defineTool({
       name: 'list_files',

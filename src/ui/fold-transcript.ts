@@ -116,7 +116,9 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
       return updateCall({ ...before, questions }, callId, { status, result, ...(media && { media }) })
     }
     case 'child_event': {
-      const call = findCall(before, event.callId)
+      // The last call on a sub-agent's path, because providers reuse ids.
+      const isOnPath = (item: TranscriptItem) => item.type === 'call' && isOfCall(event.callId, item.id)
+      const call = before.items.findLast(isOnPath) as CallItem | undefined
       return call ? updateCall(before, call.id, { child: foldTranscript(call.child, event.event) }) : before
     }
     case 'approval_requested':
@@ -177,12 +179,6 @@ function removeEmptyAnswer(before: Transcript, id: string): Transcript {
   const answer = before.items[at]
   const isEmpty = answer?.type === 'assistant' && answer.text + answer.reasoning === '' && !answer.media
   return isEmpty ? { ...before, items: before.items.toSpliced(at, 1) } : before
-}
-
-/** Finds the last call on a sub-agent's path, because providers reuse ids. */
-function findCall({ items }: Transcript, path: string): CallItem | undefined {
-  const isOnPath = (item: TranscriptItem): item is CallItem => item.type === 'call' && isOfCall(path, item.id)
-  return items.findLast(isOnPath)
 }
 
 function updateCall(before: Transcript, callId: string, change: Partial<CallItem>): Transcript {

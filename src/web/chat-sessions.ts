@@ -42,8 +42,6 @@ export interface StoredContext {
   context: AgentContext
 }
 
-const attemptDelayMs = 100
-
 /** Attempts to acquire a session that another process is about to release, over three seconds in total. */
 export const maxAttempts = 30
 
@@ -65,7 +63,7 @@ export function createChatSession(host: ChatHost, sessionId: string, caller: Cal
     }
   }
 
-  const waitForAttempt = (): Promise<void> => wait(clock, attemptDelayMs)
+  const waitForAttempt = (): Promise<void> => wait(clock, 100)
 
   /** Retries with a short delay while another process holds the session. Other errors are rethrown. */
   async function retryWhileTaken<Value>(

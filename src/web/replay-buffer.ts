@@ -4,11 +4,6 @@ import type { AgentEvent } from '../../machines/agent/announcements.js'
 type Chunk = Extract<AgentEvent, { type: 'stream_chunk' }>
 type CallDelta = Extract<AgentEvent, { type: 'tool_call_delta' }>
 
-/** One event, or null if later subscribers no longer need it. */
-interface EventEntry {
-  event: AgentEvent | null
-}
-
 /** Consecutive chunks of one kind, or parts of one call's arguments, merged into one text. */
 interface TextEntry {
   /** Readers that are up to date continue after this chunk. */
@@ -20,7 +15,8 @@ interface TextEntry {
   isJoined: boolean
 }
 
-type Entry = EventEntry | TextEntry
+/** One event, or null if later subscribers no longer need it, or a text. */
+type Entry = { event: AgentEvent | null } | TextEntry
 
 const maxReadChars = 64_000
 

@@ -15,7 +15,6 @@ export function field<Value>(is: (value: unknown) => value is Value, phrase: str
 }
 
 const isString = (value: unknown): value is string => typeof value === 'string'
-const isList = (value: unknown): value is unknown[] => Array.isArray(value)
 
 export const anything: Field<unknown> = (value) => value
 export const text = field(isString, 'a string')
@@ -43,7 +42,7 @@ export const optional =
 
 export const lenientText: Field<string | undefined> = (value) => (isString(value) ? value : undefined)
 
-const listRule = field(isList, 'a list')
+const listRule = field((value): value is unknown[] => Array.isArray(value), 'a list')
 const objectRule = field(isObject, 'an object')
 
 export const list =

@@ -14,7 +14,6 @@ import {
   type GuardReplay,
   type GuardSavings,
   type GuardStop,
-  type ReplayedFinding,
   replayGuards,
 } from '../../testing/replay-guards.js'
 import { badUsageError, defineCommand } from '../command.js'
@@ -108,11 +107,10 @@ function formatReplay({ findings, steps, calls: { executed, refused }, halt }: G
       ? 'no guard would have stopped it'
       : `a guard would have stopped it after response ${halt.step + 1}`
   const counts = `${formatCount(steps, 'response')} with calls: ${formatCount(executed, 'call')} executed, ${refused} refused`
-  return [...findings.map(formatFinding), `${counts}; ${end}.`, ''].join('\n')
-}
-
-function formatFinding({ step, action, guard, rule, message }: ReplayedFinding): string {
-  return stripControls(`response ${step + 1}  ${action}  ${formatRule(guard, rule)}: ${message}`)
+  const lines = findings.map(({ step, action, guard, rule, message }) =>
+    stripControls(`response ${step + 1}  ${action}  ${formatRule(guard, rule)}: ${message}`),
+  )
+  return [...lines, `${counts}; ${end}.`, ''].join('\n')
 }
 
 type Response = ModelOutput['response']

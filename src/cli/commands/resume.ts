@@ -1,4 +1,3 @@
-import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { PendingCall, RunInProgress, RunResult } from '../../../machines/agent/run-result.js'
 import { describeError } from '../../core/base/errors.js'
@@ -95,10 +94,16 @@ async function resumeSession(
   const { run: result, snapshot } = await replaySession(store, id)
   if (result === null || snapshot === null) throw nothingToResumeError(id)
   const { limits } = (snapshot.context as AgentContext).config
-  const message = await readMessage(options, io)
+  const message = options.message === '-' ? await readPiped(io) : options.message
+  if (message?.trim() === '')
+    throw badUsageError('The message is empty. Write a message, or omit MESSAGE.', 'MESSAGE')
   const answers = collectAnswers(result, message, options)
   if (!isWorking(result) && answers.length === 0 && !(result.resumable && canAsk(options, io))) {
-    showResult(result, limits, options, io)
+    const isHuman = options.output === 'human'
+    if (isHuman && result.output !== '') io.stdout.write(`${stripControls(result.output)}\n`)
+    if (isHuman) io.stdout.write(formatErrorLine(result, createOutputPaint(io)))
+    io.stdout.write(createRenderer(options.output, limits, io).renderResult(result))
+    showRest(result, { isHuman, carried: formatCarriedOptions(options), io })
     return toExitCode(result)
   }
   const file = await loadConfig(options.config, io.cwd)
@@ -121,13 +126,6 @@ async function resumeSession(
   )
 }
 
-async function readMessage({ message }: ResumeCommandOptions, io: CliIO): Promise<string | undefined> {
-  const text = message === '-' ? await readPiped(io) : message
-  if (text?.trim() === '')
-    throw badUsageError('The message is empty. Write a message, or omit MESSAGE.', 'MESSAGE')
-  return text
-}
-
 function collectAnswers(
   result: RunResult | RunInProgress,
   message: string | undefined,
@@ -144,19 +142,6 @@ function collectAnswers(
     )
   if (result.reason === 'message') return [{ type: 'reply', input: message }]
   return [{ type: 'steer', text: message }, ...toCalls]
-}
-
-function showResult(
-  result: RunResult,
-  limits: AgentConfig['limits'],
-  options: ResumeCommandOptions,
-  io: CliIO,
-): void {
-  const isHuman = options.output === 'human'
-  if (isHuman && result.output !== '') io.stdout.write(`${stripControls(result.output)}\n`)
-  if (isHuman) io.stdout.write(formatErrorLine(result, createOutputPaint(io)))
-  io.stdout.write(createRenderer(options.output, limits, io).renderResult(result))
-  showRest(result, { isHuman, carried: formatCarriedOptions(options), io })
 }
 
 /** Checks all answers before the first one is applied. @throws {CliError} `bad_usage` */

@@ -6,7 +6,10 @@ export function capResponse(
 ): Response {
   const { body, status, statusText, headers } = response
   if (body === null) return response
-  const size = isEventStream(response) ? createEventCounter() : createTotalCounter()
+  let total = 0
+  const size = isEventStream(response)
+    ? createEventCounter()
+    : (chunk: Uint8Array): number => (total += chunk.length)
   const reader = body.getReader()
   const capped = new ReadableStream<Uint8Array>({
     async pull(controller) {
@@ -34,11 +37,6 @@ export function capResponse(
 
 export function isEventStream({ headers }: Response): boolean {
   return headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true
-}
-
-function createTotalCounter(): (chunk: Uint8Array) => number {
-  let total = 0
-  return (chunk) => (total += chunk.length)
 }
 
 /** Counts the bytes of the longest event in a chunk, including events that started earlier. Events end at empty lines. */

@@ -11,11 +11,6 @@ import type { Tool } from '../../core/tools/tool.js'
 import { stripInvisible } from './plain-text.js'
 import type { McpToolParts } from './to-tool.js'
 
-const ofUris: ArgumentRule = {
-  is: (value) => Array.isArray(value) && value.every((uri) => typeof uri === 'string'),
-  phrase: 'a list of addresses',
-}
-
 /**
  * Reads resources from a server as message parts: text, and images, audio and documents for models that accept them.
  * The text of each part starts with the address of the resource.
@@ -30,7 +25,10 @@ const ofUris: ArgumentRule = {
 export async function mcpResources(server: McpServer, uris: readonly string[]): Promise<ContentPart[]> {
   const call = 'mcpResources(server)'
   expectArgument(call, server, ofMcpTools)
-  expectArgument('mcpResources(server, uris)', uris, ofUris)
+  expectArgument('mcpResources(server, uris)', uris, {
+    is: () => Array.isArray(uris) && uris.every((uri) => typeof uri === 'string'),
+    phrase: 'a list of addresses',
+  })
   const read = (uri: string) => askServer(call, server, 'resources/read', { uri })
   const contents = await Promise.all(uris.map(async (uri) => listContents(await read(uri))))
   return contents.flat().flatMap(toParts)

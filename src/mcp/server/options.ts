@@ -113,12 +113,10 @@ export function checkServerOptions(by: string, options: McpServerOptions) {
     tools: createAgentTools(agents, options.tools),
     info: { name, version },
     answerCommand: given.answerCommand ?? undefined,
-    hosts: given.hosts ?? (authorize === 'none' ? loopbackHosts : undefined),
+    hosts: given.hosts ?? (authorize === 'none' ? ['localhost', '127.0.0.1', '[::1]'] : undefined),
     expose: checkExpose(given.expose, onError),
     onError,
   }
 }
-
-const loopbackHosts = ['localhost', '127.0.0.1', '[::1]']
 
 const warnOfError = (error: unknown): void => warnProcess(describeError(error))

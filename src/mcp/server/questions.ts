@@ -32,12 +32,12 @@ export function listQuestions(
     const about = showText(`The run is paused. ${why}`.trim())
     return [{ kind: 'pause', key: `pause@${head}`, about, fitsForm: true }]
   }
-  return pending.map((call) => ({ kind: 'call', call, key: createCallKey(call), ...describeCall(call) }))
-}
-
-/** Creates a key that is unique even if a model repeats a call with the same id. */
-function createCallKey({ callId, fingerprint, messageId = '' }: PendingCall): string {
-  return `${callId}@${sha256(`${messageId}\n${fingerprint}`).slice(0, 16)}`
+  return pending.map((call) => {
+    const { callId, fingerprint, messageId = '' } = call
+    // Unique even if a model repeats a call with the same id.
+    const key = `${callId}@${sha256(`${messageId}\n${fingerprint}`).slice(0, 16)}`
+    return { kind: 'call', call, key, ...describeCall(call) }
+  })
 }
 
 /** Longer arguments are not shown in a form, because people must approve only content that they have read. */

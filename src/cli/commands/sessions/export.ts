@@ -118,18 +118,14 @@ function readTestExport({ all, values }: ExportOptions): TestExport {
 /** Markdown starts with a title, JSON does not. */
 async function formatSession(store: SessionStore, id: string, title: string | undefined): Promise<string> {
   const stored = (await readSession(store, id)).toJSON()
-  return title === undefined
-    ? `${escapeJson(JSON.stringify(stored, null, 2))}\n`
-    : formatMarkdown(title || (stored.name ?? `Session ${stored.id}`), stored.messages)
+  if (title === undefined) return `${escapeJson(JSON.stringify(stored, null, 2))}\n`
+  const names = collectToolNames(stored.messages)
+  const head = `# ${toInline(title || (stored.name ?? `Session ${stored.id}`))}`
+  const blocks = stored.messages.flatMap((one) => (one.internal ? [] : formatMessage(one, names)))
+  return [head, ...blocks, ''].join('\n\n').trimEnd() + '\n'
 }
 
-/** A conversation as Markdown. Calls and complete results are code blocks. */
-function formatMarkdown(title: string, messages: readonly Message[]): string {
-  const names = collectToolNames(messages)
-  const blocks = messages.flatMap((message) => (message.internal ? [] : formatMessage(message, names)))
-  return [`# ${toInline(title)}`, ...blocks, ''].join('\n\n').trimEnd() + '\n'
-}
-
+/** Calls and complete results are code blocks. */
 function formatMessage(message: Message, names: ReadonlyMap<string, string>): string[] {
   const when = formatTimestamp(message.createdAt)
   switch (message.role) {

@@ -61,18 +61,17 @@ export const listCommand = defineCommand({
         if (row !== null) rows.push(row)
       }
       if (json) for (const row of rows) io.stdout.write(formatJsonLine(toJson(row)))
-      else if (rows.length === 0) io.stdout.write(await describeEmptyList(url, isFiltered, io))
-      else showTable(rows, limit > 0 && entries.length > limit, io)
+      else if (rows.length === 0) {
+        const place = await describeStore(url, io)
+        io.stdout.write(
+          isFiltered
+            ? `No sessions in ${place} match.\n`
+            : `There are no sessions in ${place}. Start one: statewright run "What changed last week?"\n`,
+        )
+      } else showTable(rows, limit > 0 && entries.length > limit, io)
     })
   },
 })
-
-async function describeEmptyList(url: string | undefined, isFiltered: boolean, io: CliIO): Promise<string> {
-  const store = await describeStore(url, io)
-  return isFiltered
-    ? `No sessions in ${store} match.\n`
-    : `There are no sessions in ${store}. Start one: statewright run "What changed last week?"\n`
-}
 
 function toJson({ id, createdAt, updatedAt, wakeAt, ...rest }: SessionRow): object {
   const [created, updated] = [createdAt, updatedAt].map(formatIsoTime)

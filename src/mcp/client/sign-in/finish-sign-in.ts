@@ -6,8 +6,6 @@ import { createSignIn } from './sign-in.js'
 
 // A separate module keeps the types of the optional package out of the public declarations.
 
-const signInKind = record({ url: serverAddress(), auth: authKind })
-
 /**
  * Finishes a sign-in for which `auth.signIn` resolved with undefined. The user has returned with this URL, possibly to
  * another process. `auth.store` must be the store of that user.
@@ -22,7 +20,7 @@ export async function finishMcpSignIn(
   options: Required<Pick<McpAddress, 'url' | 'auth'>>,
   callback: string | URL,
 ): Promise<void> {
-  checkInput(signInKind, options, 'options of finishMcpSignIn', {
+  checkInput(record({ url: serverAddress(), auth: authKind }), options, 'options of finishMcpSignIn', {
     isSecret: (path) => path.startsWith('auth'),
   })
   const { url, auth } = options

@@ -9,6 +9,7 @@ import { createId } from '../../../core/base/platform.js'
 import { parseJsonOr, readProperty } from '../../../core/base/json.js'
 import { asObject } from '../../../core/base/values.js'
 import { describeError, StatewrightError } from '../../../core/base/errors.js'
+import { toBase64 } from '../../../core/models/media.js'
 import { loadClientSdk } from '../server-wire.js'
 import { createSignInFetch, type SignInFetch } from './sign-in-fetch.js'
 import type { McpAuth } from './auth-options.js'
@@ -282,13 +283,11 @@ function parseSignInRecord(text: string | undefined): SignInRecord {
 async function findVerifier(verifiers: readonly string[], challenge: string | null): Promise<string> {
   const hash = (verifier: string) => crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))
   const digests = await Promise.all(verifiers.map(hash))
-  const found = digests.findIndex((digest) => toBase64Url(new Uint8Array(digest)) === challenge)
+  const texts = digests.map((digest) => toBase64(new Uint8Array(digest)))
+  const found = texts.findIndex(
+    (text) => text.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '') === challenge,
+  )
   return verifiers[found] ?? verifiers.at(-1) ?? ''
-}
-
-function toBase64Url(bytes: Uint8Array): string {
-  const base64 = btoa(String.fromCharCode(...bytes))
-  return base64.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 }
 
 function readCallback(callback: string | URL): URLSearchParams | undefined {
