@@ -214,14 +214,10 @@ function readValue({ name, rawName, value, inlineValue }: OptionToken, spec: Opt
       rawName,
     )
   if (spec.choices) checkChoice(`--${name}`, value, spec.choices)
-  if (spec.min !== undefined) checkWholeNumber(`--${name}`, value, spec.min, spec.max)
-  return value
-}
-
-function checkWholeNumber(option: string, text: string, min: number, max = Number.MAX_SAFE_INTEGER): void {
-  if (/^\d+$/.test(text) && Number(text) >= min && Number(text) <= max) return
-  const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`
-  throw badUsageError(`${option} must be a whole number ${range} (got '${text}').`, option)
+  const { min, max = Number.MAX_SAFE_INTEGER } = spec
+  if (min === undefined || (/^\d+$/.test(value) && Number(value) >= min && Number(value) <= max)) return value
+  const range = spec.max === undefined ? `of at least ${min}` : `from ${min} to ${max}`
+  throw badUsageError(`--${name} must be a whole number ${range} (got '${value}').`, `--${name}`)
 }
 
 /** @throws {CliError} `bad_usage`, with the closest choice */

@@ -234,12 +234,7 @@ function createConversation(
   return { run, waitForRest, sendAnswer, tryAnswer, watchForChange }
 }
 
-interface RestView {
-  isHuman: boolean
-  isAsked?: boolean
-  carried: string | null
-  io: CliIO
-}
+type RestView = Pick<FollowOptions, 'carried' | 'io'> & { isHuman: boolean; isAsked?: boolean }
 
 /** Prints the session of a result, the pending calls, and the command that continues it. */
 export function showRest(result: RunResult, { isHuman, isAsked = false, carried, io }: RestView): void {

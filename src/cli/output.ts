@@ -194,7 +194,13 @@ export async function writeOutput(
 ): Promise<void> {
   if (file === undefined) return void stdout.write(text)
   const path = resolve(cwd, file)
-  if (makeFolder) await createFolder(dirname(path), option)
+  if (makeFolder)
+    await mkdir(dirname(path), { recursive: true }).catch((cause: unknown) => {
+      const isFile = ['EEXIST', 'ENOTDIR'].includes(String(getErrorCode(cause)))
+      if (!isFile) throw fileError('unwritable_file', option, dirname(path), cause)
+      const message = `${option}: '${dirname(path)}' is not a folder.`
+      throw new CliError('unwritable_file', message, option, { cause })
+    })
   let isNew = false
   try {
     const handle = await open(path, replace ? 'w' : 'wx', mode)
@@ -208,16 +214,6 @@ export async function writeOutput(
     // A partial copy must not remain.
     if (isNew) await rm(path, { force: true }).catch(() => undefined)
     throw fileError('unwritable_file', option, file, cause)
-  }
-}
-
-async function createFolder(folder: string, option: string): Promise<void> {
-  try {
-    await mkdir(folder, { recursive: true })
-  } catch (cause) {
-    const isFile = ['EEXIST', 'ENOTDIR'].includes(String(getErrorCode(cause)))
-    if (!isFile) throw fileError('unwritable_file', option, folder, cause)
-    throw new CliError('unwritable_file', `${option}: '${folder}' is not a folder.`, option, { cause })
   }
 }
 

@@ -1,6 +1,6 @@
-import type { ResultStatus } from '../../machines/agent/batch-calls.js'
+import type { ToolResult } from '../../machines/agent/batch-calls.js'
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { MediaPart, Message, ToolMessage, UserMessage } from '../../machines/agent/messages.js'
+import type { Message, ToolMessage, UserMessage } from '../../machines/agent/messages.js'
 import type { AgentState, PendingCall, Reason, RunFailure, TurnEnd } from '../../machines/agent/run-result.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import { maskMessages } from '../../machines/agent/mask-uncleared.js'
@@ -25,13 +25,7 @@ export function isText({ content }: IncomingMessage): boolean {
 }
 
 /** The result of a call that is not in a message yet, because other calls of its batch are still open. */
-interface SettledResult {
-  callId: string
-  status: ResultStatus
-  content: string
-  media?: MediaPart[]
-  publicMessage?: string
-}
+type SettledResult = { callId: string } & Pick<ToolResult, 'status' | 'content' | 'media' | 'publicMessage'>
 
 export interface Turn {
   /** The id of the page message. It does not change while the answer grows, after a reload, or in another process. */

@@ -111,7 +111,12 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
     async function poll(known: AwaitedSession, afterStop: boolean): Promise<Poll> {
       const live = runs.getLive()
       if (live) return pollLive(live, messageId)
-      const { stored, isHeld } = await readAwaited(known)
+      const listed = await session.getListed()
+      if (listed === null) return { answer: null }
+      // The session is read again only if its log has changed.
+      const log = `${listed.createdAt} ${listed.head}`
+      if (known.log !== log) Object.assign(known, { stored: await session.readStored(), log })
+      const { stored } = known
       if (stored === null) return { answer: null }
       const { context } = stored
       const openings = context.messages.filter(isTurnOpening)
@@ -123,11 +128,17 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
         if (!isActiveState(context.state)) return { answer: createFinishedSubscription(toTurn(context)) }
         return { answer: mayStart ? await runs.resumeOrFollow() : runs.followRemote(stored) }
       }
-      if (isHeld) {
+      if (listed.holder !== null) {
         idlePolls = 0
         return pollLater()
       }
-      if (isActiveState(context.state)) return pollInterrupted()
+      if (isActiveState(context.state)) {
+        // The run's process died. A page that may continue the run resumes it, and the queue follows the run.
+        if (!caller.mayContinue) return { answer: null }
+        await runs.resumeOrFollow()
+        const resumed = runs.getLive()
+        return resumed ? pollLive(resumed, messageId) : pollLater()
+      }
       if (!isFinalState(context.state) || (isQueueStopped(context) && !afterStop)) return { answer: null }
       idlePolls += 1
       const isAbandoned = idlePolls > maxIdlePolls
@@ -139,14 +150,6 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
       const started = mayStart ? await startNext(mayTakeOver, afterStop) : null
       if (started) return pollLive(started, messageId)
       return isAbandoned ? { answer: null } : pollLater()
-    }
-
-    /** Handles a run whose process died. A page that may continue the run resumes it, and the queue follows the run. */
-    async function pollInterrupted(): Promise<Poll> {
-      if (!caller.mayContinue) return { answer: null }
-      await runs.resumeOrFollow()
-      const live = runs.getLive()
-      return live ? pollLive(live, messageId) : pollLater()
     }
 
     async function waitForAnswer(): Promise<Subscription | null> {
@@ -171,15 +174,6 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
     // The page may have disconnected.
     answer.catch(ignore)
     return { answer }
-  }
-
-  /** Reads the session again only if its log has changed. */
-  async function readAwaited(known: AwaitedSession) {
-    const listed = await session.getListed()
-    if (listed === null) return { stored: null, isHeld: false }
-    const log = `${listed.createdAt} ${listed.head}`
-    if (known.log !== log) Object.assign(known, { stored: await session.readStored(), log })
-    return { stored: known.stored, isHeld: listed.holder !== null }
   }
 
   /**

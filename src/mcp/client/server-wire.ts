@@ -1,4 +1,3 @@
-import type { Transport } from '@modelcontextprotocol/client'
 import type * as ClientSdk from '@modelcontextprotocol/client'
 import type * as StdioSdk from '@modelcontextprotocol/client/stdio'
 import { loadPeer } from '../../core/base/platform.js'
@@ -20,7 +19,7 @@ export interface ServerLoss {
 }
 
 export interface ServerWire {
-  readonly transport: Transport
+  readonly transport: ClientSdk.Transport
   /** The server's address for display, without secrets. */
   readonly place: string
   /** Whether schemas can specify arguments to be sent as headers too. */

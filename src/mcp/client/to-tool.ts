@@ -169,15 +169,13 @@ function findSchemaFault(schema: unknown): string | undefined {
   if (isNestedDeeper(schema, maxDepth)) return `is nested more than ${maxDepth} levels deep`
   if (JSON.stringify(schema).length > maxSchema) return `is longer than ${maxSchema} characters`
   const { properties = {}, required = [] } = schema
+  const isSchema = (value: unknown): boolean =>
+    typeof value === 'boolean' || isRecord(value) || (Array.isArray(value) && value.length === 0)
   if (!isRecord(properties) || !Object.values(properties).every(isSchema))
     return 'has properties that are not schemas'
   if (!Array.isArray(required) || !required.every((name) => typeof name === 'string'))
     return 'has a required list that contains something other than names'
   return findRefFault(schema as JsonObject)
-}
-
-function isSchema(value: unknown): boolean {
-  return typeof value === 'boolean' || isRecord(value) || (Array.isArray(value) && value.length === 0)
 }
 
 const headerKey = 'x-mcp-header'

@@ -170,24 +170,23 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
     // The session of a sub-agent belongs to the run that called it.
     if (folded === null || folded.parent !== undefined || turn > folded.runs) return null
     const task = toTask(named, session, turn)
-    if (turn < folded.runs)
-      return { task, folded: await readTurn(session, turn), isLatest: false, unread: [] }
+    if (turn < folded.runs) {
+      const starts = (await store.read(session)).filter(({ type }) => type === 'start')
+      const ended = await readSessionAt(store, session, (starts[turn]?.seq ?? 1) - 1)
+      return { task, folded: ended, isLatest: false, unread: [] }
+    }
     const unread = inbox
       .filter(({ message }) => message > folded.inbox)
       .flatMap((found) => parseInboxMessage(found) ?? [])
     return { task, folded, isLatest: true, unread }
   }
 
-  async function readTurn(session: string, turn: number): Promise<FoldedSession> {
-    const starts = (await store.read(session)).filter(({ type }) => type === 'start')
-    return readSessionAt(store, session, (starts[turn]?.seq ?? 1) - 1)
-  }
-
-  /** Whether the run is due, because a question has expired or a sleep is over. */
-  async function isRunDue(folded: FoldedSession): Promise<boolean> {
-    const { run } = folded
-    if (run?.status !== 'active' || findDueTime(run.context) === null) return false
-    return isDue(run.context, await readRunTime(store, folded, clock))
+  /** Whether a run without a lease owner has pending work, a question has expired, or a sleep is over. */
+  async function canGoOn(folded: FoldedSession, unread: readonly ControlEvent[]): Promise<boolean> {
+    if (folded.run?.status !== 'active') return false
+    const { context } = folded.run
+    if (isActiveState(context.state) || unread.length > 0) return true
+    return findDueTime(context) !== null && isDue(context, await readRunTime(store, folded, clock))
   }
 
   /** Null if this principal has no such task. With `continues`, continues a task that no process runs. */
@@ -198,7 +197,7 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
     const listed = await store.get(task.session)
     const isIdle = isLatest && listed?.holder === null && !working.has(task.session)
     const mayWork = grant.mayContinue || grant.context === undefined
-    const isWaiting = isIdle && (canGoOn(folded, unread) || (await isRunDue(folded)))
+    const isWaiting = isIdle && (await canGoOn(folded, unread))
     if (isWaiting && mayWork && continues) void work(task.session)
     const current = withoutAnswered(await viewTask(folded, task.named, options), unread)
     const { createdAt = 0, updatedAt = 0 } = listed ?? {}
@@ -328,11 +327,6 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
       void work(session)
     },
   }
-}
-
-/** Whether a run without a lease owner has pending work. */
-function canGoOn({ run }: FoldedSession, unread: readonly ControlEvent[]): boolean {
-  return run?.status === 'active' && (isActiveState(run.context.state) || unread.length > 0)
 }
 
 /** Removes questions with an answer in the inbox, because they are no longer open. */
@@ -473,25 +467,18 @@ async function viewTask(
   if (state === 'CANCELLED') return end('cancelled', 'Cancelled.', { text: 'The run was cancelled.' })
   const { output, reason } = context
   if (state === 'COMPLETED') {
-    const object = await readObject(agents.findAgentFor(definition)?.agent as Agent | undefined, context)
-    const structured = object && { structuredContent: object }
+    const agent = context.features.structuredOutput && agents.findAgentFor(definition)?.agent
+    const { object } = agent
+      ? await (agent as Agent).withObject(toCurrentResult(context) as RunResult)
+      : { object: undefined }
+    // Converted to JSON, because a schema may have created values such as dates.
+    const json = object === undefined ? undefined : (JSON.parse(JSON.stringify(object)) as unknown)
+    const structured = isObject(json) && { structuredContent: json }
     return end('completed', 'Completed.', { text: output, ...structured, isError: false })
   }
   const about = failure?.message ?? `The run ended: ${reason ?? state}.`
   const text = output === '' ? about : `${output}\n\n[The answer is incomplete. ${about}]`
   return end('completed', about, { text })
-}
-
-/** The answer as an object, for an agent with an output schema. */
-async function readObject(
-  agent: Agent | undefined,
-  context: AgentContext,
-): Promise<Record<string, unknown> | undefined> {
-  if (!agent || !context.features.structuredOutput) return undefined
-  const { object } = await agent.withObject(toCurrentResult(context) as RunResult)
-  // Converted to JSON, because a schema may have created values such as dates.
-  const json = object === undefined ? undefined : (JSON.parse(JSON.stringify(object)) as unknown)
-  return isObject(json) ? json : undefined
 }
 
 function describeWork({ calls, steps, state }: AgentContext): string {

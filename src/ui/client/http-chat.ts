@@ -96,18 +96,12 @@ export function createHttpChat(options: HttpChatOptions) {
       signal?.addEventListener('abort', () => resolve())
     })
   }
-  /** Replays the answer from its start. Returns null if none is in progress. */
-  const reopen = async (options: ReconnectOptions, { source }: OpenAnswer): Promise<Response | null> => {
-    const { chatId, abortSignal: signal } = options
-    try {
-      // Resending the message also continues a run whose process has died.
-      if (source) return await connection.request(source, { signal })
-    } catch (error) {
-      // The chat has continued without this page.
-      if (!(error instanceof ChatError) || error.status !== 409) throw error
-    }
-    return openAnswer(options, unanswered.get(chatId))
-  }
+  /** Also continues a run whose process has died. Returns null if the chat has continued without this page. */
+  const resend = (source: RequestSource, signal: AbortSignal | undefined): Promise<Response | null> =>
+    connection.request(source, { signal }).catch((error: unknown) => {
+      if (error instanceof ChatError && error.status === 409) return null
+      throw error
+    })
   /** The answer to the user message `of`, even if it is complete. Without `of`, the answer in progress. */
   const openAnswer = async (options: ReconnectOptions, of: string | undefined): Promise<Response | null> => {
     const stream = createRequest(toStreamPath(options.chatId, of), options)
@@ -180,7 +174,8 @@ export function createHttpChat(options: HttpChatOptions) {
     const answer: OpenAnswer = earlier?.isCut ? { ...earlier } : { isCut: false, requested: new Set() }
     open(chatId, answer, signal)
     try {
-      let response = await reopen(options, answer)
+      let response = answer.source ? await resend(answer.source, signal) : null
+      response ??= await openAnswer(options, unanswered.get(chatId))
       if (response === null) {
         const messages = await readMessages(chatId, { signal })
         const last = findLastSent(messages)
