@@ -94,7 +94,10 @@ export const batchCommand = defineCommand({
     const options = readBatchOptions(parsed)
     const input = openBatchInput(options.input, io.cwd, options.id)
     const summary = await input.check()
-    reportDamaged(summary, options.input, io)
+    for (const { number, fault } of summary.damaged)
+      writeNotice(io, `line ${number} of '${options.input}' ${fault}`)
+    const more = summary.damagedCount - summary.damaged.length
+    if (more > 0) writeNotice(io, `${more} more ${more === 1 ? 'line is' : 'lines are'} damaged.`)
     const { store } = await openStoreForRun(options.store, io)
     return closeAfter(store, async () => {
       const agent = (await loadAgent(options.agent, io.cwd, store)) as unknown as Agent
@@ -107,12 +110,6 @@ export const batchCommand = defineCommand({
     })
   },
 })
-
-function reportDamaged({ damaged, damagedCount }: InputSummary, input: string, io: CliIO): void {
-  for (const { number, fault } of damaged) writeNotice(io, `line ${number} of '${input}' ${fault}`)
-  const more = damagedCount - damaged.length
-  if (more > 0) writeNotice(io, `${more} more ${more === 1 ? 'line is' : 'lines are'} damaged.`)
-}
 
 /** Finds problems that would make every line fail, before the first line starts. */
 async function checkAgent(agent: Agent, { agent: module, costLimit }: BatchOptions): Promise<void> {

@@ -12,7 +12,6 @@ import {
   compareGuards,
   type GuardComparison,
   type GuardReplay,
-  type GuardSavings,
   type GuardStop,
   replayGuards,
 } from '../../testing/replay-guards.js'
@@ -81,16 +80,15 @@ function formatComparisons(comparisons: readonly GuardComparison[], responses: n
     const { refused } = replay.calls
     const refusals = refused === 0 ? '' : `; ${formatCount(refused, 'call')} refused`
     if (stops.length === 0) return [`${name}: would not have stopped it${refusals}.`]
-    const head = `${name}: would have saved ${formatSavings(saved)}${refusals}.`
+    const spent =
+      saved.tokens === null
+        ? 'tokens unknown'
+        : `${formatCount(saved.tokens)} tokens, ${formatMoney(saved.cost, 'cost unknown')}`
+    const savings = `${formatCount(saved.responses, 'response')} and ${formatCount(saved.calls, 'call')} (${spent})`
+    const head = `${name}: would have saved ${savings}${refusals}.`
     return [head, ...stops.map((stop) => `  ${formatStop(stop)}`)]
   })
   return [`${formatCount(responses, 'response')} in the session.`, ...lines, ''].join('\n')
-}
-
-function formatSavings({ responses, calls, tokens, cost }: GuardSavings): string {
-  const spent =
-    tokens === null ? 'tokens unknown' : `${formatCount(tokens)} tokens, ${formatMoney(cost, 'cost unknown')}`
-  return `${formatCount(responses, 'response')} and ${formatCount(calls, 'call')} (${spent})`
 }
 
 function formatStop({ step, when, by, rule, message }: GuardStop): string {

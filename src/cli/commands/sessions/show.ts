@@ -77,7 +77,10 @@ async function showEvents(store: SessionStore, id: string, to: number | undefine
   let last = 0
   for (const record of records) {
     const entry = openRecord(record, last, id)
-    io.stdout.write(`${formatLogLine(record, entry, io.stdout.columns ?? 160)}\n`)
+    const kind = entry.type === 'event' ? entry.event.type.replace(/^xstate\./, '') : entry.type
+    const head = formatLogHead(record.seq, record.at, kind)
+    const room = Math.max(40, (io.stdout.columns ?? 160) - head.length - 2)
+    io.stdout.write(`${`${head}  ${shorten(formatContent(entry), room)}`.trimEnd()}\n`)
     last = record.seq
   }
 }
@@ -121,18 +124,6 @@ function formatStatus(
   return head + waits + (next === null ? '' : `${next}\n`)
 }
 
-/** Formats a record as one line with its number (for `--at`), time, type, and the start of its content. */
-function formatLogLine(
-  { seq, at }: { seq: number; at: number },
-  entry: RecordContent,
-  width: number,
-): string {
-  const kind = entry.type === 'event' ? entry.event.type.replace(/^xstate\./, '') : entry.type
-  const head = formatLogHead(seq, at, kind)
-  const room = Math.max(40, width - head.length - 2)
-  return `${head}  ${shorten(formatContent(entry), room)}`.trimEnd()
-}
-
 function formatContent(entry: RecordContent): string {
   switch (entry.type) {
     case 'opened': {
@@ -152,8 +143,6 @@ function formatContent(entry: RecordContent): string {
 }
 
 const pendingReviewNote = '(not cleared by shields)'
-
-type LooseEvent = AgentMachineEvent & { now?: number; fingerprint?: string }
 
 function formatEventContent(event: AgentMachineEvent): string {
   switch (event.type) {
@@ -176,7 +165,8 @@ function formatEventContent(event: AgentMachineEvent): string {
       return event.messages.map((message) => formatMessageText(message)).join(' ')
     default: {
       // People do not need the fingerprint.
-      const { type: _type, now: _now, fingerprint: _fingerprint, ...rest } = event as LooseEvent
+      const loose = event as AgentMachineEvent & { now?: number; fingerprint?: string }
+      const { type: _type, now: _now, fingerprint: _fingerprint, ...rest } = loose
       return Object.values(rest)
         .map((value) => (typeof value === 'string' ? value : JSON.stringify(value)))
         .join(' ')
