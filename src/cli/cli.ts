@@ -99,8 +99,9 @@ function executeGlobal(argv: readonly string[], io: CliIO): ExitCode {
   }
   if (first !== 'help' && !first.startsWith('-')) throw unknownCommandError(first, commands)
   const { values } = readGlobalOptions(first === 'help' ? [] : argv)
-  const manifest = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { version: string }
-  io.stdout.write(values.version ? `${manifest.version}\n` : help)
+  const readManifest = (): { version: string } =>
+    JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { version: string }
+  io.stdout.write(values.version ? `${readManifest().version}\n` : help)
   return exitCodes.completed
 }
 
