@@ -97,10 +97,7 @@ export type AGUIPage = Pick<AgentInput, 'threadId' | 'runId' | 'state'> & {
   shown: AgentInput['shown'] | null
 }
 
-/**
- * Streams an answer as one AG-UI run. A page whose messages differ from the log receives a snapshot. `read` returns
- * the session once the session rests.
- */
+/** A page whose messages differ from the log receives a snapshot. `read` returns the session once it rests. */
 export function createAGUIProtocol(
   { threadId, runId, shown, state }: AGUIPage,
   read: () => Promise<SessionView | null>,

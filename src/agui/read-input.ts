@@ -64,11 +64,7 @@ export interface AgentInput {
   branch: number | undefined
 }
 
-/**
- * Reads a `RunAgentInput`. Only the last message is read, or the results of client calls at the end. `tools` and
- * `context` are ignored because the agent's options are authoritative.
- * @throws {UsageError} `invalid_input`
- */
+/** Reads the last message, or the results of client calls at the end. The agent's options replace `tools` and `context`. */
 export async function readInput(body: Fields, files: PageFiles): Promise<AgentInput> {
   const { messages = [], resume = [], forwardedProps, ...ids } = runAgentInput(body, '')
   const last = messages.at(-1)
@@ -149,7 +145,6 @@ type PageAnswers =
   | { type: 'resume'; messages: number; steer: string | undefined }
 
 /**
- * Matches the answers from a page with the open interrupts. Each open interrupt needs an answer with its id.
  * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer` for an id that is not open;
  * `waiting_for_answers` if an interrupt is not answered; `invalid_input`
  */

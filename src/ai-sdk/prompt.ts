@@ -221,10 +221,7 @@ export function findCacheMark(provider: string, cache: boolean | '5m' | '1h'): P
   return { anthropic: { cacheControl: { type: 'ephemeral', ...(cache !== true && { ttl: cache }) } } }
 }
 
-/**
- * Marks the end of the transcript for the next request, and the end of the previous request to find its cache entry.
- * Anthropic searches back over a limited number of blocks, which one batch can exceed.
- */
+/** Also marks the end of the previous request, because Anthropic searches for its entry over a limited number of blocks. */
 function markTurns(turns: readonly Turn[], mark: ProviderData): Turn[] {
   const answer = turns.findLastIndex(({ role }) => role === 'assistant')
   const ends = [turns.length - 1, turns.findLastIndex((_, i) => i < answer)]

@@ -180,10 +180,7 @@ const pollMs = 50
 
 type Conversation = ReturnType<typeof createConversation>
 
-/**
- * Drives a run from one rest to the next. `released` rejects if the run is released to another process, because the run
- * then no longer rests here.
- */
+/** `released` rejects if the run is released to another process, because the run then no longer rests here. */
 function createConversation(
   run: Run,
   by: string | undefined,
@@ -275,8 +272,8 @@ interface Rests extends Pick<FollowOptions, 'view' | 'io'> {
 }
 
 /**
- * Asks whenever the run rests, until it ends or nobody answers. If the page answers first, the question at the terminal
- * is withdrawn. With the studio, Ctrl-C ends the question while the run rests.
+ * Asks until the run ends or nobody answers. If the studio's page answers first, the question at the terminal is
+ * withdrawn. With the studio, Ctrl-C ends the question while the run rests.
  */
 async function answerRests(
   conversation: Conversation,

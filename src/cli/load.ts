@@ -113,9 +113,8 @@ interface Jiti {
 }
 
 /**
- * Imports a TypeScript module. Uses jiti if it is installed, because jiti supports all of TypeScript and resolves
- * './other.js' to other.ts. Otherwise Node loads the module. Node can strip types since version 22.18.
- * @throws {StatewrightError} `missing_package` if only jiti can load the module, and the errors of the module
+ * Uses jiti if it is installed, because jiti supports all of TypeScript and resolves './other.js' to other.ts. Otherwise
+ * Node loads the module. Node can strip types since version 22.18.
  */
 async function importTypeScript(file: string): Promise<unknown> {
   const { href } = pathToFileURL(file)
@@ -153,9 +152,7 @@ const unsupported: Readonly<Record<string, string>> = {
   ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING: 'does not load TypeScript from packages on its own',
 }
 
-/**
- * Loads the default export of a module. If the export is a function, `value` is its result.
- */
+/** If the default export is a function, `value` is its result. */
 async function loadDefaultExport(
   path: string,
   { cwd, store }: { cwd: string; store: SessionStore },

@@ -15,9 +15,8 @@ import { badUsageError, CliError, type CliIO } from './command.js'
 import { openPage } from './open-studio.js'
 
 /**
- * Opens the servers given by `--mcp`. Each is a command line (`KEY=secret npx -y some-server /srv`, with environment
- * variables before the command) or an http(s) URL, where the user signs in with `createAuth`. Servers with the same
- * name get numbers. If one server fails to start, the others are closed.
+ * Each text is a command line (`KEY=secret npx -y some-server /srv`, with environment variables before the command) or
+ * an http(s) URL. Servers with the same name get numbers. If one server fails to start, the others are closed.
  */
 export async function openMcp(
   texts: readonly string[],

@@ -125,9 +125,8 @@ async function openRehearsal(file: true | string, api: ModelApi, io: CliIO): Pro
 }
 
 /**
- * The model and its server. Options override the configuration file, which overrides the environment. Null if there is
- * neither a key nor a base URL. The key is read from the variable that `model.apiKeyEnv` in the file names. If the file
- * sets a base URL but not this variable, no API key is used.
+ * Options override the configuration file, which overrides the environment. Null if there is neither a key nor a base
+ * URL. If the file sets a base URL but not `model.apiKeyEnv`, no API key is used.
  */
 export function resolveModelOptions(
   options: Pick<CommonOptions, 'model' | 'baseURL'>,

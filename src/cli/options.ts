@@ -136,10 +136,7 @@ export function excludeBoth<Name extends string>(
     throw badUsageError(`--${one} and --${other} cannot be combined. ${why}.`)
 }
 
-/**
- * The options for a later command, as text to be typed. Each has a leading space. A value that may contain a secret is
- * replaced by `…`, because output often ends up in logs.
- */
+/** Each has a leading space. A value that may contain a secret is replaced by `…`, because output often ends up in logs. */
 export function formatCarriedOptions(
   options: {
     readonly [Name in keyof CommonOptions]?: CommonOptions[Name] | undefined

@@ -90,10 +90,7 @@ export function formatIsoTime(at: number): string | null {
 const terminalMs = 100
 const logMs = 5000
 
-/**
- * A progress line on stderr. On a terminal it is redrawn. In a log, a new line is written every five seconds.
- * `hasData`: stdout prints data, which must not mix with a redrawn line on the same terminal.
- */
+/** Redrawn on a terminal. `hasData`: stdout prints data, which must not mix with a redrawn line on the same terminal. */
 export function createProgressLine(
   { stdout, stderr, env }: Pick<CliIO, 'stdout' | 'stderr' | 'env'>,
   clock: Clock,
@@ -217,11 +214,7 @@ export async function writeOutput(
   }
 }
 
-/**
- * Writes a generated file and creates its folder. An existing file is replaced only if it starts with `firstLine`, so
- * that a handwritten file is never lost.
- * @throws {CliError} `unwritable_file`
- */
+/** Replaces an existing file only if it starts with `firstLine`, so that a handwritten file is never lost. */
 export async function writeGenerated(
   path: string,
   text: string,

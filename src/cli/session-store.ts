@@ -26,11 +26,7 @@ export interface OpenedStore {
   isKept: boolean
 }
 
-/**
- * Opens the store given by `--store` or STATEWRIGHT_STORE, or else the one in the user's folder. If the user's folder
- * cannot be used, the session is kept in memory.
- * @throws {StatewrightError} if the named store cannot be used
- */
+/** Without `--store` and STATEWRIGHT_STORE, opens the one in the user's folder, or keeps the session in memory. */
 export async function openStoreForRun(url: string | undefined, io: CliIO): Promise<OpenedStore> {
   const place = resolvePlace(url, io)
   if (place !== undefined)

@@ -88,10 +88,7 @@ export function createBranchedRuns(session: ChatSession, runs: LiveRuns) {
   }
 
   return {
-    /**
-     * Answers an earlier message on a new branch. A repeated request subscribes to the answer that the first one started.
-     * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, and the errors of `agent.branch`
-     */
+    /** @throws {UsageError} `run_in_progress`, `waiting_for_answers`, and the errors of `agent.branch` */
     start(request: BranchRequest): Promise<Subscription> {
       const start = async (): Promise<Subscription> => {
         const stored = await session.readStored()
@@ -108,10 +105,7 @@ export function createBranchedRuns(session: ChatSession, runs: LiveRuns) {
       return session.retryWhileTaken(start, isTaken)
     },
 
-    /**
-     * Switches a session to a branch. Returns false if the session is already on that branch.
-     * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, `unknown_branch`
-     */
+    /** False if the session is on that branch. @throws {UsageError} `run_in_progress`, `waiting_for_answers`, `unknown_branch` */
     select: (branch: number): Promise<boolean> =>
       session.retryWhileTaken(async () => {
         const stored = await session.readStored()

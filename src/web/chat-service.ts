@@ -102,9 +102,8 @@ export function getChatHost(agent: ChatAgent): ChatHost {
 export type Chat = ReturnType<typeof createChat>
 
 /**
- * A chat of an agent, for one request. If a message is sent twice, it starts one run, and every page that subscribes
- * receives the same answer: first from the log, then live. A page that disconnects does not stop the run. All data sent to
- * the page is masked according to `expose`.
+ * A chat of an agent, for one request. A message that is sent twice starts one run, and every page that subscribes
+ * receives the same answer: first from the log, then live. All data for the page is masked according to `expose`.
  */
 export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
   const session = createChatSession(host, sessionId, caller)
@@ -343,8 +342,6 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
     startNextAfterEnd: (): Promise<void> => queue.startNextAfterEnd(),
 
     /**
-     * Sends a user message, which starts a run or replies to a waiting run. While the session is working, `caller.whenBusy`
-     * decides: see `HandlerOptions`.
      * @throws {UsageError} `run_in_progress`, `queue_full`, `waiting_for_answers`, `message_changed`, `already_said`,
      * `unknown_branch`
      */

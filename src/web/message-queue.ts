@@ -176,11 +176,7 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
     return { answer }
   }
 
-  /**
-   * Queues a message. Resolves once the message is durable. If the message is already queued, its original sender is
-   * kept, so that another request with the same id cannot change the rights of the message.
-   * @throws {UsageError} `queue_full`, `interactive_run`, `message_changed`
-   */
+  /** A queued message keeps its sender, so that another request with the same id cannot change its rights. */
   async function add(message: IncomingMessage): Promise<QueuedAnswer> {
     const { messageId, isResent } = await send('next', message)
     return awaitAnswer(messageId, { isResent })

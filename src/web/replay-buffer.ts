@@ -25,9 +25,8 @@ export type ReplayBuffer = ReturnType<typeof createReplayBuffer>
 export type ReplayReader = ReturnType<ReplayBuffer['createReader']>
 
 /**
- * Buffers the events of a run up to its next rest, for readers that subscribe at any time and read at their own pace.
- * Late readers start at the beginning, and slow readers do not delay others. Text chunks are merged. Text that was
- * reset, outdated progress and the argument chunks of complete calls are dropped.
+ * Buffers the events of a run up to its next rest. Late readers start at the beginning, and slow readers do not delay
+ * others. Text chunks are merged. Reset text, outdated progress and the argument chunks of complete calls are dropped.
  */
 export function createReplayBuffer() {
   const entries: Entry[] = []

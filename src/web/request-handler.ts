@@ -223,11 +223,7 @@ function checkContentType(request: Request): void {
   throw new StatewrightError('wrong_content_type', message, 'content-type')
 }
 
-/**
- * Reads the JSON object in the request body. Stops reading once the body exceeds the limit.
- * @throws {StatewrightError} `too_large`
- * @throws {UsageError} `invalid_input` if the body is not a JSON object
- */
+/** Stops reading once the body exceeds the limit. @throws {StatewrightError} `too_large`, `invalid_input` */
 async function readJson(request: Request, maxBytes = defaultMaxBodyBytes): Promise<Record<string, unknown>> {
   const body = await readText(request, maxBytes)
   try {

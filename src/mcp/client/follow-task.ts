@@ -31,7 +31,6 @@ export interface TaskFollowing {
 /**
  * Polls a task until it ends or requests input, even across reconnects. The task is cancelled when its call is
  * cancelled or a limit is reached, but not when another process continues the run.
- * @throws an error for the model
  */
 export async function followTask(
   id: string,

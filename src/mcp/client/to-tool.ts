@@ -145,10 +145,7 @@ const maxSchema = 64 * 1024
 /** No provider accepts deeper schemas. */
 const maxDepth = 100
 
-/**
- * The input schema of a listed tool. Arguments are always an object, so a schema without a type gets that type. `null`
- * for an unset keyword (Go, Java) and `[]` for no properties (PHP) are dropped.
- */
+/** A schema without a type gets the type object. Drops `null` for an unset keyword (Go, Java) and `[]` for none (PHP). */
 function readInputSchema(listed: Json | undefined): Json | undefined {
   if (!isRecord(listed)) return listed
   const { type, properties, required, ...schema } = listed as JsonObject

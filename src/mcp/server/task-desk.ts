@@ -84,10 +84,7 @@ export function createTaskHost(options: CheckedOptions): TaskHost {
 
 export type TaskDesk = ReturnType<typeof openTaskDesk>
 
-/**
- * The tasks of one principal. All state is in the store, so any process can serve a task. It runs the session if no other
- * process does.
- */
+/** The tasks of one principal. All state is in the store, so any process can serve a task. */
 export function openTaskDesk({ options, runner, clock, working }: TaskHost, grant: AccessGrant) {
   const { agents, store } = options
 
@@ -208,10 +205,7 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
   return {
     look,
 
-    /**
-     * Starts the task of a call, or finds the task of an earlier identical call. Resolves when the task is in the store.
-     * @throws {UsageError} `session_in_use`, `key_reused`, `invalid_session`, `invalid_input`
-     */
+    /** Starts the task of a call, or finds the task of an earlier identical call. Resolves when the store has the task. */
     async begin(call: TaskCall): Promise<Task> {
       const { agent, message, key } = call
       const named = call.session ?? (key === undefined ? createId() : createKeyedId(agent, key))
@@ -236,11 +230,7 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
       return toTask(named, session, own)
     },
 
-    /**
-     * Finds the task of a call that returns the server's state. The call must be identical. Null if the task does not
-     * belong to this principal.
-     * @throws {UsageError} `other_call`
-     */
+    /** The task of an identical call that returns the server's state. Null if it does not belong to this principal. */
     async recall(state: CallState, call: TaskCall): Promise<Task | null> {
       const found = await find(state.task)
       if (found === null || createSeal(found) !== state.seal) return null
@@ -348,11 +338,7 @@ function createKeyedId(agent: string, key: string): string {
   return `key-${sha256(`${agent}\n${key}`).slice(0, 40)}`
 }
 
-/**
- * The turn that an earlier identical call started. With a key, any turn can match; otherwise only the latest one can.
- * Null if none matches.
- * @throws {UsageError} `key_reused`
- */
+/** The turn that an earlier identical call started. With a key, any turn can match; otherwise only the latest one can. */
 function findTurn(folded: FoldedSession, call: TaskCall, session: string): number | null {
   const { key, words } = createCallName(session, call)
   const calls = listCalls(folded)

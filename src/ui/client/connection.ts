@@ -72,9 +72,7 @@ function describeStatus(status: number): string {
     : (sentenceByStatus[status] ?? refusal)
 }
 
-/**
- * `lost` means that the server is unreachable and requests are retried, and `open` means that it is reachable again.
- */
+/** `lost`: the server is unreachable and requests are retried. `open`: the server is reachable again. */
 export type ConnectionState = 'open' | 'lost'
 
 export interface ConnectionOptions {
@@ -122,11 +120,7 @@ export function createConnection({ fetch, clock, maxOutageMs, onConnection }: Co
     const error = await readErrorResponse(response.clone())
     return error.code === 'http_error' || error.retryable ? error : response
   }
-  /**
-   * Returns a response with a 2xx status.
-   *
-   * @throws {ChatError} for a refusal, or `server_away`
-   */
+  /** Returns a response with a 2xx status. @throws {ChatError} for a refusal, or `server_away` */
   const request = async (
     source: RequestSource,
     { signal, repeatable = true, onRepeat }: RequestSettings = {},

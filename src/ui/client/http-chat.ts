@@ -274,11 +274,7 @@ const maxSilenceMs = 45_000
 
 const lastChunks: ReadonlySet<string> = new Set(['finish', 'abort', 'error'])
 
-/**
- * Reads the chunks of an answer.
- *
- * @throws {ChatError} `connection_lost` if the response breaks before the answer ends
- */
+/** @throws {ChatError} `connection_lost` if the response breaks before the answer ends */
 async function* readChunks(
   body: ReadableStream<Uint8Array> | null,
   clock: Clock,

@@ -54,9 +54,8 @@ type Memo =
 const maxState = 65_536
 
 /**
- * Makes a call, or continues one whose server has requested input. Returns the server's result, or an `Ask` that lets
- * the run rest until people have answered.
- * @throws like the call, and a ToolError for a question that cannot be shown
+ * Continues a call whose server has requested input, or makes a new one. An `Ask` lets the run rest until people have
+ * answered. A question that cannot be shown is a ToolError.
  */
 export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask> {
   const { server, execution, timeoutMs, timeoutError } = call
@@ -199,11 +198,7 @@ const maxFields = 50
 const maxChoices = 200
 const maxText = 1_000
 
-/**
- * Parses the form in a server's schema, which is a flat object of strings, numbers, booleans and choices. Other
- * keywords are dropped, because the server validates them.
- * @throws {ElicitationFault} for an unsupported field
- */
+/** A form is a flat object of strings, numbers, booleans and choices. The server validates all other keywords. */
 function readForm(form: unknown): ElicitationSchema {
   const properties = readProperty(form, 'properties')
   if (readProperty(form, 'type') !== 'object' || !isRecord(properties))
