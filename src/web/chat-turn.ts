@@ -1,7 +1,7 @@
 import type { ToolResult } from '../../machines/agent/batch-calls.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { Message, ToolMessage, UserMessage } from '../../machines/agent/messages.js'
-import type { AgentState, PendingCall, Reason, RunFailure, TurnEnd } from '../../machines/agent/run-result.js'
+import type { AgentState, PendingCall, TurnEnd } from '../../machines/agent/run-result.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import { maskMessages } from '../../machines/agent/mask-uncleared.js'
 import { omitUndefined } from '../../guards/lib/json.js'
@@ -27,7 +27,7 @@ export function isText({ content }: IncomingMessage): boolean {
 /** The result of a call that is not in a message yet, because other calls of its batch are still open. */
 type SettledResult = { callId: string } & Pick<ToolResult, 'status' | 'content' | 'media' | 'publicMessage'>
 
-export interface Turn {
+export interface Turn extends Pick<AgentContext, 'reason' | 'error' | 'wakeAt'> {
   /** The id of the page message. It does not change while the answer grows, after a reload, or in another process. */
   messageId: string
   clientId: string | undefined
@@ -37,9 +37,6 @@ export interface Turn {
   settled: readonly SettledResult[]
   pending: readonly PendingCall[]
   state: AgentState
-  reason: Reason | null
-  error: RunFailure | null
-  wakeAt: number | null
   /** The ends of runs that did not answer in full, up to this turn. */
   ends: readonly TurnEnd[]
 }

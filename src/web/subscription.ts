@@ -56,7 +56,6 @@ export interface LiveRun {
 }
 
 export interface Subscription {
-  /** The conversation up to and including the user message. */
   before: readonly Message[]
   ends: readonly TurnEnd[]
   /** The answer before the reader's first event. Null if the reader starts with the run. */

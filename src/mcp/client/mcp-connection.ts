@@ -37,7 +37,6 @@ import { tasksExtension } from './task-wire.js'
 const keyName = 'statewright/key'
 
 export interface McpCall extends CallWatch {
-  /** The server's name for the tool. */
   name: string
   inputSchema: JsonObject
   args: JsonObject
@@ -195,7 +194,6 @@ async function beginConnection(
     }
   }
   return {
-    /** The server's name, or ''. */
     serverName,
     hasTools: client.getServerCapabilities()?.tools !== undefined,
     hasResources: client.getServerCapabilities()?.resources !== undefined,
