@@ -1,6 +1,8 @@
 import { SimulatedClock } from 'xstate'
 import { z } from 'zod'
 import { createAgent, defineShield, defineTool, type SessionMessage, UsageError } from '../../src/index.js'
+import { systemClock } from '../../src/core/base/clock.js'
+import { openSession } from '../../src/core/sessions/open-session.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import type { Lease, SessionStore } from '../../src/core/sessions/store/store.js'
 import { StoreError } from '../../src/core/sessions/store/store-error.js'
@@ -527,4 +529,19 @@ describe('a session with a lease of another connection', () => {
     await later.close()
     await place.remove()
   })
+})
+
+test('a cancel that arrives after the session was acquired with an empty inbox is kept for the run that begins', async () => {
+  const store = memoryStore()
+  const model = new ManualModel()
+  const agent = createAgent({ model, store })
+  const first = agent.run('Go.', { session: 's' })
+  await until(() => model.pending !== null)
+  model.pending?.answer({ text: 'Done.' })
+  await first.result
+  const { log } = await openSession(store, 's', { clock: systemClock, holder: 'a run that begins' })
+  expect(await agent.send('s', { type: 'cancel' })).toMatchObject({ status: 'sent' })
+  await log.inbox.discard()
+  expect(await inboxOf(store, 's')).toHaveLength(1)
+  await log.close()
 })
