@@ -66,8 +66,9 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
           Without text (only states, times, costs and tool names)
         </Check>
         <ul class="share-forms">
+          {/* The label follows the last record of a live session, so it is no key. */}
           {offers.map(([label, use, act]) => (
-            <li key={label}>
+            <li key={use}>
               <button type="button" onClick={() => attempt(act)}>
                 {label}
               </button>
