@@ -1,6 +1,6 @@
 import { type Attributes, type Context, type Span, SpanKind, trace } from '@opentelemetry/api'
 import type { EmittedEvent, StepCompleted } from '../../machines/agent/announcements.js'
-import { noUsage, subtractUsage, type Usage } from '../../machines/agent/usage.js'
+import type { Usage } from '../../machines/agent/usage.js'
 import type { TelemetryRequestInfo } from '../core/telemetry/telemetry.js'
 import {
   formatInputMessages,
@@ -101,10 +101,7 @@ export function createRequestSpans({ tracer, names, captureContent }: OtelKit, m
     forEachThenThrow(all.entries(), ([i, request]) => {
       const isLast = i === all.length - 1
       const own: Usage | null = left === null || isLast ? left : capUsage(request.request.usage, left)
-      if (left !== null && own !== null && !isLast) {
-        const none = { ...noUsage, cost: left.cost === null ? null : 0, estimated: left.estimated }
-        left = subtractUsage({ ...own, cost: own.cost ?? 0 }, left) ?? none
-      }
+      if (left !== null && own !== null && !isLast) left = takeOff(left, own)
       end(request, own)
     })
   }
@@ -259,4 +256,13 @@ function capUsage(used: Usage | null, counted: Usage): Usage | null {
   for (const key of countedKeys) capped[key] = Math.min(capped[key], counted[key])
   const written = Math.min(writes ?? 0, counted.cacheWriteTokens ?? 0)
   return { ...capped, ...(written > 0 && { cacheWriteTokens: written }) }
+}
+
+/** The counted usage without the part of one model. */
+function takeOff(counted: Usage, part: Usage): Usage {
+  const { cacheWriteTokens: writes = 0, ...rest } = counted
+  for (const key of countedKeys) rest[key] -= part[key]
+  if (rest.cost !== null) rest.cost = Math.max(0, rest.cost - (part.cost ?? 0))
+  const written = writes - (part.cacheWriteTokens ?? 0)
+  return { ...rest, ...(written > 0 && { cacheWriteTokens: written }) }
 }

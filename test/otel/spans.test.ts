@@ -1,5 +1,5 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import { type Attributes, trace } from '@opentelemetry/api'
+import { type Attributes, ROOT_CONTEXT, trace } from '@opentelemetry/api'
 import { OpenAI } from 'openai'
 import {
   createAgent,
@@ -12,7 +12,10 @@ import {
   openaiResponses,
   type Tool,
 } from '../../src/index.js'
+import { noUsage, type Usage } from '../../machines/agent/usage.js'
 import { languageModel } from '../../src/ai-sdk/index.js'
+import { namesBySemconv } from '../../src/otel/otel-metrics.js'
+import { createRequestSpans } from '../../src/otel/request-spans.js'
 import { clearRecords } from '../../src/core/sessions/clear-records.js'
 import type { SyncSessionStore } from '../../src/core/sessions/store/store.js'
 import { events, json, serve } from '../core/models/server.js'
@@ -164,6 +167,42 @@ describe('the spans of a run', () => {
     expect(chats.map(serverOf)).toEqual([first, second].map(({ rehearsal }) => addressOf(rehearsal.url)))
     expect(chats[0]?.attributes['gen_ai.usage.output_tokens']).toBeGreaterThan(0)
     expect(recorded.tokens).toEqual(tokensOf(result.usage))
+  })
+
+  it('report together what the run has counted, even if an abandoned model reported more', () => {
+    const recorded = new Recorded()
+    const tracer = recorded.provider.getTracer('app')
+    const kit = { tracer, names: namesBySemconv.latest, metrics: () => null, captureContent: false } as const
+    const spans = createRequestSpans({ ...kit, agentName: undefined }, null)
+    const place = { context: ROOT_CONTEXT, agentName: undefined, sessionId: 's' }
+    const ask = (fallback: number, used: Usage | null) => {
+      const request = { provider: 'p', model: 'm', step: 1, attempt: 1, fallback, usage: used, waits: [] }
+      const unknown = { endpoint: null, sentAt: 0, firstChunkAt: null, response: null, responseId: null }
+      const body = { sampling: {}, stream: true }
+      spans.getContext(
+        {
+          type: 'inference',
+          purpose: 'answer',
+          failure: null,
+          ...request,
+          ...unknown,
+          request: body,
+        } as never,
+        place,
+        () => undefined,
+      )
+    }
+    ask(0, { ...noUsage, inputTokens: 4, outputTokens: 9, totalTokens: 13 })
+    ask(1, null)
+    spans.pay({ ...noUsage, inputTokens: 6, outputTokens: 5, totalTokens: 11 })
+    spans.settle()
+    const counts = recorded
+      .named('chat')
+      .map(({ attributes }) => ['input', 'output'].map((kind) => attributes[`gen_ai.usage.${kind}_tokens`]))
+    expect(counts).toEqual([
+      [4, 5],
+      [2, 0],
+    ])
   })
 
   it('include shields and memory, with their child spans', async () => {
