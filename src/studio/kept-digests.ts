@@ -93,13 +93,15 @@ export class KeptDigests {
     this.#open = open
   }
 
+  /** In the order of `places`, because that is the order in which forks are listed. */
   async find(places: readonly LogPlace[]): Promise<(LogPlace & { log: ReadLog })[]> {
     if (places.length === 0) return []
-    const byId = new Map(places.map((place) => [place.id, place]))
-    return (await this.#read([...byId.keys()])).flatMap(({ sessionId: id, head, createdAt, data }) => {
-      const now = byId.get(id)
-      const isNow = now?.head === head && now.createdAt === createdAt
-      const log = isNow && digestSchema.safeParse(parseJsonOr(data, null)).data
+    const digests = await this.#read(places.map(({ id }) => id))
+    const byId = new Map(digests.map((digest) => [digest.sessionId, digest]))
+    return places.flatMap(({ id, head, createdAt }) => {
+      const digest = byId.get(id)
+      const isNow = digest?.head === head && digest.createdAt === createdAt
+      const log = isNow && digestSchema.safeParse(parseJsonOr(digest.data, null)).data
       return log ? [{ id, head, createdAt, log }] : []
     })
   }

@@ -1,9 +1,11 @@
 import { createMachine, type StateValue } from 'xstate'
 import { memoryStore, type LogRecord, type SessionStore } from '../../src/index.js'
 import { listTransitions } from '../../src/core/chart/state-labels.js'
+import type { LogDigest } from '../../src/core/sessions/store/log-digests.js'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { drawChart } from '../../src/studio/chart-view.js'
 import { drawVisitedChart } from '../../src/studio/visited-chart.js'
+import { KeptDigests, noFacts } from '../../src/studio/kept-digests.js'
 import { Prefetcher } from '../../src/studio/prefetch.js'
 import { SessionCatalogue } from '../../src/studio/session-catalogue.js'
 import { SessionLibrary } from '../../src/studio/session-library.js'
@@ -461,6 +463,21 @@ test('a chart shows the visited states of sessions, and where two sessions diver
   const { transcript } = await visitor.get<MomentView>(paths.moment(forked, 1))
   expect(transcript).toMatchObject([{ text: 'Pay the other one.', marks: ['edited'] }])
   await close()
+})
+
+test('log digests are found in the order of the list, whatever the order of the table', async () => {
+  const stored: LogDigest[] = []
+  const kept = new KeptDigests(() =>
+    Promise.resolve({ read: () => stored.toReversed(), put: (digests) => void stored.push(...digests) }),
+  )
+  const states = { state: null, reason: null, wakeAt: null, problem: null, forkedFrom: null, inherited: null }
+  const logSummary = { ...states, title: '', steps: 1, duration: 0, failedCalls: 0, tokens: 0, cost: null }
+  const places = ['newest', 'older', 'oldest'].map((id, at) => ({ id, head: 3, createdAt: at }))
+  for (const place of places) await kept.keep(place, { facts: noFacts, logSummary })
+  await kept.flush()
+  const grown = { id: 'older', head: 4, createdAt: 1 }
+  expect((await kept.find(places)).map(({ id }) => id)).toEqual(['newest', 'older', 'oldest'])
+  expect(await kept.find([grown])).toEqual([])
 })
 
 test('thousands of sessions are listed, waiting ones first, and read in idle time', async () => {
