@@ -457,7 +457,7 @@ function toView(
     usesLeft: uses ?? null,
     /** How many calls the grant allows in total. Null if unlimited or unknown. */
     uses: notes.get(id)?.uses ?? null,
-    /** In milliseconds since the epoch. */
+    /** In milliseconds since the epoch. Null if it does not expire. */
     until: until ?? null,
     givers: givers.flatMap(({ by }) => (by ? [toShownText(by.id, 200)] : [])),
     ended,

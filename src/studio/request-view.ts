@@ -14,7 +14,10 @@ import { toShownText, toShownValue, withheldNote } from './shown-values.js'
 
 export type RequestView = NonNullable<ReturnType<typeof createRequestView>>
 
-/** Messages and response come from the log, the rest from the agent's current configuration. Null for other records. */
+/**
+ * Messages and response come from the log, the rest from the agent's current configuration. Without the session's
+ * agent, the parts that are not in the log are null. Returns null for other records.
+ */
 export function createRequestView(
   fold: SessionFold,
   { seq, all, parts }: { seq: number; all: boolean; parts: AgentParts | undefined },

@@ -16,7 +16,10 @@ import { toShownText } from './shown-values.js'
 
 export type VerdictView = ReturnType<typeof createVerdict>
 
-/** Why a session stopped, and its totals, without inherited usage. `steps` are the answered steps in all runs. */
+/**
+ * Why a session stopped, and its totals, without inherited usage. `steps` are the answered steps in all runs, or in a
+ * partial view those of its runs.
+ */
 export function createVerdict({
   now,
   rows,
@@ -31,10 +34,12 @@ export function createVerdict({
   const context = now.session.run && maskContext(now.session.run.context)
   const usage = getOwnUsage(now)
   return {
+    /** Of the latest run. Null before the first. */
     state: context === null ? null : (context.state ?? 'RUNNING'),
     reason: context?.reason ?? null,
-    /** Why the run stopped and which key allows more, or why it waits. */
+    /** Why the run stopped and which key allows more, or why it waits. Empty before the first run. */
     text: context === null ? '' : toShownText(formatVerdict(context, rows), 1_000),
+    /** The first line of a completed run's answer, as plain text. */
     answer: context?.state === 'COMPLETED' ? toPlainLine(toShownText(context.output)) : '',
     seq: findDecision(rows),
     inputTokens: usage.inputTokens,
