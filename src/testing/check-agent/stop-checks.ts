@@ -143,7 +143,7 @@ export const limitChecks: AgentChecks = {
 
 const loops = (title: string, turn: (scene: AgentScene, at: number) => Turn, behave: Behavior) =>
   check(title, async (scene) => {
-    // The agent may have no such tool.
+    // Throws NotAsked here, not inside the model, if the agent has no such tool.
     turn(scene, 1)
     scene.behave = behave
     const result = await scene.play(capped((at) => turn(scene, at)))

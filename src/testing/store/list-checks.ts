@@ -1,6 +1,5 @@
 import type { StepMark } from '../../core/sessions/store/step-marks.js'
 import type { ListedSession, SessionStore } from '../../core/sessions/store/store.js'
-
 import type { ListOptions } from '../../core/sessions/store/list-options.js'
 import type { SessionTags } from '../../core/sessions/store/session-tags.js'
 import * as t from './store-scene.js'

@@ -66,8 +66,11 @@ export const leaseRequest = { holder: 'run 1', ttlMs: 60_000 }
 export const add = async (store: SessionStore, lease: Lease, seq: number) =>
   store.append(lease, [record(seq)])
 
-export const hold = async (store: SessionStore, id = 's', request: Partial<typeof leaseRequest> = {}) =>
-  store.acquire(id, { ...leaseRequest, ...request })
+export const hold = async (
+  store: SessionStore,
+  id = 's',
+  request: Partial<typeof leaseRequest> = {},
+): Promise<Lease> => store.acquire(id, { ...leaseRequest, ...request })
 
 /** Ids that no session has. They must not break a query. */
 export const strangeIds = ['', "s' OR 1=1 --", '\u0000', '../s', 'é'.repeat(300)]
