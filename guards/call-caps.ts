@@ -17,7 +17,11 @@ export type CallCap = 'run' | 'response' | 'tool'
 export const noCallCounts: CallCounts = { calls: 0, isOver: false, byTool: {} }
 
 /** For each call, `met` is the cap that refuses it, or null. Refused calls do not count. */
-export function countCalls(before: CallCounts, names: readonly string[], caps: CallCaps) {
+export function countCalls(
+  before: CallCounts,
+  names: readonly string[],
+  caps: CallCaps,
+): { counts: CallCounts; met: (CallCap | null)[] } {
   const byTool = new Map(Object.entries(before.byTool))
   let { calls, isOver } = before
   let admitted = 0

@@ -42,7 +42,10 @@ export interface ProgressConfig {
   sameError: Steps | null
   /** Calls to tools that do not exist. Defaults to 2, 6. */
   unknownTools: Steps | null
-  /** Batches in which others refused all calls. Defaults to 3, 8, because a refusal takes a person's time. */
+  /**
+   * Batches in which people, shields, policies or other guards refused all calls. Defaults to 3, 8, because each
+   * refusal takes a person's time.
+   */
   refused: Steps | null
   /** The same call, denied repeatedly by its tool's policy. Defaults to 1, 2. Ends in `ERROR`. */
   policyDenied: Steps | null

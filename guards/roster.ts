@@ -7,7 +7,10 @@ import { progress } from './progress.js'
 import { terminalDelegation } from './terminal-delegation.js'
 import type { Fact, Guard, Rule } from './types.js'
 
-/** Specific causes come first. Guards of other loops are off by default, and replace rules of `progress`. */
+/**
+ * Specific causes come first. State, configuration and reasons are derived from this table. The guards of presets are
+ * off by default and replace rules of `progress`, so that a preset has its loop's thresholds.
+ */
 export const roster = {
   /** Detects sub-agents that failed permanently. */
   terminalDelegation,

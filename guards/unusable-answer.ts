@@ -6,9 +6,16 @@ export interface EmptyAnswerConfig {
   retries: number
 }
 
+/** The recoveries since the last user message. */
+export interface EmptyAnswerFacts {
+  afterFailure: boolean
+  reprompts: number
+  retries: number
+}
+
 /** Re-prompts after a failed tool call, otherwise retries. If the guard is off, the answer ends the turn. */
 export function recoverEmptyAnswer(
-  { afterFailure, reprompts, retries }: EmptyAnswerConfig & { afterFailure: boolean },
+  { afterFailure, reprompts, retries }: EmptyAnswerFacts,
   config: EmptyAnswerConfig | null,
 ): 'reprompt' | 'retry' | 'give_up' | 'accept' {
   if (!config) return 'accept'

@@ -10,7 +10,10 @@ export function omitUndefined<Value extends object>(
   return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as Value
 }
 
-/** Appends keys in order. In Node 20, a spread before new keys makes objects ten times slower to create. */
+/**
+ * Copies a plain object and appends keys in order. In Node 20, a spread before new keys gives each object its own hidden
+ * class: ten times slower to create, four times larger. Objects of every step use this, or list the new keys first.
+ */
 export function extendObject<Value extends object, More extends object>(
   value: Value,
   more: More,

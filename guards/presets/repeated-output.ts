@@ -27,7 +27,8 @@ const initial: RepeatedOutputState = { output: null, rounds: 0, due: null }
 
 /**
  * Detects rounds of successful calls with equal results regardless of arguments. If all their tools are `readOnly`, the
- * run halts; others may have changed something, so they cause a nudge. Anything else ends the streak.
+ * run halts; others may have changed something, so they cause a nudge. A failed call, a polling batch, a text turn or a
+ * different result ends the streak.
  */
 export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig, 'repeated_output'> = {
   reasons: ['repeated_output'],

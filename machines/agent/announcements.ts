@@ -226,7 +226,8 @@ export type StepCompleted = {
   outcome: 'ok' | 'error' | 'cancelled'
   /**
    * The reason when `outcome` is `error`. For a call, set if the tool threw; `toolResponse` is the text that the model
-   * reads. `cause` is the thrown value, only on live events in the process that threw, never in logs or JSON.
+   * reads. `cause` is the thrown value with its `stack`, only on live events in the process that threw, never in logs
+   * or JSON.
    */
   error?: { code: string; message: string; cause?: unknown }
 } & (

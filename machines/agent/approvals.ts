@@ -10,7 +10,10 @@ export const expiryEnds = ['reject', 'pause', 'cancel'] as const
 export interface Expiry {
   /** The time limit in milliseconds, counted from the question. 0 means that the question does not expire. */
   expiresMs?: number
-  /** `reject` (default): the call does not run. `pause`: the run also pauses. `cancel`: it is cancelled. */
+  /**
+   * `reject`: the call does not run, and the run continues. `pause`: the run also pauses until it is resumed. `cancel`:
+   * the run is cancelled. Defaults to `reject`.
+   */
   onExpiry?: (typeof expiryEnds)[number]
 }
 
@@ -166,7 +169,11 @@ export function isApproved({ approvers = [], approvals = [] }: Question, request
 }
 
 /** Adds an approval. An edit voids earlier approvals, so the editor alone must meet all terms. */
-export function addApproval({ approvals = [] }: Question, approval: Approval, isEdit: boolean) {
+export function addApproval(
+  { approvals = [] }: Question,
+  approval: Approval,
+  isEdit: boolean,
+): readonly Approval[] {
   return isEdit ? [approval] : [...approvals, approval]
 }
 

@@ -38,7 +38,8 @@ export type ResultStatus =
   | 'not_loaded'
 
 /**
- * How guards classify a tool's failure. A `transient` failure may resolve without a change, a `policy_denied` one not.
+ * How guards classify a tool's failure. A `transient` failure may resolve without a change; a `policy_denied` failure
+ * does not.
  *
  * @example
  * const kind: ToolErrorKind = 'transient' // 'policy_denied' ends the run when it is asked for again

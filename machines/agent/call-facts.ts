@@ -19,7 +19,12 @@ export function toCallFact(
   return unscreenedArguments ? { ...fact, name: known ? name : withheldName, shown: withheldArguments } : fact
 }
 
-export function toResultFact(tools: Tools, call: ObservedCall, result: ToolResult, config: GuardrailsConfig) {
+export function toResultFact(
+  tools: Tools,
+  call: ObservedCall,
+  result: ToolResult,
+  config: GuardrailsConfig,
+): ResultFact {
   const { status, content, durationMs, child } = result
   // Open calls in logs from early versions lack some of the compared values.
   const fact = call.fact !== undefined && 'key' in call.fact ? call.fact : toCallFact(tools, call, config)

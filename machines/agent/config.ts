@@ -145,7 +145,7 @@ export type PresetName = 'aar' | 'openhuman' | 'openhumanTask' | 'llamaStack' | 
  * createAgent({ model, ...config })
  */
 export type AgentConfigInput = {
-  /** The rules of another loop, which other keys override. Defaults to none. See docs/presets.md. */
+  /** The rules of another loop. Other keys override them key by key. Defaults to none. See docs/presets.md. */
   preset?: PresetName | undefined
 } & {
   [Section in keyof AgentConfig]?: AgentConfig[Section] extends object

@@ -182,7 +182,10 @@ export interface AgentContext
   verdict: GuardrailVerdict | null
 }
 
-/** Created once, because XState's `transition` asks for a context without input each time. */
+/**
+ * Created once, because XState's `transition` also asks for a context without input each time, and a new error costs
+ * more than the rest.
+ */
 const missingInput = new TypeError("The agent's machine needs an input. Create it with createInput().")
 
 export function createContext(input: AgentInput): AgentContext {

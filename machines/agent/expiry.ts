@@ -3,7 +3,11 @@ import type { BatchCall } from './batch-calls.js'
 import type { AgentContext } from './context.js'
 import { type AskedCall, listOpenQuestions } from './questions.js'
 
-export function withExpiry({ expiry }: Pick<AgentContext, 'expiry'>, call: BatchCall, now: number) {
+export function withExpiry(
+  { expiry }: Pick<AgentContext, 'expiry'>,
+  call: BatchCall,
+  now: number,
+): BatchCall {
   if (call.needs !== 'approval' || call.result !== undefined || call.expiresAt !== undefined) return call
   const { expiresMs = 0 } = getExpiry(call, expiry)
   return expiresMs > 0 ? { ...call, expiresAt: now + expiresMs } : call

@@ -30,7 +30,10 @@ function covers({ speaker, approvers, requesters }: GrantScope, grant: Grant, ca
 }
 
 /** The calls that grants allow to start, each with its grant, and the grants after these uses have been counted. */
-export function applyGrants(context: GrantScope, now: number) {
+export function applyGrants(
+  context: GrantScope,
+  now: number,
+): { granted: Map<BatchCall, Grant>; grants: readonly Grant[] } {
   const granted = new Map<BatchCall, Grant>()
   let { grants = [] } = context
   for (const call of context.calls) {
@@ -107,13 +110,20 @@ export function changeGrants(context: AgentContext, event: AgentMachineEvent): r
   return grants.filter((one) => one !== revoked)
 }
 
-export function findRevokedGrant({ grants }: Pick<AgentContext, 'grants'>, event: AgentMachineEvent) {
+export function findRevokedGrant(
+  { grants }: Pick<AgentContext, 'grants'>,
+  event: AgentMachineEvent,
+): Grant | undefined {
   if (event.type !== 'REVOKE' || !('grant' in event)) return undefined
   return grants?.find(({ id }) => id === event.grant)
 }
 
 /** Adds a grant. Grants that have ended are dropped, unless a call in the batch uses one. */
-export function addGrant({ grants = [], calls }: GrantScope, grant: Grant, now: number): readonly Grant[] {
+export function addGrant(
+  { grants = [], calls }: Pick<AgentContext, 'grants' | 'calls'>,
+  grant: Grant,
+  now: number,
+): readonly Grant[] {
   const isKept = (one: Grant): boolean =>
     one.id !== grant.id && (!isGrantOver(one, now) || calls.some((call) => call.grant === one.id))
   return [...grants.filter(isKept), grant]

@@ -77,7 +77,9 @@ export type Annotation =
   | { type: 'url_citation'; url_citation: { url: string; title?: string } }
   | { type: 'file_citation'; file_citation: { filename: string; title?: string } }
 
-/** Encrypted reasoning, hosted calls and the like, which go back unchanged to the same provider only. */
+/**
+ * Items such as encrypted reasoning or hosted calls. They go back complete, in order and unchanged, and to no other provider.
+ */
 export interface ProviderItems {
   /** The API and provider. The items are sent to no other provider. */
   from: string

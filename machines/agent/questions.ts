@@ -32,7 +32,11 @@ export function listAnswerableCalls(context: AgentContext): PendingCall[] {
 }
 
 /** Does not build the whole list, because a batch can have thousands of calls. */
-export function findAnswerableCall(context: AgentContext, callId: string, needs: PendingCall['needs']) {
+export function findAnswerableCall(
+  context: AgentContext,
+  callId: string,
+  needs: PendingCall['needs'],
+): PendingCall | undefined {
   if (!canTakeAnswers(context)) return undefined
   return context.calls
     .filter(({ id }) => callId === id || callId.startsWith(`${id}/`))
@@ -159,7 +163,10 @@ export function findOwnApproval(context: AgentContext, event: AgentMachineEvent)
 }
 
 /** The calls without the sender's approval. Only people decide such a call. No grant starts it. */
-export function withoutApproval(calls: readonly BatchCall[], { call, question, others }: OwnApproval) {
+export function withoutApproval(
+  calls: readonly BatchCall[],
+  { call, question, others }: OwnApproval,
+): BatchCall[] {
   if (question) return calls.with(calls.indexOf(call), withQuestion(call, question, { approvals: others }))
   const { approved: _approved, approvals: _approvals, ...open } = call
   const approvals = others.length > 0 ? { approvals: others } : {}
@@ -212,7 +219,11 @@ export function getAskingMessageId({ batchNumber }: Pick<AgentContext, 'batchNum
 }
 
 /** The calls after one question is answered. A sub-agent continues once all its questions are answered. */
-export function withAnswer(calls: readonly BatchCall[], callId: string, answer: ChildAnswer) {
+export function withAnswer(
+  calls: readonly BatchCall[],
+  callId: string,
+  answer: ChildAnswer,
+): BatchCall[] | undefined {
   const found = findQuestion(calls, callId)
   if (found === undefined) return undefined
   const answered = withQuestion(found.call, found.question, { answer })

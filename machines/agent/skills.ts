@@ -34,7 +34,11 @@ export function findActiveSkills(messages: readonly Message[]): ActiveSkill[] {
   return active
 }
 
-export function changeSkills(active: readonly ActiveSkill[], change: SkillChange, messageId: string) {
+export function changeSkills(
+  active: readonly ActiveSkill[],
+  change: SkillChange,
+  messageId: string,
+): ActiveSkill[] {
   const others = active.filter(({ name }) => name !== change.name)
   if (change.action === 'unload') return others
   const { action: _action, ...skill } = change

@@ -45,7 +45,10 @@ function toScreenedMessage(message: UserMessage, index: number, screenings: read
   return { ...message, content, data: { ...message.data, screened: true } }
 }
 
-export function withScreenedTexts(content: UserMessage['content'], screenings: readonly InputScreening[]) {
+export function withScreenedTexts(
+  content: UserMessage['content'],
+  screenings: readonly InputScreening[],
+): UserMessage['content'] {
   if (typeof content === 'string') return screenings[0]?.content ?? content
   return content.flatMap((part, i): ContentPart[] => {
     const screening = screenings.find((one) => one.part === i)

@@ -200,7 +200,12 @@ interface AppliedFinding extends GuardrailVerdict {
   refuses: (call: BatchCall) => boolean
 }
 
-function applyFindings(context: AgentContext, findings: readonly AppliedFinding[], now: number, emit: Emit) {
+function applyFindings(
+  context: AgentContext,
+  findings: readonly AppliedFinding[],
+  now: number,
+  emit: Emit,
+): Pick<AgentContext, 'calls' | 'nudges' | 'verdict'> {
   let { calls } = context
   const nudges = [...context.nudges]
   let verdict: AgentContext['verdict'] = null

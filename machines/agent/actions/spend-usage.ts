@@ -61,7 +61,11 @@ function warnOfUncounted({ config, usage }: AgentContext, { estimated, cost }: U
 
 export const addChildUsage = toAction(spendForChild)
 
-export function spendForChild(context: AgentContext, event: AgentMachineEvent, emit: Emit) {
+export function spendForChild(
+  context: AgentContext,
+  event: AgentMachineEvent,
+  emit: Emit,
+): Partial<AgentContext> | undefined {
   const added = findChildUsage(event)
   if (added === null || !('callId' in event)) return undefined
   const { callId } = event

@@ -24,7 +24,12 @@ import { changeSkills } from '../skills.js'
 type Calls = readonly BatchCall[]
 
 /** Adds user messages to the transcript and emits them, unless they are waiting for shields. */
-export function withUserMessages(context: AgentContext, drafts: NewMessage[], now: number, emit: Emit) {
+export function withUserMessages(
+  context: AgentContext,
+  drafts: readonly NewMessage[],
+  now: number,
+  emit: Emit,
+): Pick<AgentContext, 'messages' | 'lastMessageNumber'> {
   const messages = drafts.map((draft, i): UserMessage => {
     const id = formatMessageId(context.lastMessageNumber + i + 1)
     const message: UserMessage = { role: 'user', id, createdAt: now, ...draft }
@@ -54,14 +59,25 @@ export function withOwnAnswer(
 }
 
 /** Adds an internal message. The model reads it, but user interfaces hide it. */
-export function withInternalMessage(context: AgentContext, content: string, reason: string, now: number) {
+export function withInternalMessage(
+  context: AgentContext,
+  content: string,
+  reason: string,
+  now: number,
+): Pick<AgentContext, 'messages' | 'lastMessageNumber'> {
   const id = formatMessageId(context.lastMessageNumber + 1)
   return appendMessages(context, [
     { role: 'user', id, createdAt: now, internal: true, data: { reason }, content },
   ])
 }
 
-export function settleCall(calls: Calls, callId: string, result: ToolResult, now: number, emit: Emit) {
+export function settleCall(
+  calls: Calls,
+  callId: string,
+  result: ToolResult,
+  now: number,
+  emit: Emit,
+): BatchCall[] {
   return replaceOpenCall(calls, callId, (call) => closeCall(call, result, now, emit))
 }
 
@@ -78,7 +94,12 @@ export function receiveResult(
     : settleCall(context.calls, callId, result, now, emit)
 }
 
-export function addUnclearedResult(calls: Calls, callId: string, result: ToolResult, now: number) {
+export function addUnclearedResult(
+  calls: Calls,
+  callId: string,
+  result: ToolResult,
+  now: number,
+): BatchCall[] {
   return replaceOpenCall(calls, callId, (call) =>
     extendObject(call, { result, settledAt: now, unscreenedResult: true as const }),
   )
@@ -240,7 +261,11 @@ function createMessageNotes(call: BatchCall, status: ResultStatus, note: string)
 
 const maskedResult = toResult('blocked', withheldResult)
 
-export function joinPieces(context: AgentContext, isPiece: boolean, text: string) {
+export function joinPieces(
+  context: AgentContext,
+  isPiece: boolean,
+  text: string,
+): Pick<AgentContext, 'continuedText' | 'output'> {
   const joined = context.continuedText + text
   return { continuedText: isPiece ? joined : '', output: joined || context.output }
 }
