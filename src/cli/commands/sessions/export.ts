@@ -76,10 +76,14 @@ export const exportCommand = defineCommand({
         const { exportTest } = await import('./export-test.js')
         return exportTest(store, id, request, io)
       }
-      const { exportSession } = await import('../../../studio/export-session.js')
-      const content = isShared(form)
-        ? await exportSession(store, id, { form: form === 'html' ? 'page' : form, texts: !isBare })
-        : await formatSession(store, id, form === 'markdown' ? (summary?.title ?? '') : undefined)
+      let content: string
+      if (isShared(form)) {
+        const { exportSession } = await import('../../../studio/export-session.js')
+        content = await exportSession(store, id, { form: form === 'html' ? 'page' : form, texts: !isBare })
+      } else {
+        const title = form === 'markdown' ? (summary?.title ?? '') : undefined
+        content = await formatSession(store, id, title)
+      }
       // Like the store, a new file is readable only by its owner.
       await writeOutput(content, out, io, { replace, mode: 0o600 })
     })
@@ -87,6 +91,8 @@ export const exportCommand = defineCommand({
 })
 
 const isShared = (form: Form): form is 'html' | 'card' | 'film' => ['html', 'card', 'film'].includes(form)
+
+/** @throws {CliError} for contradictory formats and options */
 function readForm(values: ExportOptions['values']): Form {
   const named: Form[] = [
     ...(['html', 'markdown', 'card', 'film'] as const).filter((name) => values[name]),
