@@ -93,9 +93,15 @@ export function createProtocolServer(
       ;({ id } = task)
     } catch (error) {
       // The client's model can correct these.
-      const mistakes = ['invalid_input', 'invalid_session', 'session_in_use', 'key_reused', 'other_call']
-      if (!(error instanceof StatewrightError) || !hasCode(error, ...mistakes, 'sub_agent_session'))
-        throw error
+      const mistakes = [
+        'invalid_input',
+        'invalid_session',
+        'session_in_use',
+        'key_reused',
+        'other_call',
+        'sub_agent_session',
+      ]
+      if (!(error instanceof StatewrightError) || !hasCode(error, ...mistakes)) throw error
       return { content: [{ type: 'text', text: error.message }], isError: true }
     }
     if (tool.mayBeTask && hasTasks(context)) {

@@ -38,7 +38,9 @@ import { type CheckedExpose, createPageView } from '../../web/exposure.js'
 export interface Task {
   /** The client's id for the session, with a number for later turns, such as `order-17~2`. */
   id: string
+  /** The client's id for the session. */
   named: string
+  /** The id of the session in the store. */
   session: string
   turn: number
 }
@@ -105,7 +107,8 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
         () => undefined,
         (error: unknown) => {
           if (refused) return refused(error)
-          if (!isSessionBusy(error) && !hasCode(error, 'draining')) options.onError(error)
+          const isDraining = error instanceof UsageError && error.code === 'draining'
+          if (!isSessionBusy(error) && !isDraining) options.onError(error)
           // Callers that wait for the task check it again only after this delay.
           return wait(clock, lookMs)
         },
@@ -151,7 +154,7 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
         'wrong_state',
         'not_waiting',
       ]
-      if (hasCode(error, ...late)) return false
+      if (error instanceof UsageError && late.includes(error.code)) return false
       throw error
     }
   }
@@ -205,7 +208,10 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
   return {
     look,
 
-    /** Starts the task of a call, or finds the task of an earlier identical call. Resolves when the store has the task. */
+    /**
+     * Starts the task of a call, or finds the task of an earlier identical call. Resolves when the store has the task.
+     * @throws {UsageError} `session_in_use`, `key_reused`, `invalid_session`, `invalid_input`
+     */
     async begin(call: TaskCall): Promise<Task> {
       const { agent, message, key } = call
       const named = call.session ?? (key === undefined ? createId() : createKeyedId(agent, key))
@@ -230,7 +236,10 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
       return toTask(named, session, own)
     },
 
-    /** The task of an identical call that returns the server's state. Null if it does not belong to this principal. */
+    /**
+     * The task of an identical call that returns the server's state. Null if it does not belong to this principal.
+     * @throws {UsageError} `other_call`
+     */
     async recall(state: CallState, call: TaskCall): Promise<Task | null> {
       const found = await find(state.task)
       if (found === null || createSeal(found) !== state.seal) return null
@@ -338,7 +347,11 @@ function createKeyedId(agent: string, key: string): string {
   return `key-${sha256(`${agent}\n${key}`).slice(0, 40)}`
 }
 
-/** The turn that an earlier identical call started. With a key, any turn can match; otherwise only the latest one can. */
+/**
+ * The turn that an earlier identical call started. With a key, any turn can match; otherwise only the latest one can.
+ * Null if none matches.
+ * @throws {UsageError} `key_reused`
+ */
 function findTurn(folded: FoldedSession, call: TaskCall, session: string): number | null {
   const { key, words } = createCallName(session, call)
   const calls = listCalls(folded)
@@ -417,6 +430,7 @@ export interface ToolResult {
   _meta?: Record<string, unknown>
 }
 
+/** `session` is the client's session id. */
 async function viewTask(
   { run, head, definition }: FoldedSession,
   session: string,
