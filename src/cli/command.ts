@@ -64,6 +64,7 @@ export interface OptionSpec {
   short?: string
   about: string
   choices?: readonly string[]
+  /** The value is a whole number from `min` to `max`. */
   min?: number
   max?: number
 }

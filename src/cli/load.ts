@@ -15,6 +15,7 @@ import { CliError } from './command.js'
 
 /** Loads files and modules that the user names. Errors name the option and the file. */
 
+/** @throws {CliError} `unreadable_file` */
 export async function loadFile(path: string, cwd: string, option: string): Promise<string> {
   return readFile(resolve(cwd, path), 'utf8').catch((cause: unknown) => {
     throw fileError('unreadable_file', option, path, cause)
@@ -49,6 +50,7 @@ export function getErrorCode(error: unknown): unknown {
 
 export const getMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
+/** @throws {CliError | ConfigError} */
 export async function loadConfig(path: string | undefined, cwd: string): Promise<ConfigFile> {
   if (path === undefined) return {}
   const config = parseConfigFile(await loadFile(path, cwd, '--config'), path)
@@ -115,6 +117,7 @@ interface Jiti {
 /**
  * Uses jiti if it is installed, because jiti supports all of TypeScript and resolves './other.js' to other.ts. Otherwise
  * Node loads the module. Node can strip types since version 22.18.
+ * @throws {StatewrightError} `missing_package` if only jiti can load the module, and the errors of the module
  */
 async function importTypeScript(file: string): Promise<unknown> {
   const { href } = pathToFileURL(file)

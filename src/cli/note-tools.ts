@@ -36,6 +36,7 @@ export function createNoteTools(root = join(packageRoot, 'examples', 'notes')) {
   ]
 }
 
+/** Resolves links first, so that none leads out of the root. */
 async function readConfined(root: string, path: string): Promise<string> {
   const base = await realpath(root)
   const message = `'${path}' is outside the notes folder. Use a path inside it.`

@@ -107,10 +107,12 @@ export function readCommonOptions({ values, all }: Pick<ParsedOptions<typeof run
     mcp: all('mcp'),
     rehearsal,
     by: readSender({ by }, '--by').by?.id,
+    /** How long a run with a stored session continues after SIGTERM. */
     drainMs: 1000 * drain,
   }
 }
 
+/** @throws {CliError} `bad_usage` without the option */
 export function expectAgentModule(agent: string | undefined): string {
   if (agent !== undefined) return agent
   throw badUsageError('Pass the module that exports the agent: --agent ./agent.mjs.', '--agent')
@@ -126,6 +128,7 @@ export function refuseStray<Name extends string>(
   if (stray !== undefined) throw badUsageError(`--${stray} needs ${needed}.`, `--${stray}`)
 }
 
+/** @throws {CliError} `bad_usage` if both options are present */
 export function excludeBoth<Name extends string>(
   values: { readonly [Key in Name]?: unknown },
   one: Name,

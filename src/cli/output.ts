@@ -177,6 +177,7 @@ export function waitForWrites(stream: Writable): Promise<void> {
 interface WriteFileOptions {
   /** Name of the option for errors. Defaults to `--out`. */
   option?: string
+  /** Whether to replace an existing file. Defaults to true. */
   replace?: boolean
   mode?: number
   makeFolder?: boolean
@@ -214,7 +215,10 @@ export async function writeOutput(
   }
 }
 
-/** Replaces an existing file only if it starts with `firstLine`, so that a handwritten file is never lost. */
+/**
+ * Replaces an existing file only if it starts with `firstLine`, so that a handwritten file is never lost.
+ * @throws {CliError} `unwritable_file`
+ */
 export async function writeGenerated(
   path: string,
   text: string,

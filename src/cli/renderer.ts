@@ -35,6 +35,7 @@ interface HumanOptions {
   markdown?: boolean
   /** Whether approvals are answered without a question that shows the call. Defaults to false. */
   isAnswered?: boolean
+  /** Number of columns. Defaults to 100. */
   width?: number
   limits: AgentConfig['limits']
 }

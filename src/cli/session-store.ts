@@ -26,7 +26,10 @@ export interface OpenedStore {
   isKept: boolean
 }
 
-/** Without `--store` and STATEWRIGHT_STORE, opens the one in the user's folder, or keeps the session in memory. */
+/**
+ * Without `--store` and STATEWRIGHT_STORE, opens the one in the user's folder, or keeps the session in memory.
+ * @throws {StatewrightError} if the named store cannot be used
+ */
 export async function openStoreForRun(url: string | undefined, io: CliIO): Promise<OpenedStore> {
   const place = resolvePlace(url, io)
   if (place !== undefined)

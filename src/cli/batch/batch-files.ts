@@ -20,6 +20,7 @@ interface DamagedLine {
 
 export interface InputSummary {
   count: number
+  /** The first damaged lines, up to 20. */
   damaged: DamagedLine[]
   damagedCount: number
 }
@@ -42,6 +43,7 @@ export function openBatchInput(name: string, cwd: string, batch: string) {
     }
   }
 
+  /** @throws {CliError} `unreadable_file`, `duplicate_id` */
   async function check(): Promise<InputSummary> {
     const info = await stat(path).catch((cause: unknown) => {
       throw fileError('unreadable_file', 'INPUT', name, cause)
@@ -83,6 +85,7 @@ export function toBatchId(path: string): string {
 
 interface TextLine {
   text: string
+  /** From 1. */
   number: number
   /** The offset of the next line in bytes. */
   end: number

@@ -40,6 +40,7 @@ interface AnswerOption {
 }
 
 interface ResumeCommandOptions extends CommonOptions {
+  /** `-` means stdin. */
   message: string | undefined
   answers: readonly AnswerOption[]
 }

@@ -28,6 +28,7 @@ export function readRunOptions(parsed: ParsedOptions<typeof runOptionSpecs>) {
   const { session, 'max-steps': maxSteps, timeout: timeoutMs, studio = false } = values
   return {
     ...readCommonOptions(parsed),
+    /** `-` means stdin. */
     prompt: positionals.length === 0 ? undefined : positionals.join(' '),
     session,
     limits: omitUndefined({ maxSteps, timeoutMs }),

@@ -31,6 +31,7 @@ export interface TaskFollowing {
 /**
  * Polls a task until it ends or requests input, even across reconnects. The task is cancelled when its call is
  * cancelled or a limit is reached, but not when another process continues the run.
+ * @throws an error for the model
  */
 export async function followTask(
   id: string,
@@ -141,6 +142,7 @@ function createTaskLimit(server: string, timeoutMs: number) {
   let changedAt = begin
   let last = ''
   let ttlMs: number | null = null
+  /** The longest time without a change. 0 = off. */
   const getSilenceMs = (): number => (ttlMs !== null && timeoutMs === defaultTimeoutMs ? 0 : timeoutMs)
   const getLeft = (): { silence: number; ttl: number } => ({
     silence: getSilenceMs() === 0 ? Infinity : changedAt + getSilenceMs() - getElapsed(),

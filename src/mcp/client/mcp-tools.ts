@@ -73,6 +73,7 @@ function createReconnectingServer(options: CheckedMcpOptions) {
   let leftOut: readonly string[] = []
   let lastListed = ''
 
+  /** @throws an Error (possibly a ToolError) for the model */
   const ask = (method: string, params: JsonObject, signal?: AbortSignal): Promise<JsonObject> =>
     tryTwice(async () => (await getConnection()).ask(method, params, { signal }))
 
@@ -290,8 +291,10 @@ function createOfferedTools(
   return tools
 }
 
+/** The maximum length that providers accept. */
 const maxLength = 64
 
+/** Maximum characters of the server's name in the names of its tools. */
 const maxPrefix = 32
 
 /** The maximum number of names, which limits memory if a server keeps changing its list. */

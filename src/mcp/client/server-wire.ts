@@ -33,6 +33,7 @@ export interface ServerWire {
   kill(): void
 }
 
+/** @throws {StatewrightError} `missing_package` */
 export function loadClientSdk(): Promise<typeof ClientSdk> {
   return loadPeer<typeof ClientSdk>('@modelcontextprotocol/client', 'Using MCP servers')
 }
@@ -51,6 +52,7 @@ export class ServerLostError extends Error {
 /** The error for a session that the server no longer knows. The server has not executed the call. */
 export class SessionExpiredError extends Error {}
 
+/** Converts an error to `mcp_unavailable`, or to `mcp_timeout` if the server did not answer in time. */
 export function toStartError(
   error: unknown,
   wire: ServerWire,

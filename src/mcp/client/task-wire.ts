@@ -40,6 +40,7 @@ export interface TaskState {
   /** The lifetime of the task in milliseconds from its creation, or null for no limit. */
   ttlMs: number | null
   updatedAt: string | undefined
+  /** Only the extension includes it. */
   result: JsonObject | undefined
   error: unknown
   inputRequests: JsonObject | undefined

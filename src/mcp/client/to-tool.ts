@@ -21,6 +21,7 @@ import { isNestedDeeper } from '../../core/models/plain-json.js'
 /** Some providers reject longer descriptions. */
 const maxDescription = 1_024
 
+/** Maximum progress notifications per call. */
 const maxProgress = 1_000
 
 export interface McpToolParts {

@@ -150,6 +150,7 @@ function readSession(name: string, session: unknown): string | undefined {
 export interface CallName {
   /** A digest of the idempotency key. Empty without a key. */
   key: string
+  /** A digest of the tool and its arguments. */
   words: string
 }
 
@@ -182,4 +183,5 @@ export function listCalls({ keys, run }: FoldedSession): (CallName & { turn: num
   })
 }
 
+/** Shortens a digest to 128 bits. */
 const shorten = (digest: string): string => digest.slice(0, 32)

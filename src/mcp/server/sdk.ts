@@ -3,6 +3,7 @@ import type * as StdioSdk from '@modelcontextprotocol/server/stdio'
 import { loadPeer } from '../../core/base/platform.js'
 import type { Writable } from 'node:stream'
 
+/** @throws {StatewrightError} `missing_package` */
 export function loadServerSdk(): Promise<typeof ServerSdk> {
   return loadPeer<typeof ServerSdk>('@modelcontextprotocol/server', 'Serving agents over MCP')
 }

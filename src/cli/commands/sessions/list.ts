@@ -92,6 +92,7 @@ function showTable(rows: readonly SessionRow[], hasMore: boolean, io: CliIO): vo
     head === 'state'
       ? paint(rows[i]?.value === undefined ? getListedStyle(rows[i]?.state ?? 'new') : 'bold', cell)
       : cell
+  // Titles keep some width even on a narrow terminal.
   const lines = rows.map((row, i) => [...(cells[i] ?? []), shorten(row.title, Math.max(20, room))])
   io.stdout.write(formatTable(heads, lines, { paint, numeric: ['messages', 'tokens', 'cost'], style }))
   if (hasMore) io.stdout.write(`${paint('dim', 'There are older sessions: --limit 0 shows all.')}\n`)

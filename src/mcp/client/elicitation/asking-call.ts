@@ -55,7 +55,8 @@ const maxState = 65_536
 
 /**
  * Continues a call whose server has requested input, or makes a new one. An `Ask` lets the run rest until people have
- * answered. A question that cannot be shown is a ToolError.
+ * answered.
+ * @throws like the call, and a ToolError for a question that cannot be shown
  */
 export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask> {
   const { server, execution, timeoutMs, timeoutError } = call
@@ -198,7 +199,10 @@ const maxFields = 50
 const maxChoices = 200
 const maxText = 1_000
 
-/** A form is a flat object of strings, numbers, booleans and choices. The server validates all other keywords. */
+/**
+ * A form is a flat object of strings, numbers, booleans and choices. The server validates all other keywords.
+ * @throws {ElicitationFault} for an unsupported field
+ */
 function readForm(form: unknown): ElicitationSchema {
   const properties = readProperty(form, 'properties')
   if (readProperty(form, 'type') !== 'object' || !isRecord(properties))

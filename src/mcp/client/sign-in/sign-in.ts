@@ -90,6 +90,7 @@ export function createSignIn(url: string | URL, auth: McpAuth) {
     return to
   }
 
+  /** @throws {StatewrightError} `mcp_sign_in` */
   const finish = async (callback: string | URL): Promise<void> => {
     const params = readCallback(callback)
     if (params === undefined) throw fail('the callback is not a URL.')
