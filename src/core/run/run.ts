@@ -513,11 +513,18 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     })
   }
 
+  async #releaseLog(): Promise<void> {
+    try {
+      await this.#log?.close()
+    } catch {
+      // The run has already reported its refusal.
+    }
+  }
+
   #refuseRun(error: unknown): void {
     this.#isRefused = true
     this.#session.release(this.id)
-    // If the log fails, too, the run has already reported its refusal.
-    this.#log?.close()?.catch(() => undefined)
+    void this.#releaseLog()
     this.#unfollow?.()
     this.#started.refuse(error)
     this.#rest.refuse(error)

@@ -264,13 +264,16 @@ export type Prepare = ReturnType<typeof createPrepare>
 export function createPrepare(database: SqliteDatabase) {
   return {
     /** The statement returns the number of changed rows. */
-    run(sql: string): (...values: unknown[]) => number {
+    run: (sql: string): ((...values: unknown[]) => number) => {
       const statement = database.prepare(sql)
       return (...values) => statement.run(values).changes
     },
 
     /** Every read runs to completion, because an open statement keeps the database files open. */
-    select<Row>(of: { readonly [Key in keyof Row]: Column }, from: string): (...values: unknown[]) => Row[] {
+    select: <Row>(
+      of: { readonly [Key in keyof Row]: Column },
+      from: string,
+    ): ((...values: unknown[]) => Row[]) => {
       const fields = Object.entries<Column>(of).map(([key, field]) => {
         const column = key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
         return { key, ...(typeof field === 'function' ? field(column) : field) }

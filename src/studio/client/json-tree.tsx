@@ -21,21 +21,18 @@ export function JsonTree({ value, changed = [], path = '', name, depth = 0 }: Js
   const [limit, setLimit] = useState(shownItems)
   const label = name === undefined ? null : <span class="json-key">{name}</span>
   const mark = isChanged ? ' changed' : ''
-  const isObject = typeof value === 'object' && value !== null
-  const entries = isObject ? Object.entries(value) : []
-  if (entries.length === 0) {
-    const empty = Array.isArray(value) ? 'empty list' : 'empty'
-    return (
-      <div class={`json-leaf${mark}`}>
-        {label}
-        {typeof value === 'string' ? (
-          <LongText text={value} class="json-text" />
-        ) : (
-          <span class={isObject ? 'json-empty' : 'json-value'}>{isObject ? empty : String(value)}</span>
-        )}
-      </div>
-    )
-  }
+  const leaf = (text: ComponentChildren) => (
+    <div class={`json-leaf${mark}`}>
+      {label}
+      {text}
+    </div>
+  )
+  if (typeof value === 'string') return leaf(<LongText text={value} class="json-text" />)
+  if (typeof value !== 'object' || value === null)
+    return leaf(<span class="json-value">{String(value)}</span>)
+  const entries = Object.entries(value)
+  if (entries.length === 0)
+    return leaf(<span class="json-empty">{Array.isArray(value) ? 'empty list' : 'empty'}</span>)
   const isOpen = opened ?? (depth < 1 || (holdsChange && depth < 3) || entries.length < 4)
   return (
     <div class={`json-branch${mark}`}>
