@@ -71,6 +71,7 @@ export const agentSections = {
 
 export const agentSchema = is.section(agentSections)
 
+/** A validated configuration without defaults. */
 export type GivenConfig = KindValue<typeof agentSchema>
 
 function toSection(settings: Settings<object>): PartialKind<Record<string, Kind>> {

@@ -47,13 +47,14 @@ function getModel({ models = {} }: AgentParts, name: string): ModelProvider {
 
 /** The tools of the request. The search and call tools are offered only if there are deferred tools. */
 function narrowTools(set: ToolSet, names: readonly string[]): ToolSet {
-  const { search } = set
-  const dispatcher = search?.dispatcher?.name
+  const dispatcher = set.search?.dispatcher?.name
   const deferred = set.deferred.filter(({ name }) => names.includes(name))
   const isAllowed = ({ name }: { name: string }): boolean =>
     names.includes(name) || (name === dispatcher && deferred.length > 0)
   return {
     ...set,
+    // Explicit, because spreading a changing set copies only the properties that it had at first.
+    isHosted: set.isHosted,
     get: (name) => set.get(name),
     offered: narrowSpecs(set.offered, names, isAllowed),
     deferred,

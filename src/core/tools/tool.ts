@@ -182,7 +182,6 @@ export interface DelegateRequest {
   parent: AnyActorRef
   /** The id of the sub-agent's actor in its parent. */
   actorId: string
-  /** Without a store, the sub-agent is kept in memory. */
   left: BudgetRemaining
   countCached: boolean
   /** Set in a fork with `askFirst`, in which the sub-agent's calls that are not read-only need approval too. */
