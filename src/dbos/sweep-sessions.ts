@@ -14,7 +14,10 @@ type Found = (session: string, head: number) => Promise<void>
 const graceMs = 3000
 const pageSize = 200
 
-/** Finds active sessions without a lease owner, and requests that a process took without reaching theirs. */
+/**
+ * Finds the work of dead processes: active sessions without a lease owner, and requests that a process took without
+ * reaching their session. Two processes that sweep at once queue the same work once.
+ */
 export async function sweepSessions(
   DBOS: DbosLike,
   agents: Agents,

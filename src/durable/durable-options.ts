@@ -27,7 +27,10 @@ export interface DurableOptions<Machine extends AnyStateMachine> {
   once?: readonly (string & keyof Machine['implementations']['actors'])[] | readonly string[]
   /** The clock for waits in this process. Defaults to the system clock. Delays follow the store's clock. */
   clock?: Clock
-  /** Returns the state to open if the `version` is not `from`, or the chart lacks a state or an actor. */
+  /**
+   * Returns the state to open if the chart has another `version`, or lacks a state or an actor that the session uses.
+   * `from` is the version that wrote the state.
+   */
   migrate?: (
     state: Pick<StoredMachineState, 'value' | 'context'>,
     options: { from: string | undefined },

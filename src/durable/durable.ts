@@ -142,7 +142,8 @@ function createSessions<Machine extends AnyStateMachine>(
   machine: Machine,
   own: DurableOptions<Machine>,
 ): DurableMachine<Machine> {
-  const { once = [], migrate, onError: listener } = own
+  const { migrate, onError: listener } = own
+  const once: ReadonlySet<string> = new Set(own.once)
   const clock = toWholeClock(own.clock ?? systemClock)
   const store = limitStoreTime(own.store, storeTimeoutMs, clock, '. Check that it is reachable.')
   const timers = getTimers(store, clock)
@@ -373,7 +374,7 @@ function createSessions<Machine extends AnyStateMachine>(
         chart,
         log,
         clock,
-        isOnce: (src) => once.includes(src),
+        isOnce: (src) => once.has(src),
         run: (actor, actorReport) => runActor(id, actor, actorReport),
         sendLate: (event) => void sendLate(id, event).catch(onError),
         onError,

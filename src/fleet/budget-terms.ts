@@ -23,7 +23,10 @@ export interface CreateBudgetOptions {
   reserveOutputTokens?: number
   /** How to count the reservation of a dead process. The request may have cost money, so the default is `spent`. */
   lostReservations?: 'spent' | 'free'
-  /** Without budget, `end` (default) ends a run in BUDGET_EXCEEDED; `wait` pauses it and requires `per`. */
+  /**
+   * The effect on a run that the budget cannot pay for. `end` (default) ends the run in BUDGET_EXCEEDED. `wait` pauses
+   * the run until the next window and requires `per`.
+   */
   onEmpty?: 'end' | 'wait'
   /** How long the reservation of a dead process stays valid, in milliseconds. Defaults to 60,000. */
   leaseMs?: number
@@ -208,6 +211,7 @@ function getOffset(at: number, timezone: string): number {
     () => new Intl.DateTimeFormat('en-US', { timeZone: timezone, timeZoneName: 'longOffset' }),
   )
   const name = format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? ''
-  const [, sign = '', hours = 0, minutes = 0] = /([+-])(\d+):(\d+)/.exec(name) ?? []
-  return Number(`${sign}1`) * (Number(hours) * 60 + Number(minutes)) * 60_000
+  // Some offsets had seconds until 1972.
+  const [, sign = '', hours = 0, minutes = 0, seconds = 0] = /([+-])(\d+):(\d+)(?::(\d+))?/.exec(name) ?? []
+  return Number(`${sign}1`) * (Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds)) * 1000
 }

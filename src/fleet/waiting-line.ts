@@ -101,6 +101,9 @@ interface OpenSettlement {
 export function keepReservations({ clock, leaseMs, renew, settle }: ReservationParts) {
   /** The settlement of each reservation, or null while the request is in flight. */
   const held = new Map<string, OpenSettlement | null>()
+  /** Settlements whose retry is in flight. A store that hangs must not collect retries. */
+  const retrying = new Set<string>()
+
   const trySettle = async (
     reservation: string,
     { paid, since }: OpenSettlement,
@@ -127,7 +130,10 @@ export function keepReservations({ clock, leaseMs, renew, settle }: ReservationP
     }
     await Promise.all(
       entries.map(async ([reservation, open]) => {
-        if (open !== null && held.get(reservation) === open) await trySettle(reservation, open)
+        if (open === null || held.get(reservation) !== open || retrying.has(reservation)) return
+        retrying.add(reservation)
+        await trySettle(reservation, open)
+        retrying.delete(reservation)
       }),
     )
   }

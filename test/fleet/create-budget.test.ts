@@ -268,6 +268,34 @@ test('a renewal that hangs does not keep later reservations from being renewed',
   expect(renewed).toEqual([1, 2])
 })
 
+test('a settlement is not retried again while its retry hangs', async () => {
+  const clock = new SimulatedClock()
+  const budgets = (await memoryStore({ now: () => clock.now() }).openBudgets?.()) as BudgetStore
+  let tries = 0
+  const hanging: BudgetStore = {
+    ...budgets,
+    settle: async (options) => {
+      tries += 1
+      if (tries === 1) throw new Error('The disk is full.')
+      return tries === 2 ? new Promise(() => undefined) : budgets.settle(options)
+    },
+  }
+  const pass = async (ms: number): Promise<void> => {
+    clock.increment(ms)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  const budget = createBudget({ id: 'hang', tokens: 10, leaseMs: 3000, store: hanging, clock })
+  const held = await budget.reserve({ tokens: 1 }, { onUnsettled: () => undefined })
+  await held.settle({ tokens: 1 })
+  for (let beat = 0; beat < 5; beat += 1) await pass(1000)
+  expect(tries).toBe(2)
+  // The retry reaches its time limit.
+  await pass(30_000)
+  await pass(1000)
+  expect(tries).toBe(3)
+  expect(await budget.status()).toMatchObject({ spent: { tokens: 1 }, live: 0 })
+})
+
 test('the reservation of a live process is renewed, and that of a dead process expires and counts as spent', async () => {
   const clock = new SimulatedClock()
   const shared = memoryStore({ now: () => clock.now() })

@@ -15,7 +15,10 @@ export type Query = <Row extends object>(text: string, values: unknown[]) => Pro
 
 type Answer<Row> = Pick<pg.QueryResult<Row & pg.QueryResultRow>, 'rows'> & { fields?: pg.FieldDef[] }
 
-/** `pg` returns bigints as strings, and native pools ignore parsers. Several statements have no fields. */
+/**
+ * Converts bigints, which `pg` returns as strings. Stored integers are safe. Native pools ignore parsers. The answer to
+ * several statements has no fields.
+ */
 export function readRows<Row extends object>({ rows, fields = [] }: Answer<Row>): Row[] {
   const numbers = fields.filter(({ dataTypeID }) => dataTypeID === bigintType)
   for (const { name } of numbers)

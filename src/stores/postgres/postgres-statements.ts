@@ -170,7 +170,7 @@ export function createStatements(schema: string) {
   }
 }
 
-/** Idle sessions are in an index in list order, by state or first tag. Few are held. `$1` is unused. */
+/** Idle sessions are in an index in list order, by state or first tag. `$1` is unused, `$2` is the time. */
 function createListStatement(
   { sessions, tags: tagTable }: { sessions: string; tags: string },
   entry: string,
