@@ -201,8 +201,9 @@ export function assembleAgent(
       }
     },
     resume: async (sessionId, runOptions) => {
-      const { inspect: own, ...options } = checkRunOptions(runOptions, 'resume()', resumeOptionNames)
-      const resumption = { ...options, inspect: checkInspector(own ?? inspect) }
+      const options = checkRunOptions(runOptions, 'resume()', resumeOptionNames)
+      const { signal, context, budgets, inspect: own } = options
+      const resumption = { signal, context, budgets, inspect: checkInspector(own ?? inspect) }
       getStore(internals)
       const id = checkSessionId(sessionId)
       const { acquire, resumeAcquired } = await openStored()

@@ -53,7 +53,7 @@ export function publishSession(
   }
   log.setListener((isHeld) => {
     if (isHeld) live.set(sessionId, session)
-    else if (live.get(sessionId) === session) live.delete(sessionId)
+    else if (isHeld === false && live.get(sessionId) === session) live.delete(sessionId)
     for (const follow of followers.get(sessionId) ?? []) follow()
   })
 }

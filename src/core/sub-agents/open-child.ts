@@ -25,6 +25,7 @@ export interface ChildHost {
   /** The agent's configuration, with the options of `asTool` applied. */
   config: AgentConfig
   definitionAs(label: AgentLabel | undefined): AgentDefinition
+  /** Rejects when a run cannot start. */
   ready(input: AgentInput, prices?: PriceBook): Promise<void>
   run(handle: Omit<RunParts, 'machine' | 'clock' | 'tools' | 'withObject'>): Run
   bind(

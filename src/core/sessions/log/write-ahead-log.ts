@@ -7,8 +7,8 @@ import { type StoreError, takenOverError, toStoreError } from '../store/store-er
 import { type RecordDraft, sealDraft } from './log-record.js'
 import { acquireLeaseAgain, type HeldLease, holdLease } from './lease.js'
 
-/** Called when a session was acquired or released, and when more records are durable. */
-type LogListener = (isHeld: boolean) => void
+/** Called when a session was acquired or released, and without an argument when more records are durable. */
+type LogListener = (isHeld?: boolean) => void
 
 export interface WriteAheadLogParts {
   store: SessionStore
@@ -243,7 +243,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
       this.inbox.remove(settled)
       if (appended?.released) this.#lease.markReleased()
       this.inbox.noteAnswer(appended)
-      this.#listener?.(!this.isResting)
+      this.#listener?.()
     })
   }
 
