@@ -34,6 +34,7 @@ import {
   isText,
   toInputMessage,
   toTurn,
+  type Turn,
 } from './chat-turn.js'
 import { findClientId, isTurnOpening } from '../core/sessions/find-turn.js'
 import { alreadySentError, answersPendingError, hasCode, runInProgressError } from './error-response.js'
@@ -324,11 +325,11 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
       const { context } = stored
       if (of !== undefined && !isOpenedBy(context, of)) {
         const past = findPastTurn(context, of)
-        return past && createFinishedSubscription(past)
+        return past && showRecorded(past, stored)
       }
       const isResting = !isActiveState(context.state)
       if (isResting && !(mayContinue && (await session.hasUnreadAnswer(context)))) {
-        if (of !== undefined) return createFinishedSubscription(toTurn(context))
+        if (of !== undefined) return showRecorded(toTurn(context), stored)
         const isNext = mayContinue && !(await queue.isEmpty())
         const started = isNext ? await queue.startNext() : null
         return started && subscribeFromStart(started)
@@ -342,6 +343,7 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
     startNextAfterEnd: (): Promise<void> => queue.startNextAfterEnd(),
 
     /**
+     * While the session is working, `caller.whenBusy` decides: see `HandlerOptions`.
      * @throws {UsageError} `run_in_progress`, `queue_full`, `waiting_for_answers`, `message_changed`, `already_said`,
      * `unknown_branch`
      */
@@ -404,6 +406,15 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
 
 function applyAnswers(run: AnyRun, answers: readonly AnswerMessage[]): void {
   for (const answer of answers) applyMessage(run, answer)
+}
+
+function showRecorded(turn: Turn, { branches, context }: StoredContext): Subscription {
+  const at = turn.before.length
+  // An earlier turn without an answer is followed by a message, whose point is not the answer's.
+  const next = context.messages[at]
+  const isOfAnswer = next === undefined || !isTurnOpening(next)
+  const point = isOfAnswer ? branches?.points.find((one) => one.at === at) : undefined
+  return { ...createFinishedSubscription(turn), point }
 }
 
 function isAnswerOf(live: LiveRun, messageId: string): boolean {

@@ -369,6 +369,83 @@ describe('while the server is unreachable', () => {
     expect([words(page), page.chat.status]).toEqual([['Go.', 'Done.'], 'ready'])
   })
 
+  it('returns another answer that ended during an outage with the number of its branch', async () => {
+    const { handler, model, untilRequest } = openServer()
+    const page = openPage(handler)
+    const first = page.chat.sendMessage({ text: 'Go.' })
+    await untilRequest()
+    model.pending?.answer({ text: 'One.' })
+    await first
+    const again = page.chat.regenerate()
+    await untilRequest(2)
+    model.pending?.delta('Tw')
+    await until(() => page.chat.lastMessage?.role === 'assistant')
+    page.network.cut()
+    await again
+    model.pending?.answer({ text: 'Two.' })
+    await until(() => model.pending === null)
+    await settled()
+    await page.chat.resumeStream()
+    const [, reloaded] = await page.transport.readMessages('c')
+    const branchesOf = (message: { parts: readonly { type: string }[] } | undefined) =>
+      message?.parts.find(({ type }) => type === 'data-branches')
+    expect(branchesOf(page.chat.lastMessage)).toEqual(branchesOf(reloaded as never))
+    expect(branchesOf(page.chat.lastMessage)).toMatchObject({ data: { position: 2, count: 2 } })
+    expect([words(page), page.chat.status]).toEqual([['Go.', 'Two.'], 'ready'])
+  })
+
+  it('returns the last answer after a second outage if the chat has continued without the page', async () => {
+    const { handler, model, untilRequest } = openServer()
+    const page = openPage(handler)
+    const sending = page.chat.sendMessage({ text: 'One?' })
+    await untilRequest()
+    model.pending?.delta('Fi')
+    await until(() => page.chat.lastMessage?.role === 'assistant')
+    page.network.cut()
+    await sending
+    model.pending?.answer({ text: 'First.' })
+    const other = openPage(handler).chat.sendMessage({ text: 'Two?' })
+    await untilRequest(2)
+    model.pending?.answer({ text: 'Second.' })
+    await other
+    // The replay breaks before its first chunk.
+    let replays = 0
+    const broken = new ReadableStream<Uint8Array>({ pull: (controller) => controller.error(away()) })
+    page.network.isAway = () =>
+      page.network.requests.at(-1)?.path === '/api/chat/c/stream' && ++replays === 2
+        ? new Response(broken)
+        : null
+    await page.chat.resumeStream()
+    expect(page.chat.errors.map(codeOf)).toEqual(['connection_lost', 'connection_lost'])
+    await page.chat.resumeStream()
+    expect([page.chat.text, page.chat.status, page.chat.errors.length]).toEqual(['Second.', 'ready', 2])
+    expect(model.attempts).toHaveLength(2)
+  })
+
+  it('ends a reconnect that is aborted when its response arrives', async () => {
+    const rejections: unknown[] = []
+    const note = (reason: unknown): void => void rejections.push(reason)
+    process.on('unhandledRejection', note)
+    const { handler, model, untilRequest } = openServer()
+    void openPage(handler).chat.sendMessage({ text: 'Go.' })
+    await untilRequest()
+    const abort = new AbortController()
+    const network = new Network(handler)
+    const { transport } = openPage(handler, {
+      fetch: async (url, init) => {
+        const response = await network.fetch(url, init)
+        abort.abort()
+        return response
+      },
+      stopRuns: false,
+    })
+    expect(await transport.reconnectToStream({ chatId: 'c', abortSignal: abort.signal })).toBeNull()
+    await settled()
+    process.off('unhandledRejection', note)
+    expect(rejections).toEqual([])
+    model.pending?.answer({ text: 'Done.' })
+  })
+
   it('reads a branch of a chat', async () => {
     const { handler, model, untilRequest } = openServer()
     const page = openPage(handler)

@@ -134,7 +134,10 @@ export function createHttpChat(options: HttpChatOptions) {
         answer.isCut = true
         // A queued message is sent again, because the page has no part of its answer yet.
         if (hasStarted || !answer.source) throw error
-        opened = await connection.request(answer.source, { signal })
+        const again = await resend(answer.source, signal)
+        // Only a reconnect can read the chat, which has continued without this page.
+        if (again === null) throw error
+        opened = again
         answer.isCut = false
         pass = replayCalls
       }
@@ -180,10 +183,11 @@ export function createHttpChat(options: HttpChatOptions) {
         const messages = await readMessages(chatId, { signal })
         const last = findLastSent(messages)
         const isNew = last?.role === 'assistant' && (answer.isCut || hasWaitingCall(last))
-        if (isNew) response = await openAnswer(options, findLastSent(messages, 'user')?.id)
+        if (isNew && answers.get(chatId) === answer)
+          response = await openAnswer(options, findLastSent(messages, 'user')?.id)
       }
       if (answers.get(chatId) !== answer) {
-        void response?.body?.cancel()
+        void response?.body?.cancel().catch(() => undefined)
         await waitForEnd(chatId, signal)
         return null
       }
