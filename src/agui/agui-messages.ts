@@ -24,7 +24,10 @@ export function toAGUIMessages(messages: readonly Message[]): AGUIMessage[] {
 
 export type CallNames = ReturnType<typeof createCallNames>
 
-/** Gives each call a unique id, because some providers restart call numbers in each answer. */
+/**
+ * Gives each call a unique id, because some providers restart call numbers in each answer. A call keeps its id unless
+ * an earlier message used it.
+ */
 export function createCallNames() {
   const messagesByCall = new Map<string, Set<string>>()
   const latestNames = new Map<string, string>()

@@ -61,10 +61,14 @@ export interface AgentInput {
   outputs: readonly PageOutput[]
   /** The message to answer again, or the edited message, from `forwardedProps.regenerateFrom`. */
   regenerateFrom: string | undefined
+  /** The branch that the page shows, from `forwardedProps.branch`. */
   branch: number | undefined
 }
 
-/** Reads the last message, or the results of client calls at the end. The agent's options replace `tools` and `context`. */
+/**
+ * Reads the last message, or the results of client calls at the end. The agent's options replace `tools` and `context`.
+ * @throws {UsageError} `invalid_input`
+ */
 export async function readInput(body: Fields, files: PageFiles): Promise<AgentInput> {
   const { messages = [], resume = [], forwardedProps, ...ids } = runAgentInput(body, '')
   const last = messages.at(-1)

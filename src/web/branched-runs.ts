@@ -26,6 +26,7 @@ export interface BranchRequest {
   isAgain?: boolean
   /** Identifies the request if it is sent again. */
   key: string | undefined
+  /** The branch that the page shows. Defaults to the current branch of the session. */
   branch: number | undefined
 }
 

@@ -13,6 +13,7 @@ export interface IncomingMessage {
   content: UserInputMessage['content']
   /** The page's id for the message. If a message is sent twice with the same id, only one run starts. */
   clientId: string | undefined
+  /** The branch that the page shows. Defaults to the current branch of the session. */
   branch?: number | undefined
 }
 

@@ -42,6 +42,7 @@ export interface ExposeOptions {
   models?: boolean
 }
 
+/** The functions return null if the app's function fails. */
 export type CheckedExpose = {
   [Key in keyof ExposeOptions]: Exclude<ExposeOptions[Key], ErrorFormatter> | SafeFormatter
 } & Pick<ExposeOptions, 'usage' | 'models'>

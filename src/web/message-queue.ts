@@ -176,7 +176,10 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
     return { answer }
   }
 
-  /** A queued message keeps its sender, so that another request with the same id cannot change its rights. */
+  /**
+   * A queued message keeps its sender, so that another request with the same id cannot change its rights.
+   * @throws {UsageError} `queue_full`, `interactive_run`, `message_changed`
+   */
   async function add(message: IncomingMessage): Promise<QueuedAnswer> {
     const { messageId, isResent } = await send('next', message)
     return awaitAnswer(messageId, { isResent })

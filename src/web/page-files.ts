@@ -34,6 +34,7 @@ export interface PageFileOptions {
 
 export type PageFiles = ReturnType<ReturnType<typeof createPageFiles>>
 
+/** @throws {ConfigError} `invalid_config` */
 export function createPageFiles(options: PageFileOptions) {
   const { fileIds, fileAddresses = ['public'] } = options
   const path = 'fileAddresses'

@@ -69,7 +69,9 @@ export function fields(shape?: Shape): Field<Record<string, unknown>> {
   }
 }
 
-/** Rejects a request that names its sender, because only `authorize` may do that. */
+/**
+ * Rejects a request that names its sender, because only `authorize` may do that. @throws {UsageError} `invalid_input`
+ */
 export function refuseSender(value: unknown, at: string): void {
   if (!isObject(value) || value['by'] === undefined) return
   const key = at === '' ? 'by' : `${at}.by`
