@@ -146,6 +146,7 @@ export class SessionLibrary {
       return { ...summarizeLog({ session, ...readOpening(opening, id) }), duration }
     } catch (error) {
       if (!(error instanceof StoreError) || error.code === 'store_unavailable') throw error
+      if (error.code !== 'unknown_session') return summarizeFold(await this.readFold(id))
       return { ...unreadSummary, problem: error.message }
     }
   }
@@ -341,7 +342,8 @@ function summarizeFold(fold: SessionFold): LogSummary {
     duration: fold.duration,
     cost: cost.isWhole ? cost.usd : null,
     ...(fold.base === 0 && { steps: fold.steps, failedCalls: fold.failedCalls }),
-    problem: fold.problem?.message ?? null,
+    // The records after the damage are unknown.
+    ...(fold.problem && { steps: null, cost: null, problem: fold.problem.message }),
   }
 }
 

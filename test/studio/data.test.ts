@@ -283,6 +283,20 @@ test('the end of a long log is read ahead, and later records are read when a pag
   )
 })
 
+test('a damaged session is listed with its title and without steps and cost, whether or not a page has opened it', async () => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue, mostly.' }])
+  await agent.run('Which colour?', { session: 'short' }).result
+  await damage(store, 'damaged')
+  const unopened = new SessionLibrary(store, () => false)
+  const opened = new SessionLibrary(store, () => false)
+  await opened.readFold('damaged')
+  const rows = await Promise.all([unopened, opened].map((library) => library.readRow('damaged')))
+  expect(rows[0]).toMatchObject({ status: 'damaged', title: 'Which colour?', steps: null, cost: null })
+  expect(rows[1]).toEqual(rows[0])
+  await close()
+})
+
 test('a damaged, a newer and a deleted session are shown as such, and others work', async () => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue, mostly.' }])
