@@ -339,7 +339,7 @@ function WordDiff({ a, b, names, absent }: { a: string; b: string; names: Names;
         <p key={side} tabIndex={0}>
           <span class="letter">{names[side]}</span>
           {parts.length === 0 && (
-            <span class="empty">{absent ? `No final answer. ${absent[side]}` : 'empty'}</span>
+            <span class="json-empty">{absent ? `No final answer. ${absent[side]}` : 'empty'}</span>
           )}
           {parts.map(({ text, differs }, index) => {
             if (!differs) return <span key={index}>{text}</span>
