@@ -394,6 +394,30 @@ describe('while the server is unreachable', () => {
     expect([words(page), page.chat.status]).toEqual([['Go.', 'Two.'], 'ready'])
   })
 
+  it('returns the error of an answer that failed during an outage', async () => {
+    const { handler, model, untilRequest } = openServer()
+    const page = openPage(handler)
+    const first = page.chat.sendMessage({ text: 'Go.' })
+    await untilRequest()
+    model.pending?.answer({ text: 'One.' })
+    await first
+    const again = page.chat.regenerate()
+    await untilRequest(2)
+    model.pending?.delta('Tw')
+    await until(() => page.chat.lastMessage?.role === 'assistant')
+    page.network.cut()
+    await again
+    model.pending?.fail({ kind: 'fatal', code: 'http_400', status: 400 })
+    await until(() => model.pending === null)
+    await settled()
+    await page.chat.resumeStream()
+    expect(page.chat.errors.map(({ message }) => message)).toEqual([
+      'The connection was lost. The answer continues on the server.',
+      'The model could not answer. Try again later. (provider_error)',
+    ])
+    expect([page.chat.messages.length, page.chat.status]).toEqual([2, 'error'])
+  })
+
   it('returns the last answer after a second outage if the chat has continued without the page', async () => {
     const { handler, model, untilRequest } = openServer()
     const page = openPage(handler)
