@@ -138,8 +138,9 @@ function beginAll(all: readonly Telemetry[], info: TelemetryRunInfo): RunTelemet
     }
   })
   const begun = runs.filter((run) => run !== null)
-  /** Returns the result of some work, or reports a pending error as one warning. */
-  const answer = <T>(result: T): T => {
+  /** Asks all, and then throws the first error of those that threw. */
+  const ask = <T>(work: () => T): T => {
+    const result = work()
     const thrown = noted
     noted = null
     if (thrown !== null) throw thrown.error
@@ -148,13 +149,13 @@ function beginAll(all: readonly Telemetry[], info: TelemetryRunInfo): RunTelemet
   return {
     parts: begun.map(({ run }) => run),
     link() {
-      const parts = answer(runs.map((run) => run?.link() ?? null))
+      const parts = ask(() => runs.map((run) => run?.link() ?? null))
       return parts.every((link) => link === null) ? null : JSON.stringify(parts)
     },
     around: <T>(step: TelemetryStepInfo, work: () => T): T =>
-      answer(begun.reduceRight((inner, run) => () => run.around(step, inner), work)()),
-    event: (announcement) => answer(begun.forEach((run) => run.event(announcement))),
-    end: () => answer(begun.forEach((run) => run.end())),
+      ask(begun.reduceRight((inner, run) => () => run.around(step, inner), work)),
+    event: (announcement) => ask(() => begun.forEach((run) => run.event(announcement))),
+    end: () => ask(() => begun.forEach((run) => run.end())),
   }
 }
 

@@ -12,7 +12,7 @@ import {
   type CaseVerdict,
   type Spread,
 } from './evaluation-report.js'
-import * as t from './format-report.js'
+import * as words from './format-report.js'
 
 /** The maximum number of rows in a table. The JSON report contains all rows. */
 const mostRows = 1000
@@ -67,7 +67,7 @@ function showHead(report: EvaluationReport): Markup {
   const { id, agent, startedAt, passAt, seed, interrupted } = report
   const when = new Date(startedAt).toISOString().slice(0, 16).replace('T', ' ')
   return html`<h1>Evaluation ${id}</h1>
-<p class="soft">${agent.model} · ${when} UTC · ${t.formatExtent(report)} · a score of ${passAt} passes · seed ${seed}</p>
+<p class="soft">${agent.model} · ${when} UTC · ${words.formatExtent(report)} · a score of ${passAt} passes · seed ${seed}</p>
 ${interrupted === true && html`<p class="note">Stopped early. The report contains only the runs scored so far.</p>`}`
 }
 
@@ -75,14 +75,14 @@ function showTiles({ summary }: EvaluationReport): Markup {
   const { mean, passRate, cost, durationMs, tokens, steps } = summary
   const tile = (value: string, words: string): Markup =>
     html`<div class="tile"><b>${value}</b><span>${words}</span></div>`
-  const time = (of: keyof Spread): string => t.orDash(durationMs, (spread) => formatDuration(spread[of]))
-  const step = (of: keyof Spread): string => t.orDash(steps, (spread) => t.formatMean(spread[of]))
+  const time = (of: keyof Spread): string => words.orDash(durationMs, (spread) => formatDuration(spread[of]))
+  const step = (of: keyof Spread): string => words.orDash(steps, (spread) => words.formatMean(spread[of]))
   const judged = cost.judges === 0 ? 'cost' : `cost, including judges: ${formatMoney(cost.judges)}`
   return html`<div class="tiles">
-${tile(t.formatScore(mean?.value ?? null), mean ? `mean score, ${t.formatScoreRange(mean)}` : 'mean score')}
+${tile(words.formatScore(mean?.value ?? null), mean ? `mean score, ${words.formatScoreRange(mean)}` : 'mean score')}
 ${tile(
-  t.orDash(passRate, ({ value }) => t.formatShare(value)),
-  passRate ? `passed, ${t.formatShareRange(passRate)}` : 'passed',
+  words.orDash(passRate, ({ value }) => words.formatShare(value)),
+  passRate ? `passed, ${words.formatShareRange(passRate)}` : 'passed',
 )}
 ${tile(formatMoney(cost.total), judged)}
 ${tile(formatCount(tokens.total), `tokens, including ${formatCount(tokens.output)} output`)}
@@ -108,7 +108,7 @@ function showScores(report: EvaluationReport): Markup {
     format: (value: number) => string,
     formatRange: (range: Interval) => string,
   ): Markup => {
-    const rows = t.listScoreRows(report).map(([name, { [of]: range }]): t.IntervalRow => {
+    const rows = words.listScoreRows(report).map(([name, { [of]: range }]): words.IntervalRow => {
       const words = range ? `${format(range.value)} (${formatRange(range)})` : 'not scored'
       return { name, range, words }
     })
@@ -116,18 +116,18 @@ function showScores(report: EvaluationReport): Markup {
   }
   return html`<section><h2>Scores</h2>
 <p class="soft">95% intervals: bootstrap over cases for means, Wilson for pass rates.</p>
-<h3>Mean score</h3>${plot('mean', t.formatScore, t.formatScoreRange)}
-<h3>Pass rate</h3>${plot('passRate', t.formatShare, t.formatShareRange)}</section>`
+<h3>Mean score</h3>${plot('mean', words.formatScore, words.formatScoreRange)}
+<h3>Pass rate</h3>${plot('passRate', words.formatShare, words.formatShareRange)}</section>`
 }
 
 function showComparison(comparison: ReportComparison): Markup {
   const { base, pairs, cost, tokens, steps, durationMs } = comparison
   const { regressions, improvements, added, missing } = comparison
-  const differences = t.listDifferences(comparison)
-  const signed = (range: Interval | null, format = t.formatMean): string =>
-    t.orDash(range, (one) => t.formatSignedRange(one, format))
+  const differences = words.listDifferences(comparison)
+  const signed = (range: Interval | null, format = words.formatMean): string =>
+    words.orDash(range, (one) => words.formatSignedRange(one, format))
   const others: [string, string][] = [
-    ['cost per run', t.orDash(cost, t.formatCostRange)],
+    ['cost per run', words.orDash(cost, words.formatCostRange)],
     ['tokens', signed(tokens)],
     ['steps', signed(steps)],
     ['time', signed(durationMs, formatDuration)],
@@ -169,7 +169,7 @@ ${plot('Cost per run', costs, formatMoney)}
 }
 
 function showFailures(report: EvaluationReport): Markup | null {
-  const failures = t.listFailures(report)
+  const failures = words.listFailures(report)
   if (failures.length === 0) return null
   const rest = failures.length - mostFailures
   return html`<section><h2>${formatCount(failures.length, 'run')} not passed</h2>
@@ -177,12 +177,12 @@ ${failures.slice(0, mostFailures).map(showFailure)}
 ${rest > 0 && html`<p class="soft">… and ${formatCount(rest)} more in the JSON report.</p>`}</section>`
 }
 
-function showFailure({ of, run }: t.ShownFailure): Markup {
+function showFailure({ of, run }: words.ShownFailure): Markup {
   const { verdict, session, output, scores, state, reason, guards } = run
-  const why = t.describeFailure(run)
+  const why = words.describeFailure(run)
   const row = (name: string, words: string | null): Markup | false =>
     words !== null && words !== '' && html`<dt>${name}</dt><dd>${words}</dd>`
-  const scoreLines = t.formatGivenScores(Object.entries(scores))
+  const scoreLines = words.formatGivenScores(Object.entries(scores))
   return html`<details><summary><b class="${verdict}">${verdict}</b> ${of.id}${
     why !== '' && html` <span class="soft">${why.length > 160 ? `${why.slice(0, 159)}…` : why}</span>`
   }</summary>
@@ -209,7 +209,7 @@ function showCase({ id, score, runs }: EvaluatedCase): Markup {
   const isPriced = runs.every(({ cost }) => cost.agent !== null)
   return html`<tr><td class="id">${id}</td><td>${runs.map(
     ({ verdict }, i) => html`${i > 0 && ', '}<span class="${verdict}">${verdict}</span>`,
-  )}</td><td class="number">${t.formatScore(score)}</td><td class="number">${t.formatMean(mean(({ steps }) => steps))}</td><td class="number">${t.formatMean(
+  )}</td><td class="number">${words.formatScore(score)}</td><td class="number">${words.formatMean(mean(({ steps }) => steps))}</td><td class="number">${words.formatMean(
     mean(({ tokens }) => tokens.total),
   )}</td><td class="number">${isPriced ? formatMoney(mean(({ cost }) => cost.agent ?? 0)) : 'unknown'}</td><td class="number">${formatDuration(
     mean(({ durationMs }) => durationMs),
@@ -274,7 +274,7 @@ code{font-family:ui-monospace,monospace;font-size:.87em;overflow-wrap:anywhere}
 const percent = (share: number): string => `${Math.round(share * 10_000) / 100}%`
 
 function plotIntervals(
-  rows: readonly t.IntervalRow[],
+  rows: readonly words.IntervalRow[],
   { from, to, marks }: { from: number; to: number; marks: readonly number[] },
 ): Markup {
   const place = (value: number): string => percent((value - from) / (to - from || 1))
@@ -343,7 +343,7 @@ function plotChanges(changes: readonly CaseChange[]): Markup {
     const x = difference < 0 ? 0.5 - half : 0.5
     return html`<div class="row"><span class="name" title="${id}">${id}</span>
 <svg class="axis" width="100%" height="22" aria-hidden="true"><rect class="${difference < 0 ? 'worse' : 'better'}" x="${percent(x)}" width="${percent(half)}" y="5" height="12" rx="2"/><line class="base" x1="50%" x2="50%" y1="0" y2="22"/></svg>
-<span class="words">${t.formatSigned(difference)} (${t.formatScore(before)} → ${t.formatScore(now)})</span></div>`
+<span class="words">${words.formatSigned(difference)} (${words.formatScore(before)} → ${words.formatScore(now)})</span></div>`
   })}</div>`
 }
 
