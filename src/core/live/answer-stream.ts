@@ -30,11 +30,11 @@ export class AnswerStream implements ShownAnswer {
   #reset: boolean
   readonly #emitter: Emitter
 
-  constructor(stepId: string, attempt: number, teller: Emitter, before: AnswerStream | null = null) {
+  constructor(stepId: string, attempt: number, emitter: Emitter, before: AnswerStream | null = null) {
     this.stepId = stepId
     this.attempt = attempt
     this.#reset = attempt > 1 || (before?.stepId === stepId && before.#begun)
-    this.#emitter = teller
+    this.#emitter = emitter
   }
 
   write(text: string, reasoning: string): void {

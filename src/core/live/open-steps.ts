@@ -39,9 +39,9 @@ export class OpenSteps {
   readonly #clock: Clock
   readonly #emitter: Emitter
 
-  constructor(clock: Clock, teller: Emitter) {
+  constructor(clock: Clock, emitter: Emitter) {
     this.#clock = clock
-    this.#emitter = teller
+    this.#emitter = emitter
   }
 
   /** Opens a step for work that `owner` has started. A subscriber may stop the work, so check the signal afterwards. */
