@@ -3,7 +3,25 @@ export { memoryStore, type MemoryStoreOptions } from '../core/sessions/store/mem
 export { openStore } from './open-store.js'
 export { checkSessionId } from '../core/sessions/store/session-id.js'
 export { StoreError, type StoreErrorCode } from '../core/sessions/store/store-error.js'
-export type * from '../core/sessions/store/inbox.js'
+export type {
+  Delivery,
+  InboxPosition,
+  InboxMessage,
+  UnreadInbox,
+  SessionInbox,
+  SyncSessionInbox,
+} from '../core/sessions/store/inbox.js'
 export type { ListOptions } from '../core/sessions/store/list-options.js'
 export type { SessionTags } from '../core/sessions/store/session-tags.js'
-export type * from '../core/sessions/store/store.js'
+export type {
+  AcquireOptions,
+  Appended,
+  AppendOptions,
+  Lease,
+  LogRecord,
+  ReadRange,
+  ListedSession,
+  SessionStore,
+  SessionSummary,
+  SyncSessionStore,
+} from '../core/sessions/store/store.js'
