@@ -107,8 +107,8 @@ export async function playRandom(name, server, sessions) {
     interrupted += held.interrupted
     wrong.push(...held.wrong)
   }
-  // A lease and a poll take 32 s on a quiet machine.
-  if (longest > 90_000) wrong.push(`a session was nobody's for ${longest} ms`)
+  // 7 s on a quiet machine. On a busy one, hosts start more slowly than they are killed.
+  if (longest > 240_000) wrong.push(`a session was nobody's for ${longest} ms`)
   const after = await store.get(`${name}-old-0`)
   if (after?.head !== before?.head) wrong.push('a version that nobody accepts has run')
   if (hosts.counts.kills < 3) wrong.push(`only ${hosts.counts.kills} kills`)
