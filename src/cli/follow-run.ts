@@ -304,30 +304,28 @@ async function answerRests(
     while (continues()) {
       // oxlint-disable no-await-in-loop -- one rest after the other
       // A state that the run has left was answered in the studio.
-      const isMoved = work !== null && run.state !== result.state
-      if (!isMoved) {
-        work?.disable()
-        const change = work && watchForChange()
-        const where = terminal ? 'Answer here, or in the studio.' : 'Answer in the studio.'
-        if (work) writeNotice(io, `${describeWait(result, terminal !== null)} ${where}`)
-        const moved = change?.moved ?? interrupted
-        const answer = terminal && (await askForAnswer(result, (question) => ask(question, moved)))
-        // The run may have been cancelled in the meantime.
-        if (!work && signal.aborted) return await run.result
-        // Without an answer here, waits for one from the page.
-        const isUnanswered =
-          answer === null && (!change || (await Promise.race([moved, interrupted])) === null)
-        change?.stop()
-        if ((isUnanswered && !change?.hasMoved()) || drain?.hasBegun) return result
-        work?.enable()
-        if (answer !== null) {
-          result = await tryAnswer(answer, result, io)
-          continue
-        }
+      if (work && run.state !== result.state) {
+        result = await waitForRest()
+        continue
+      }
+      work?.disable()
+      const change = work && watchForChange()
+      const where = terminal ? 'Answer here, or in the studio.' : 'Answer in the studio.'
+      if (work) writeNotice(io, `${describeWait(result, terminal !== null)} ${where}`)
+      const moved = change?.moved ?? interrupted
+      const answer = terminal && (await askForAnswer(result, (question) => ask(question, moved)))
+      // The run may have been cancelled in the meantime.
+      if (!work && signal.aborted) return await run.result
+      // Without an answer here, waits for one from the page.
+      const isUnanswered = answer === null && (!change || (await Promise.race([moved, interrupted])) === null)
+      change?.stop()
+      if ((isUnanswered && !change?.hasMoved()) || drain?.hasBegun) return result
+      work?.enable()
+      if (answer === null) {
         if (terminal) io.stdout.write('\nAnswered in the studio.\n')
         isWithdrawn = true
       }
-      result = await waitForRest()
+      result = answer === null ? await waitForRest() : await tryAnswer(answer, result, io)
       // oxlint-enable no-await-in-loop
     }
     return result

@@ -317,9 +317,10 @@ export function getSentence(code: string): string {
 }
 
 function toPageCode(code: string): string {
-  const isOfGuard = (): boolean =>
+  const isKnown =
+    Object.hasOwn(sentenceByCode, code) ||
     guards.some(([, { reasons }]) => (reasons as readonly string[]).includes(code))
-  return Object.hasOwn(sentenceByCode, code) || isOfGuard() ? code : 'provider_error'
+  return isKnown ? code : 'provider_error'
 }
 
 export function isFailureMasked(

@@ -102,13 +102,12 @@ export function createRequestHandler(
         const number = /^\d{1,4}$/.test(branch ?? '') ? Number(branch) : branch
         return await protocol.readChat(chat, readBranch(number))
       }
-      let stream: Response | null = null
-      if (route.to === 'stop') await chat.cancelRun()
-      else {
-        const of = optional(shortText)(searchParams.get('of') ?? undefined, 'of')
-        stream = await protocol.streamChat(chat, { chatId, of })
+      if (route.to === 'stop') {
+        await chat.cancelRun()
+        return new Response(null, { status: 204 })
       }
-      return stream ?? new Response(null, { status: 204 })
+      const of = optional(shortText)(searchParams.get('of') ?? undefined, 'of')
+      return (await protocol.streamChat(chat, { chatId, of })) ?? new Response(null, { status: 204 })
     } catch (error) {
       return toErrorResponse(error, { prefix, session, expose, onError })
     }

@@ -66,10 +66,8 @@ const sentenceByStatus: Readonly<Record<number, string>> = {
 }
 
 function describeStatus(status: number): string {
-  const refusal = `The server refused the request (${status}).`
-  return status >= 500
-    ? `The server failed (${status}). Try again later.`
-    : (sentenceByStatus[status] ?? refusal)
+  if (status >= 500) return `The server failed (${status}). Try again later.`
+  return sentenceByStatus[status] ?? `The server refused the request (${status}).`
 }
 
 /** `lost`: the server is unreachable and requests are retried. `open`: the server is reachable again. */
