@@ -53,8 +53,6 @@ function narrowTools(set: ToolSet, names: readonly string[]): ToolSet {
     names.includes(name) || (name === dispatcher && deferred.length > 0)
   return {
     ...set,
-    // Explicit, because spreading a changing set copies only the properties that it had at first.
-    isHosted: set.isHosted,
     get: (name) => set.get(name),
     offered: narrowSpecs(set.offered, names, isAllowed),
     deferred,

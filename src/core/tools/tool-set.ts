@@ -52,8 +52,8 @@ export interface ToolSet {
   readonly traits: Record<string, ToolTraits>
   /** A sentence for each tool that a source omits. Absent if there are no sources. */
   readonly leftOut?: readonly string[]
-  /** Whether the provider's search finds a tool. Absent if there is no such search. */
-  readonly isHosted?: ((name: string) => boolean) | undefined
+  /** Whether the provider's search finds a tool. Undefined if there is no such search. */
+  readonly isHosted: ((name: string) => boolean) | undefined
 }
 
 /**
@@ -101,7 +101,8 @@ function createFixedSet(input: readonly Tool[]): ToolSet {
     offered: deferred.length === 0 ? specs : specs.filter((_, index) => !isDeferred(tools[index] as Tool)),
     deferred,
     search,
-    ...(isHosted && { isHosted: (name: string) => byName.get(name)?.defer === true }),
+    // Always a key, because a spread of a changing set copies the keys of its first state.
+    isHosted: isHosted ? (name: string) => byName.get(name)?.defer === true : undefined,
     team: tools.find((tool) => tool.handoff)?.handoff?.gather(tools),
     traits: Object.fromEntries(tools.map((tool) => [tool.name, toTraits(tool, search !== undefined)])),
   }
