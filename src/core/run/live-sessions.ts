@@ -51,9 +51,9 @@ export function publishSession(
       return () => subscription.unsubscribe()
     },
   }
-  log.setListener((isHeld) => {
-    if (isHeld) live.set(sessionId, session)
-    else if (isHeld === false && live.get(sessionId) === session) live.delete(sessionId)
+  log.setListener((change) => {
+    if (change === 'held') live.set(sessionId, session)
+    else if (change === 'released' && live.get(sessionId) === session) live.delete(sessionId)
     for (const follow of followers.get(sessionId) ?? []) follow()
   })
 }

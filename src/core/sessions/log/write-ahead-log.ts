@@ -7,8 +7,8 @@ import { type StoreError, takenOverError, toStoreError } from '../store/store-er
 import { type RecordDraft, sealDraft } from './log-record.js'
 import { acquireLeaseAgain, type HeldLease, holdLease } from './lease.js'
 
-/** Called when a session was acquired or released, and without an argument when more records are durable. */
-type LogListener = (isHeld?: boolean) => void
+/** `written`: more records are durable. */
+type LogListener = (change: 'held' | 'written' | 'released') => void
 
 export interface WriteAheadLogParts {
   store: SessionStore
@@ -89,12 +89,12 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
       isReleasing: () => this.#isReleasing,
       onLost: (error) => this.#fail(error),
       onHeld: (isNew) => {
-        if (isNew) this.#listener?.(true)
+        if (isNew) this.#listener?.('held')
         this.inbox.startPolling()
       },
       onReleased: () => {
         this.inbox.stopPolling()
-        this.#listener?.(false)
+        this.#listener?.('released')
       },
       onInboxAnswer: (answer) => this.inbox.noteAnswer(answer),
     })
@@ -119,7 +119,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
 
   setListener(listener: LogListener): void {
     this.#listener = listener
-    if (this.#lease.isHeld) listener(true)
+    if (this.#lease.isHeld) listener('held')
   }
 
   /** Called at most once, when a write fails. After that, nothing is written. */
@@ -243,7 +243,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
       this.inbox.remove(settled)
       if (appended?.released) this.#lease.markReleased()
       this.inbox.noteAnswer(appended)
-      this.#listener?.()
+      this.#listener?.('written')
     })
   }
 
