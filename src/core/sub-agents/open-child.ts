@@ -80,9 +80,9 @@ export async function runChild(
 /** Starts or continues a run. Returns null if the run was in progress before and has no log. */
 export async function openChild(host: ChildHost, errand: DelegateRequest): Promise<Run | null> {
   const { isBegun } = errand
-  const above = errand.binding as Binding
-  const { store, prices } = above
-  const binding = prices ? { ...above, prices: inheritPrices(host.parts.prices, prices) } : above
+  const above = errand.binding as Binding & { prices: PriceBook }
+  const { store } = above
+  const binding = { ...above, prices: inheritPrices(host.parts.prices, above.prices) }
   const runId = createId()
   if (!store) {
     if (isBegun) return null
