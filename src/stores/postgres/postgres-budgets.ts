@@ -1,5 +1,5 @@
 import type { BudgetStore, StoredBudget } from '../../core/budgets/budget-store.js'
-import { forgottenMs } from '../../core/budgets/ledger.js'
+import { forgottenMs, refuseWindow } from '../../core/budgets/ledger.js'
 import type { Query } from './postgres-rows.js'
 
 /** Each call is one statement, which locks the budget's row and evaluates it again after waiting. */
@@ -20,9 +20,7 @@ export async function openPostgresBudgets(
       const stored = JSON.parse(row?.stored ?? '') as StoredBudget | { budget: null; now: number }
       if (stored.budget !== null) return { ...stored, granted: row?.granted === reservation }
       // The budget does not exist, and the requested window is not the current one.
-      const nothing = { nanoUsd: 0, tokens: 0 }
-      const none = { budget, terms, windowAt, spent: nothing, reserved: nothing, live: 0 }
-      return { ...none, now: stored.now, granted: false }
+      return refuseWindow(null, options, stored.now)
     },
 
     async settle({ reservation, nanoUsd, tokens }) {
