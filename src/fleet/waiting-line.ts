@@ -92,6 +92,8 @@ interface ReservationParts {
 interface OpenSettlement {
   paid: BudgetAmount
   since: number
+  /** A store that hangs must not collect retries. */
+  isRetrying: boolean
 }
 
 /**
@@ -101,8 +103,6 @@ interface OpenSettlement {
 export function keepReservations({ clock, leaseMs, renew, settle }: ReservationParts) {
   /** The settlement of each reservation, or null while the request is in flight. */
   const held = new Map<string, OpenSettlement | null>()
-  /** Settlements whose retry is in flight. A store that hangs must not collect retries. */
-  const retrying = new Set<string>()
 
   const trySettle = async (
     reservation: string,
@@ -130,10 +130,10 @@ export function keepReservations({ clock, leaseMs, renew, settle }: ReservationP
     }
     await Promise.all(
       entries.map(async ([reservation, open]) => {
-        if (open === null || held.get(reservation) !== open || retrying.has(reservation)) return
-        retrying.add(reservation)
+        if (open === null || held.get(reservation) !== open || open.isRetrying) return
+        open.isRetrying = true
         await trySettle(reservation, open)
-        retrying.delete(reservation)
+        open.isRetrying = false
       }),
     )
   }
@@ -153,7 +153,7 @@ export function keepReservations({ clock, leaseMs, renew, settle }: ReservationP
     /** Settles a reservation. Never rejects. `report` receives the error if the store rejects the settlement. */
     async settle(reservation: string, paid: BudgetAmount, report: (error: unknown) => void): Promise<void> {
       if (held.get(reservation) !== null) return
-      const open = { paid, since: readElapsed(clock) }
+      const open = { paid, since: readElapsed(clock), isRetrying: false }
       held.set(reservation, open)
       await trySettle(reservation, open, report)
     },
