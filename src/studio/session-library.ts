@@ -115,6 +115,7 @@ export class SessionLibrary {
     const facts = fold ? listLogFacts(fold) : noFacts
     if (fold?.head !== head) {
       this.#facts.set(id, { ...facts, key })
+      if (fold?.problem) this.#summaries.set(id, { key, logSummary: summarizeFold(fold) })
       return this.readRow(id)
     }
     const log = { facts, logSummary: summarizeFold(fold) }
