@@ -38,8 +38,8 @@ export class AttachedRuns {
   }
 
   findText(sessionId: string): Text | null {
-    const { stepId, shown = '' } = this.#texts.get(sessionId) ?? {}
-    return stepId === undefined ? null : { type: 'text', sessionId, stepId, text: shown, reset: true }
+    const text = this.#texts.get(sessionId)
+    return text ? { type: 'text', sessionId, stepId: text.stepId, text: text.shown, reset: true } : null
   }
 
   /** `isOurs` means that the studio resumed the run itself and detaches when it settles. */

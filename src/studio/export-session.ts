@@ -3,6 +3,7 @@ import { StatewrightError } from '../core/base/errors.js'
 import { shorten } from '../core/format/format-words.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { AttachedRuns } from './attached-runs.js'
+import { capitalize, formatWord } from './format.js'
 import { MomentPacker, unpackMoment } from './pack-moments.js'
 import type {
   ExportedSession,
@@ -162,10 +163,7 @@ function bareLabel(label: string): string {
 }
 
 /** Converts `WAITING_FOR_INPUT` to `Waiting for input`. */
-function toWords(word: string): string {
-  const words = word.replaceAll('_', ' ').toLowerCase()
-  return words.charAt(0).toUpperCase() + words.slice(1)
-}
+const toWords = (word: string): string => capitalize(formatWord(word).toLowerCase())
 
 /** Ids are omitted because they can identify people. */
 function bareRow(row: SessionRow): SessionRow {

@@ -47,7 +47,13 @@ export class SessionFold {
   readonly guards = new Set<string>()
   /** Answers by run, as `limits.maxSteps` counts them. */
   readonly #steps = new Map<number, number>()
-  readonly notes: CallNotes
+  readonly notes: CallNotes = {
+    edit: undefined,
+    durations: new Map(),
+    decisions: new Map(),
+    grants: new Map(),
+    forkPoints: new Map(),
+  }
   readonly #moments: Moment[] = []
   readonly timeline = new TimelineBars()
   #received = { count: 0, check: '' }
@@ -71,8 +77,7 @@ export class SessionFold {
     this.base = this.now.session.head
     this.origin = origin
     this.#beganAt = opening[0]?.at
-    const maps = { durations: new Map(), decisions: new Map(), grants: new Map(), forkPoints: new Map() }
-    this.notes = { edit: origin?.edit, ...maps }
+    this.notes.edit = origin?.edit
     this.#moments.push(this.now)
   }
 
