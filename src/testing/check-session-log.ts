@@ -7,8 +7,14 @@ import { logVersion, openRecord, type RecordContent } from '../core/sessions/log
 import { listSessions } from '../core/run/delete-sessions.js'
 import type { LogRecord, SessionStore } from '../core/sessions/store/store.js'
 import { details } from './reference-model/details.js'
-import { judgeLog, type LogEntry, readRun, Broken, type LogViolation } from './reference-model/judge-log.js'
-import { toViolation } from './reference-model/judge-log.js'
+import {
+  Broken,
+  judgeLog,
+  type LogEntry,
+  type LogViolation,
+  readRun,
+  toViolation,
+} from './reference-model/judge-log.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import { type Json, isEnd, isRest } from '../../spec/run.js'
 

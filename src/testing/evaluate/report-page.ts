@@ -12,7 +12,7 @@ import {
   type CaseVerdict,
   type Spread,
 } from './evaluation-report.js'
-import * as words from './format-report.js'
+import * as wording from './format-report.js'
 
 /** The maximum number of rows in a table. The JSON report contains all rows. */
 const mostRows = 1000
@@ -67,7 +67,7 @@ function showHead(report: EvaluationReport): Markup {
   const { id, agent, startedAt, passAt, seed, interrupted } = report
   const when = new Date(startedAt).toISOString().slice(0, 16).replace('T', ' ')
   return html`<h1>Evaluation ${id}</h1>
-<p class="soft">${agent.model} · ${when} UTC · ${words.formatExtent(report)} · a score of ${passAt} passes · seed ${seed}</p>
+<p class="soft">${agent.model} · ${when} UTC · ${wording.formatExtent(report)} · a score of ${passAt} passes · seed ${seed}</p>
 ${interrupted === true && html`<p class="note">Stopped early. The report contains only the runs scored so far.</p>`}`
 }
 
@@ -75,14 +75,15 @@ function showTiles({ summary }: EvaluationReport): Markup {
   const { mean, passRate, cost, durationMs, tokens, steps } = summary
   const tile = (value: string, words: string): Markup =>
     html`<div class="tile"><b>${value}</b><span>${words}</span></div>`
-  const time = (of: keyof Spread): string => words.orDash(durationMs, (spread) => formatDuration(spread[of]))
-  const step = (of: keyof Spread): string => words.orDash(steps, (spread) => words.formatMean(spread[of]))
+  const time = (of: keyof Spread): string =>
+    wording.orDash(durationMs, (spread) => formatDuration(spread[of]))
+  const step = (of: keyof Spread): string => wording.orDash(steps, (spread) => wording.formatMean(spread[of]))
   const judged = cost.judges === 0 ? 'cost' : `cost, including judges: ${formatMoney(cost.judges)}`
   return html`<div class="tiles">
-${tile(words.formatScore(mean?.value ?? null), mean ? `mean score, ${words.formatScoreRange(mean)}` : 'mean score')}
+${tile(wording.formatScore(mean?.value ?? null), mean ? `mean score, ${wording.formatScoreRange(mean)}` : 'mean score')}
 ${tile(
-  words.orDash(passRate, ({ value }) => words.formatShare(value)),
-  passRate ? `passed, ${words.formatShareRange(passRate)}` : 'passed',
+  wording.orDash(passRate, ({ value }) => wording.formatShare(value)),
+  passRate ? `passed, ${wording.formatShareRange(passRate)}` : 'passed',
 )}
 ${tile(formatMoney(cost.total), judged)}
 ${tile(formatCount(tokens.total), `tokens, including ${formatCount(tokens.output)} output`)}
@@ -108,7 +109,7 @@ function showScores(report: EvaluationReport): Markup {
     format: (value: number) => string,
     formatRange: (range: Interval) => string,
   ): Markup => {
-    const rows = words.listScoreRows(report).map(([name, { [of]: range }]): words.IntervalRow => {
+    const rows = wording.listScoreRows(report).map(([name, { [of]: range }]): wording.IntervalRow => {
       const words = range ? `${format(range.value)} (${formatRange(range)})` : 'not scored'
       return { name, range, words }
     })
@@ -116,18 +117,18 @@ function showScores(report: EvaluationReport): Markup {
   }
   return html`<section><h2>Scores</h2>
 <p class="soft">95% intervals: bootstrap over cases for means, Wilson for pass rates.</p>
-<h3>Mean score</h3>${plot('mean', words.formatScore, words.formatScoreRange)}
-<h3>Pass rate</h3>${plot('passRate', words.formatShare, words.formatShareRange)}</section>`
+<h3>Mean score</h3>${plot('mean', wording.formatScore, wording.formatScoreRange)}
+<h3>Pass rate</h3>${plot('passRate', wording.formatShare, wording.formatShareRange)}</section>`
 }
 
 function showComparison(comparison: ReportComparison): Markup {
   const { base, pairs, cost, tokens, steps, durationMs } = comparison
   const { regressions, improvements, added, missing } = comparison
-  const differences = words.listDifferences(comparison)
-  const signed = (range: Interval | null, format = words.formatMean): string =>
-    words.orDash(range, (one) => words.formatSignedRange(one, format))
+  const differences = wording.listDifferences(comparison)
+  const signed = (range: Interval | null, format = wording.formatMean): string =>
+    wording.orDash(range, (one) => wording.formatSignedRange(one, format))
   const others: [string, string][] = [
-    ['cost per run', words.orDash(cost, words.formatCostRange)],
+    ['cost per run', wording.orDash(cost, wording.formatCostRange)],
     ['tokens', signed(tokens)],
     ['steps', signed(steps)],
     ['time', signed(durationMs, formatDuration)],
@@ -169,7 +170,7 @@ ${plot('Cost per run', costs, formatMoney)}
 }
 
 function showFailures(report: EvaluationReport): Markup | null {
-  const failures = words.listFailures(report)
+  const failures = wording.listFailures(report)
   if (failures.length === 0) return null
   const rest = failures.length - mostFailures
   return html`<section><h2>${formatCount(failures.length, 'run')} not passed</h2>
@@ -177,12 +178,12 @@ ${failures.slice(0, mostFailures).map(showFailure)}
 ${rest > 0 && html`<p class="soft">… and ${formatCount(rest)} more in the JSON report.</p>`}</section>`
 }
 
-function showFailure({ of, run }: words.ShownFailure): Markup {
+function showFailure({ of, run }: wording.ShownFailure): Markup {
   const { verdict, session, output, scores, state, reason, guards } = run
-  const why = words.describeFailure(run)
+  const why = wording.describeFailure(run)
   const row = (name: string, words: string | null): Markup | false =>
     words !== null && words !== '' && html`<dt>${name}</dt><dd>${words}</dd>`
-  const scoreLines = words.formatGivenScores(Object.entries(scores))
+  const scoreLines = wording.formatGivenScores(Object.entries(scores))
   return html`<details><summary><b class="${verdict}">${verdict}</b> ${of.id}${
     why !== '' && html` <span class="soft">${why.length > 160 ? `${why.slice(0, 159)}…` : why}</span>`
   }</summary>
@@ -209,7 +210,7 @@ function showCase({ id, score, runs }: EvaluatedCase): Markup {
   const isPriced = runs.every(({ cost }) => cost.agent !== null)
   return html`<tr><td class="id">${id}</td><td>${runs.map(
     ({ verdict }, i) => html`${i > 0 && ', '}<span class="${verdict}">${verdict}</span>`,
-  )}</td><td class="number">${words.formatScore(score)}</td><td class="number">${words.formatMean(mean(({ steps }) => steps))}</td><td class="number">${words.formatMean(
+  )}</td><td class="number">${wording.formatScore(score)}</td><td class="number">${wording.formatMean(mean(({ steps }) => steps))}</td><td class="number">${wording.formatMean(
     mean(({ tokens }) => tokens.total),
   )}</td><td class="number">${isPriced ? formatMoney(mean(({ cost }) => cost.agent ?? 0)) : 'unknown'}</td><td class="number">${formatDuration(
     mean(({ durationMs }) => durationMs),
@@ -274,7 +275,7 @@ code{font-family:ui-monospace,monospace;font-size:.87em;overflow-wrap:anywhere}
 const percent = (share: number): string => `${Math.round(share * 10_000) / 100}%`
 
 function plotIntervals(
-  rows: readonly words.IntervalRow[],
+  rows: readonly wording.IntervalRow[],
   { from, to, marks }: { from: number; to: number; marks: readonly number[] },
 ): Markup {
   const place = (value: number): string => percent((value - from) / (to - from || 1))
@@ -343,7 +344,7 @@ function plotChanges(changes: readonly CaseChange[]): Markup {
     const x = difference < 0 ? 0.5 - half : 0.5
     return html`<div class="row"><span class="name" title="${id}">${id}</span>
 <svg class="axis" width="100%" height="22" aria-hidden="true"><rect class="${difference < 0 ? 'worse' : 'better'}" x="${percent(x)}" width="${percent(half)}" y="5" height="12" rx="2"/><line class="base" x1="50%" x2="50%" y1="0" y2="22"/></svg>
-<span class="words">${words.formatSigned(difference)} (${words.formatScore(before)} → ${words.formatScore(now)})</span></div>`
+<span class="words">${wording.formatSigned(difference)} (${wording.formatScore(before)} → ${wording.formatScore(now)})</span></div>`
   })}</div>`
 }
 
