@@ -1,7 +1,6 @@
-import { toEvidence } from './lib/evidence.js'
+import { toEvidence, nameCalls } from './lib/words.js'
 import * as is from './lib/stored.js'
 import { type CallFact, ok, type Rule } from './types.js'
-import { nameCalls } from './lib/words.js'
 
 const shape = { due: is.nullOr(is.shape({ count: is.count, named: is.namedCalls })) }
 

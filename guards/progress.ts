@@ -11,8 +11,7 @@ import * as is from './lib/stored.js'
 import { countStreaks, noStreaks, streaksShape } from './streaks.js'
 import { type ProgressRule, type Tally, decideProgressAction, progressRules } from './progress-steps.js'
 import { type CallFact, type Fact, type Guard, type ResultFact, ok } from './types.js'
-import { formatRounds, formatTimes, lastWordsAsked, nameCalls } from './lib/words.js'
-import { toEvidence } from './lib/evidence.js'
+import { formatRounds, formatTimes, lastWordsAsked, nameCalls, toEvidence } from './lib/words.js'
 
 const isDue = is.nullOr(
   is.shape({

@@ -1,7 +1,5 @@
-import { truncateLine } from './lib/cut.js'
-import { toEvidence } from './lib/evidence.js'
+import { truncateLine, toEvidence, lastWordsAsked } from './lib/words.js'
 import * as is from './lib/stored.js'
-import { lastWordsAsked } from './lib/words.js'
 import { type OnHalt, onHalt } from './lib/settings.js'
 import { type ChildOutcome, type Guard, ok } from './types.js'
 

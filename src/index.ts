@@ -15,7 +15,7 @@ export type {
 export type { AgentConfig, AgentConfigInput, PresetName } from '../machines/agent/config.js'
 export type { AgentContext, AgentInput } from '../machines/agent/context.js'
 export type { UserGuardsOutput } from '../guards/user-state.js'
-export type { AgentMachineEvent, ControlEvent } from '../machines/agent/machine-events.js'
+export type { AgentMachineEvent, ControlEvent } from '../machines/agent/context.js'
 export type { CompactionOutput } from '../machines/agent/fit.js'
 export type { Approval, Approvers } from '../machines/agent/approvals.js'
 export type { Grant, GrantMatcher } from '../machines/agent/grant.js'

@@ -1,5 +1,5 @@
 import { canonicalForms, tidy } from './canonical-json.js'
-import { truncateLine } from './cut.js'
+import { truncateLine } from './words.js'
 import { sha256 } from './sha256.js'
 import { isRecord } from './stored.js'
 

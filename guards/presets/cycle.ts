@@ -1,11 +1,9 @@
-import { truncateLine } from '../lib/cut.js'
-import { toEvidence } from '../lib/evidence.js'
+import { truncateLine, toEvidence, formatTools } from '../lib/words.js'
 import { digest } from '../lib/fingerprint.js'
 import { isPolling, shortenFingerprint } from './refusals.js'
 import * as is from '../lib/stored.js'
 import { type HaltConfig, haltDefaults, haltSettings } from '../lib/settings.js'
 import { type Fact, type Guard, ok } from '../types.js'
-import { formatTools } from '../lib/words.js'
 
 /** Limits on batches that repeat with a period of 2 to `maxPeriod` and stable results. */
 export interface CycleConfig extends HaltConfig {

@@ -2,8 +2,7 @@ import { addRefusals, isPolling, mostRefusals, shortenFingerprint, wasRefused } 
 import * as is from '../lib/stored.js'
 import { type HaltConfig, haltDefaults, haltSettings, type OnRepeat, onRepeat } from '../lib/settings.js'
 import { type CallFact, type Guard, type ResultFact, ok } from '../types.js'
-import { formatTimes, nameCalls } from '../lib/words.js'
-import { toEvidence } from '../lib/evidence.js'
+import { formatTimes, nameCalls, toEvidence } from '../lib/words.js'
 
 /**
  * Limits on consecutive failures, counted once per batch. Each number is the count at which the run halts; the nudge

@@ -1,9 +1,8 @@
-import { toEvidence } from '../lib/evidence.js'
+import { toEvidence, formatTimes, nameCalls } from '../lib/words.js'
 import { addRefusals, isPolling, mostRefusals, wasRefused } from './refusals.js'
 import * as is from '../lib/stored.js'
 import { type HaltConfig, haltDefaults, haltSettings, type OnRepeat, onRepeat } from '../lib/settings.js'
 import { type Fact, type Guard, ok } from '../types.js'
-import { formatTimes, nameCalls } from '../lib/words.js'
 
 /** Limits on identical consecutive batches. `guardrails.maxRepeatedToolSteps` sets how many of them run. */
 export interface RepeatedCallConfig extends HaltConfig {

@@ -1,10 +1,9 @@
-import { toEvidence } from '../lib/evidence.js'
+import { toEvidence, formatTimes, nameCalls } from '../lib/words.js'
 import { fingerprintBatch } from '../lib/fingerprint.js'
 import { isPolling } from './refusals.js'
 import * as is from '../lib/stored.js'
 import { type HaltConfig, haltDefaults, haltSettings } from '../lib/settings.js'
 import { type Guard, ok } from '../types.js'
-import { formatTimes, nameCalls } from '../lib/words.js'
 
 /** Limits on consecutive rounds of successful calls with equal results, regardless of arguments. */
 export interface RepeatedOutputConfig extends HaltConfig {

@@ -1,7 +1,6 @@
 import { isLate } from './approvals.js'
-import type { AgentContext } from './context.js'
+import { type AgentContext, type AgentMachineEvent, getEventTime } from './context.js'
 import { isGrantEnded } from './grants.js'
-import { type AgentMachineEvent, getEventTime } from './machine-events.js'
 import type { BatchCall, ToolResult, ToolTraits } from './batch-calls.js'
 
 type Tools = Record<string, ToolTraits>

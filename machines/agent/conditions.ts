@@ -4,7 +4,7 @@ import { isAtStepCap as atStepCap } from '../../guards/call-caps.js'
 import { findEndingCall, isInDoubt, isUnderWay } from './call-state.js'
 import { findBudgetWait, findLaterResume } from './actions/sleep.js'
 import { isApproved, isLate, type Question } from './approvals.js'
-import type { AgentContext } from './context.js'
+import { type AgentContext, type AgentMachineEvent, getEventTime } from './context.js'
 import { findRevokedGrant, hasGrantedCalls, readNewGrant } from './grants.js'
 import {
   findAskedCall,
@@ -21,7 +21,6 @@ import {
   listOpenQuestions,
 } from './questions.js'
 import { listLate } from './expiry.js'
-import { type AgentMachineEvent, getEventTime } from './machine-events.js'
 import { type ModelActorError, classifyResponse } from './model-response.js'
 import { type BatchCall, findOpenCallIndex, getCallFingerprint, isRunnable } from './batch-calls.js'
 import { findNextPlan } from './step-plan.js'

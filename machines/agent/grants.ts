@@ -1,9 +1,8 @@
 import { omitUndefined } from '../../guards/lib/json.js'
 import { type Approval, isApproved, isLate, listApprovers } from './approvals.js'
 import type { BatchCall } from './batch-calls.js'
-import type { AgentContext } from './context.js'
+import { type AgentContext, type AgentMachineEvent, getEventTime } from './context.js'
 import { allowsArguments, type Grant, isGrantOver, type NewGrant } from './grant.js'
-import { type AgentMachineEvent, getEventTime } from './machine-events.js'
 
 type GrantScope = Pick<AgentContext, 'calls' | 'grants' | 'speaker' | 'approvers' | 'requesters'>
 

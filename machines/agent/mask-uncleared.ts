@@ -1,5 +1,4 @@
-import type { AgentContext, Features } from './context.js'
-import type { AgentMachineEvent } from './machine-events.js'
+import type { AgentContext, Features, AgentMachineEvent } from './context.js'
 import type { BatchCall } from './batch-calls.js'
 import {
   unclearedInput,

@@ -1,6 +1,6 @@
 import { fromCallback, fromPromise, type NonReducibleUnknown } from 'xstate'
 import type { UserGuardsOutput } from '../../guards/user-state.js'
-import type { AgentMachineEvent } from './machine-events.js'
+import type { AgentMachineEvent } from './context.js'
 import type { CompactionOutput } from './fit.js'
 import { createModelFailure, type ModelOutput } from './model-response.js'
 import type { RetrievedSnippet } from './messages.js'

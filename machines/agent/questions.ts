@@ -16,8 +16,7 @@ import {
   type ChildAnswer,
   type ToolResult,
 } from './batch-calls.js'
-import type { AgentContext } from './context.js'
-import { type AgentMachineEvent, getEventTime } from './machine-events.js'
+import { type AgentContext, type AgentMachineEvent, getEventTime } from './context.js'
 import type { PendingCall } from './run-result.js'
 import { isTerminalChild } from '../../guards/terminal-delegation.js'
 import { formatMessageId } from './messages.js'

@@ -1,7 +1,6 @@
 import type { ActionFunction, AnyMachineSnapshot } from 'xstate'
 import type { Emit, EmittedEvent } from './announcements.js'
-import { type AgentContext, patchContext } from './context.js'
-import type { AgentMachineEvent } from './machine-events.js'
+import { type AgentContext, patchContext, type AgentMachineEvent } from './context.js'
 
 /** Returns a context patch. Pure and total: updates use no clock or randomness and never throw. */
 export type Update<Params = undefined> = (

@@ -1,8 +1,7 @@
 import { optionsRule, expectArgument, objectRule } from '../core/base/values.js'
-import { truncate } from '../../guards/lib/cut.js'
+import { truncate } from '../../guards/lib/words.js'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
-import type { AgentContext, Features } from '../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
+import type { AgentContext, Features, AgentMachineEvent } from '../../machines/agent/context.js'
 import { hasUnclearedContent, maskContext } from '../../machines/agent/mask-uncleared.js'
 
 interface Inspected {

@@ -19,7 +19,7 @@ export type {
   SessionState,
 } from '../../machines/agent/context.js'
 export type { CompactionOutput } from '../../machines/agent/fit.js'
-export type { AgentMachineEvent, ControlEvent } from '../../machines/agent/machine-events.js'
+export type { AgentMachineEvent, ControlEvent } from '../../machines/agent/context.js'
 export type { Message, RetrievedSnippet, ToolCall } from '../../machines/agent/messages.js'
 export type {
   CallNeeds,

@@ -1,6 +1,6 @@
 import { optionsRule, expectArgument } from '../core/base/values.js'
 import * as z from 'zod'
-import { truncate } from '../../guards/lib/cut.js'
+import { truncate } from '../../guards/lib/words.js'
 import { defineTool } from '../core/tools/define-tool.js'
 import type { Tool } from '../core/tools/tool.js'
 import { formatSnippets } from '../core/memory/retrieved-text.js'

@@ -1,4 +1,4 @@
-import { truncate } from '../../guards/lib/cut.js'
+import { truncate } from '../../guards/lib/words.js'
 import { sha256 } from '../../guards/lib/sha256.js'
 import { ConfigError } from '../core/base/errors.js'
 import { sortByNearness } from '../core/base/text.js'

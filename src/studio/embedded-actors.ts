@@ -1,7 +1,6 @@
 import type { AnyActorRef, Observer } from 'xstate'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
-import type { AgentContext } from '../../machines/agent/context.js'
-import type { ControlEvent } from '../../machines/agent/machine-events.js'
+import type { AgentContext, ControlEvent } from '../../machines/agent/context.js'
 import type { AgentState } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
 import { type ActorFollower, type AgentRuntime, findRuntime } from '../core/live/runtime.js'

@@ -1,7 +1,6 @@
 import { findBudgetWait, findLaterResume } from '../../machines/agent/actions/sleep.js'
 import type { BatchCall } from '../../machines/agent/batch-calls.js'
-import type { AgentContext } from '../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
+import type { AgentContext, AgentMachineEvent } from '../../machines/agent/context.js'
 import type { AssistantMessage } from '../../machines/agent/messages.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import { isActiveState, isRestState } from '../../machines/agent/run-result.js'

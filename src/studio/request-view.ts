@@ -1,5 +1,4 @@
-import type { AgentContext } from '../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
+import type { AgentContext, AgentMachineEvent } from '../../machines/agent/context.js'
 import { maskContext } from '../../machines/agent/mask-uncleared.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { buildRequest } from '../core/effects/build-request.js'

@@ -1,6 +1,6 @@
 import { createActor } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
-import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
+import type { AgentMachineEvent } from '../../machines/agent/context.js'
 import { addUsage, noUsage, type Usage } from '../../machines/agent/usage.js'
 import { stretchMs, yieldToEventLoop } from '../core/base/platform.js'
 import { observeMachine } from '../core/chart/observe-machine.js'

@@ -1,4 +1,4 @@
-import { truncate } from '../../guards/lib/cut.js'
+import { truncate } from '../../guards/lib/words.js'
 import { memoize } from '../core/base/values.js'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import type { AgentContext } from '../../machines/agent/context.js'

@@ -1,5 +1,4 @@
-import type { AgentContext } from '../../machines/agent/context.js'
-import type { ControlEvent } from '../../machines/agent/machine-events.js'
+import type { AgentContext, ControlEvent } from '../../machines/agent/context.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import { UsageError } from '../core/base/errors.js'
 import type { AnswerOptions } from '../core/run/answer-events.js'

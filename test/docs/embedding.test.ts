@@ -6,7 +6,7 @@ import { agentMachine } from '../../src/index.js'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const document = readFileSync(`${root}docs/embedding.md`, 'utf8')
 /** One event per line, even if the formatter wrapped it. */
-const source = readFileSync(`${root}machines/agent/machine-events.ts`, 'utf8').replaceAll(
+const source = readFileSync(`${root}machines/agent/context.ts`, 'utf8').replaceAll(
   /\{\n\s+type: [^{}]*\}/g,
   (event) => event.trim().replaceAll(/\s*\n\s*/g, ' '),
 )

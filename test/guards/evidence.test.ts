@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { toEvidence, scrubEvidence } from '../../guards/lib/evidence.js'
+import { toEvidence, scrubEvidence } from '../../guards/lib/words.js'
 import { formatArguments } from '../../guards/lib/fingerprint.js'
 import { play, repeat } from './facts.js'
 import { unicodeText } from '../support/unicode-text.js'

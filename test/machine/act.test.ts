@@ -2,8 +2,12 @@ import * as fc from 'fast-check'
 import { createActor, enqueueActions, setup, transition } from 'xstate'
 import { toAction, type Update } from '../../machines/agent/update-action.js'
 import type { EmittedEvent } from '../../machines/agent/announcements.js'
-import { type AgentContext, createContext, noFeatures } from '../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
+import {
+  type AgentContext,
+  createContext,
+  noFeatures,
+  type AgentMachineEvent,
+} from '../../machines/agent/context.js'
 import { defaultConfig } from '../../src/core/config/defaults.js'
 import { createSession } from '../../src/index.js'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { capResponse } from '../../src/mcp/client/cap-response.js'
-import { truncate } from '../../guards/lib/cut.js'
+import { truncate } from '../../guards/lib/words.js'
 import { stripInvisible } from '../../src/mcp/client/plain-text.js'
 import { createTextTail } from '../../src/mcp/client/stdio-wire.js'
 import { createToolNames } from '../../src/mcp/client/mcp-tools.js'

@@ -6,9 +6,8 @@ import {
   type AnyStateMachine,
 } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
-import type { AgentContext, AgentInput } from '../../machines/agent/context.js'
+import type { AgentContext, AgentInput, AgentMachineEvent } from '../../machines/agent/context.js'
 import { hasUnclearedContent } from '../../machines/agent/mask-uncleared.js'
-import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
 import type { LogEntry } from '../../src/testing/reference-model/judge-log.js'
 import type { MachinePath } from '../../src/testing/index.js'
 

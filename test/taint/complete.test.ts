@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
-import type { Features } from '../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
+import type { Features, AgentMachineEvent } from '../../machines/agent/context.js'
 import type { ContentPart } from '../../machines/agent/messages.js'
 import { agentSchema } from '../../src/core/config/agent-sections.js'
 import type { AgentConfigInput } from '../../machines/agent/config.js'

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { agentMachine } from '../../machines/agent.machine.js'
-import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
+import type { AgentMachineEvent } from '../../machines/agent/context.js'
 import { openRecord } from '../../src/core/sessions/log/log-record.js'
 import { clearRecords } from '../../src/core/sessions/clear-records.js'
 import type { StoredCase } from '../fixtures/sessions/stored-case.js'

@@ -6,11 +6,11 @@ import {
   restartText,
   truncatedCall,
 } from '../../../guards/unusable-answer.js'
-import { toEvidence } from '../../../guards/lib/evidence.js'
+import { toEvidence } from '../../../guards/lib/words.js'
 import type { Emit } from '../announcements.js'
 import { toAction } from '../update-action.js'
 import type { Reason } from '../run-result.js'
-import { getEventTime } from '../machine-events.js'
+import { getEventTime } from '../context.js'
 import { closeOpenCalls, emitAfterScreening, withInternalMessage, withResults } from './update-transcript.js'
 
 function announceRecovery(emit: Emit, guard: Reason, evidence: string, message: string): void {

@@ -1,7 +1,6 @@
 import { omitUndefined, extendObject } from '../../../guards/lib/json.js'
-import type { AgentContext } from '../context.js'
+import { type AgentContext, type AgentMachineEvent, getEventTime } from '../context.js'
 import { toAction, toActionOn } from '../update-action.js'
-import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
 import type { Emit } from '../announcements.js'
 import { type ApprovalOutcome, createExpired, getExpiry, isApproved, isLate } from '../approvals.js'
 import {

@@ -1,7 +1,6 @@
 import { enqueueActions } from 'xstate'
 import type { deadline } from '../missing-actors.js'
-import type { AgentContext } from '../context.js'
-import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
+import { type AgentContext, type AgentMachineEvent, getEventTime } from '../context.js'
 
 const clockAction = enqueueActions<
   AgentContext,

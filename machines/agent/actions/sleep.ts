@@ -1,6 +1,5 @@
 import { toAction } from '../update-action.js'
-import type { AgentContext } from '../context.js'
-import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
+import { type AgentContext, type AgentMachineEvent, getEventTime } from '../context.js'
 import type { ModelActorError } from '../model-response.js'
 import { isChildPaused } from '../questions.js'
 

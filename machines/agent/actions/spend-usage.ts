@@ -1,14 +1,13 @@
 import { omitUndefined } from '../../../guards/lib/json.js'
 import { getRemaining } from '../../../guards/budget.js'
 import type { Emit } from '../announcements.js'
-import type { AgentContext } from '../context.js'
+import type { AgentContext, AgentMachineEvent } from '../context.js'
 import { getStepId } from '../messages.js'
 import { type Usage, addUsage } from '../usage.js'
 import { addToTotals, getBudgetTotals, isNearBudget, toBudgetLimits } from '../budget-totals.js'
 import type { ChildQuestion } from '../batch-calls.js'
 import { toAction, toActionOn } from '../update-action.js'
 import { findChildUsage, isChildPaused } from '../questions.js'
-import type { AgentMachineEvent } from '../machine-events.js'
 
 interface Expense {
   callId?: string

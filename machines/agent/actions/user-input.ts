@@ -1,8 +1,7 @@
 import { startTurn } from '../../../guards/state.js'
 import { isAtStepCap } from '../../../guards/call-caps.js'
 import { toAction, toActionOn } from '../update-action.js'
-import { freshCounters } from '../context.js'
-import { getEventTime } from '../machine-events.js'
+import { freshCounters, getEventTime } from '../context.js'
 import { addRequester } from '../principal.js'
 import { withUserMessages } from './update-transcript.js'
 

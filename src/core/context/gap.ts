@@ -1,6 +1,6 @@
 import type { Gap, Fit } from '../../../machines/agent/fit.js'
 import type { Message, ToolCall } from '../../../machines/agent/messages.js'
-import { truncate } from '../../../guards/lib/cut.js'
+import { truncate } from '../../../guards/lib/words.js'
 import { readTime } from '../base/clock.js'
 import { isTurnOpening } from '../sessions/find-turn.js'
 

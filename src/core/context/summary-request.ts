@@ -1,4 +1,4 @@
-import { truncate } from '../../../guards/lib/cut.js'
+import { truncate } from '../../../guards/lib/words.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { Message, UserMessage } from '../../../machines/agent/messages.js'
 import type { ModelRequest } from '../models/provider.js'

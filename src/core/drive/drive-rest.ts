@@ -1,4 +1,4 @@
-import { truncate } from '../../../guards/lib/cut.js'
+import { truncate } from '../../../guards/lib/words.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentState, PendingCall, Reason, RunFailure } from '../../../machines/agent/run-result.js'
 import { toRunResult } from '../../../machines/agent/to-result.js'

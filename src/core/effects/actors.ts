@@ -7,7 +7,7 @@ import {
   type PromiseActorLogic,
 } from 'xstate'
 import type { CompactionOutput } from '../../../machines/agent/fit.js'
-import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
+import type { AgentMachineEvent } from '../../../machines/agent/context.js'
 import type { ModelOutput } from '../../../machines/agent/model-response.js'
 import { getStepId } from '../../../machines/agent/messages.js'
 import { CallAbort } from '../base/abort.js'

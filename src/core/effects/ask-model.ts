@@ -1,6 +1,5 @@
 import { getRemaining } from '../../../guards/budget.js'
-import { truncate } from '../../../guards/lib/cut.js'
-import { scrubEvidence, toEvidence } from '../../../guards/lib/evidence.js'
+import { truncate, scrubEvidence, toEvidence } from '../../../guards/lib/words.js'
 import { toJitter } from '../../../guards/retry.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type {

@@ -5,7 +5,7 @@ import {
   type ModelOutput,
   type ModelResponse,
 } from '../../../machines/agent/model-response.js'
-import { truncate } from '../../../guards/lib/cut.js'
+import { truncate } from '../../../guards/lib/words.js'
 import type { Json } from '../../../machines/agent/json.js'
 import { getStepId } from '../../../machines/agent/messages.js'
 import type { AnswerStream } from '../live/answer-stream.js'

@@ -1,5 +1,4 @@
-import type { AgentContext } from '../../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
+import type { AgentContext, AgentMachineEvent } from '../../../machines/agent/context.js'
 import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import { getChildSessionId } from '../sessions/agent-definition.js'
 import type { AgentRuntime } from './runtime.js'

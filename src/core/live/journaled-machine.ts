@@ -2,8 +2,13 @@ import { isRestState, isWorkState } from '../../../machines/agent/run-result.js'
 import { type AnyActorRef, type StateMachine, transition as look } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import { needsOutputScreening, waitsForBudget } from '../../../machines/agent/conditions.js'
-import type { AgentContext, AgentInput, Features } from '../../../machines/agent/context.js'
-import type { AgentMachineEvent, PartialAnswer } from '../../../machines/agent/machine-events.js'
+import type {
+  AgentContext,
+  AgentInput,
+  Features,
+  AgentMachineEvent,
+  PartialAnswer,
+} from '../../../machines/agent/context.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { addUsage } from '../../../machines/agent/usage.js'
 import { hasUnclearedContent } from '../../../machines/agent/mask-uncleared.js'

@@ -1,5 +1,5 @@
 import { optionsRule, expectArgument, listRule } from '../base/values.js'
-import { truncate, truncateLine } from '../../../guards/lib/cut.js'
+import { truncate, truncateLine } from '../../../guards/lib/words.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import type { RetrievedSnippet } from './retriever.js'
 

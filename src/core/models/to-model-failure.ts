@@ -1,5 +1,4 @@
-import { truncate } from '../../../guards/lib/cut.js'
-import { toEvidence, scrubEvidence } from '../../../guards/lib/evidence.js'
+import { truncate, toEvidence, scrubEvidence } from '../../../guards/lib/words.js'
 import {
   type FailureKind,
   createModelFailure,

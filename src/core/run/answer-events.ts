@@ -1,6 +1,6 @@
 import { omitUndefined } from '../../../guards/lib/json.js'
 import { findAnswerFault, type Vote } from '../../../machines/agent/approvals.js'
-import type { AgentContext } from '../../../machines/agent/context.js'
+import type { AgentContext, ControlEvent } from '../../../machines/agent/context.js'
 import type { UnansweredCall, PendingCall } from '../../../machines/agent/run-result.js'
 import type { Principal } from '../../../machines/agent/principal.js'
 import {
@@ -12,7 +12,6 @@ import {
 import { inputError, UsageError } from '../base/errors.js'
 import { expectArgument, optionsRule } from '../base/values.js'
 import type { SnapshotFrom } from 'xstate'
-import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import type { AgentMachine } from '../live/journaled-machine.js'
 import { fitArguments, readJson } from '../tools/parse-arguments.js'
 import type { Tool, ToolsByName } from '../tools/tool.js'

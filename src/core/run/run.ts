@@ -3,9 +3,8 @@ import type { Observable } from 'rxjs'
 import { type Actor, createActor, type SnapshotFrom, transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
-import type { AgentContext } from '../../../machines/agent/context.js'
+import type { AgentContext, ControlEvent } from '../../../machines/agent/context.js'
 import { listLate } from '../../../machines/agent/expiry.js'
-import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import {
   type AgentState,
   type AnyTools,

@@ -1,8 +1,7 @@
 import { memoize } from '../base/values.js'
-import type { NewMessage } from '../../../machines/agent/context.js'
+import type { NewMessage, ControlEvent } from '../../../machines/agent/context.js'
 import type { Principal } from '../../../machines/agent/principal.js'
 import { isWorkState } from '../../../machines/agent/run-result.js'
-import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { inputError, UsageError } from '../base/errors.js'
 import { notifyOwner } from '../sessions/inbox/inbox-owners.js'
 import {

@@ -1,5 +1,4 @@
-import type { AgentContext, NewMessage } from '../../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
+import type { AgentContext, NewMessage, AgentMachineEvent } from '../../../machines/agent/context.js'
 import type { AssistantMessage, Message, UserMessage } from '../../../machines/agent/messages.js'
 import {
   rejectionPrefix,

@@ -1,8 +1,12 @@
 import { isWorkState } from '../../../machines/agent/run-result.js'
 import { createActor, initialTransition, type SnapshotFrom, transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
-import type { AgentContext, AgentInput, SessionState } from '../../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
+import type {
+  AgentContext,
+  AgentInput,
+  SessionState,
+  AgentMachineEvent,
+} from '../../../machines/agent/context.js'
 import { StatewrightError } from '../base/errors.js'
 import { readDefinition } from './agent-definition.js'
 import { isTags } from './store/session-tags.js'

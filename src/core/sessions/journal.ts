@@ -1,7 +1,6 @@
 import type { SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
-import type { AgentInput } from '../../../machines/agent/context.js'
-import type { ActorEvent, AgentMachineEvent } from '../../../machines/agent/machine-events.js'
+import type { AgentInput, ActorEvent, AgentMachineEvent } from '../../../machines/agent/context.js'
 import { StatewrightError, describeError } from '../base/errors.js'
 
 /**

@@ -1,4 +1,4 @@
-import { truncate } from '../../../guards/lib/cut.js'
+import { truncate } from '../../../guards/lib/words.js'
 import type { AgentContext, SessionState } from '../../../machines/agent/context.js'
 import { maskMessages } from '../../../machines/agent/mask-uncleared.js'
 import { findDueTime } from '../../../machines/agent/expiry.js'

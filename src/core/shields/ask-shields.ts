@@ -1,6 +1,5 @@
 import type { Screening, ShieldFinding } from '../../../machines/agent/screening.js'
-import { toEvidence } from '../../../guards/lib/evidence.js'
-import { truncate } from '../../../guards/lib/cut.js'
+import { toEvidence, truncate } from '../../../guards/lib/words.js'
 import { CallAbort, onAbort, attachSignal, runWithTimeout } from '../base/abort.js'
 import { type Clock, systemClock } from '../base/clock.js'
 import { describeError } from '../base/errors.js'

@@ -1,4 +1,4 @@
-import { scrubEvidence } from '../../../guards/lib/evidence.js'
+import { scrubEvidence } from '../../../guards/lib/words.js'
 import { redactAll } from './finder.js'
 import { createSecretFinders, secretKinds } from './secrets.js'
 

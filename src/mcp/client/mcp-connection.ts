@@ -1,4 +1,4 @@
-import { truncate } from '../../../guards/lib/cut.js'
+import { truncate } from '../../../guards/lib/words.js'
 import type {
   CallToolResult,
   Client,

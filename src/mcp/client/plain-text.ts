@@ -1,4 +1,4 @@
-import { truncate } from '../../../guards/lib/cut.js'
+import { truncate } from '../../../guards/lib/words.js'
 
 /** Control characters other than line feed and tab, invisible formatting, private use, and lone surrogates. */
 const invisible = /(?![\n\t])[\p{Cc}\p{Cf}\p{Co}\p{Cs}]/gu

@@ -1,4 +1,4 @@
-import { truncate } from '../../../guards/lib/cut.js'
+import { truncate } from '../../../guards/lib/words.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { defineTool } from '../../core/tools/define-tool.js'
 import { readProperty, readText } from '../../core/base/json.js'

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { type FileHandle, lstat, open, realpath } from 'node:fs/promises'
 import { isAbsolute, relative, resolve, sep } from 'node:path'
-import { truncateLine } from '../../../guards/lib/cut.js'
+import { truncateLine } from '../../../guards/lib/words.js'
 import { decodePercent } from '../../core/base/text.js'
 import { AttachmentError, type AttachmentErrorCode, type AttachmentLimits } from './attachment.js'
 import http, { type IncomingMessage } from 'node:http'

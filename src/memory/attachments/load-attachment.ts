@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { extname } from 'node:path'
-import { truncate } from '../../../guards/lib/cut.js'
+import { truncate } from '../../../guards/lib/words.js'
 import { runAbortable, CallAbort, limitTime } from '../../core/base/abort.js'
 import {
   AttachmentError,

@@ -1,5 +1,5 @@
 import { getOrCreate } from '../../core/base/values.js'
-import { truncate } from '../../../guards/lib/cut.js'
+import { truncate } from '../../../guards/lib/words.js'
 import type { AnyAgent } from '../../core/drive/define-agents.js'
 import { whenAborted } from '../../core/base/abort.js'
 import { type BudgetsOption, checkBudgets } from '../../core/budgets/shared-budget.js'

@@ -1,4 +1,4 @@
-import { truncateLine } from '../../../guards/lib/cut.js'
+import { truncateLine } from '../../../guards/lib/words.js'
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import { expectArgument, objectRule, optionsRule } from '../../core/base/values.js'
 import { describeError, StatewrightError } from '../../core/base/errors.js'

@@ -2,7 +2,7 @@ import type { DifferenceKind, SessionDifference, RecordedAgent, RecordedTool } f
 import { toCanonicalJson } from '../canonical-json.js'
 import { type CompleteRecordedAgent, listLeafChanges } from './record-session.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
-import { truncate } from '../../../guards/lib/cut.js'
+import { truncate } from '../../../guards/lib/words.js'
 import type { CallNeeds } from '../../../machines/agent/model-response.js'
 import { describeEventType } from '../../core/chart/state-labels.js'
 import { formatToolName, formatArguments } from '../../core/format/format-call.js'

@@ -1,6 +1,5 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import type { AgentContext } from '../../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
+import type { AgentContext, AgentMachineEvent } from '../../../machines/agent/context.js'
 import { type ModelOutput, classifyResponse } from '../../../machines/agent/model-response.js'
 import { type BatchCall, type ToolResult, type ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { isDenied } from '../../../machines/agent/approvals.js'

@@ -1,4 +1,4 @@
-import { toEvidence, scrubEvidence } from '../../../guards/lib/evidence.js'
+import { toEvidence, scrubEvidence } from '../../../guards/lib/words.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { fitSchema } from '../../../src/core/models/fit-tools.js'
 import { toParameters } from '../../../src/core/tools/input-schema.js'

@@ -1,5 +1,4 @@
-import type { AgentContext } from '../../../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../../../machines/agent/machine-events.js'
+import type { AgentContext, AgentMachineEvent } from '../../../../machines/agent/context.js'
 import { formatArguments, formatToolName } from '../../../core/format/format-call.js'
 import { formatWakeTime } from '../../../core/base/clock.js'
 import { listSessions } from '../../../core/run/delete-sessions.js'

@@ -1,5 +1,4 @@
-import type { NewMessage } from '../../../../machines/agent/context.js'
-import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
+import type { NewMessage, ControlEvent } from '../../../../machines/agent/context.js'
 import type { PendingCall } from '../../../../machines/agent/run-result.js'
 import { UsageError } from '../../base/errors.js'
 import { readTime } from '../../base/clock.js'

@@ -1,8 +1,12 @@
 import { sha256 } from '../../../../guards/lib/sha256.js'
 import type { LogRecord } from '../store/store.js'
 import { StoreError } from '../store/store-error.js'
-import type { AgentContext, AgentInput, SessionState } from '../../../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../../../machines/agent/machine-events.js'
+import type {
+  AgentContext,
+  AgentInput,
+  SessionState,
+  AgentMachineEvent,
+} from '../../../../machines/agent/context.js'
 import type { AgentDefinition } from '../agent-definition.js'
 import type { BranchStart, BranchTree } from '../branch-tree.js'
 import type { ContentPart } from '../../../../machines/agent/messages.js'

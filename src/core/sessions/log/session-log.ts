@@ -1,6 +1,5 @@
 import { findDueTime } from '../../../../machines/agent/expiry.js'
-import type { AgentContext, SessionState } from '../../../../machines/agent/context.js'
-import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
+import type { AgentContext, SessionState, ControlEvent } from '../../../../machines/agent/context.js'
 import { isWorkState } from '../../../../machines/agent/run-result.js'
 import { createOpening, createSnapshot, toStartInput, type SessionFacts } from './create-records.js'
 import { type Journal, type JournalEntry, toLinkField } from '../journal.js'

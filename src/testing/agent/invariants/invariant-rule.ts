@@ -1,8 +1,11 @@
 import type { SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../../machines/agent.machine.js'
 import type { EmittedEvent } from '../../../../machines/agent/announcements.js'
-import type { AgentContext } from '../../../../machines/agent/context.js'
-import { type AgentMachineEvent, getEventTime } from '../../../../machines/agent/machine-events.js'
+import {
+  type AgentContext,
+  type AgentMachineEvent,
+  getEventTime,
+} from '../../../../machines/agent/context.js'
 import type { BatchCall } from '../../../../machines/agent/batch-calls.js'
 import { getOrCreate } from '../../../core/base/values.js'
 import { describeValue } from '../../../core/chart/state-labels.js'

@@ -6,8 +6,7 @@ import { findNextPlan } from '../../../../machines/agent/step-plan.js'
 import { listUnclearedInput } from '../../../../machines/agent/mask-uncleared.js'
 import { findBudgetReason, findNearReason, isNearBudget } from '../../../../machines/agent/budget-totals.js'
 import { createRules, isFailedRequest } from './invariant-rule.js'
-import type { AgentContext } from '../../../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../../../machines/agent/machine-events.js'
+import type { AgentContext, AgentMachineEvent } from '../../../../machines/agent/context.js'
 import type { BatchCall } from '../../../../machines/agent/batch-calls.js'
 
 type Reasons = ReadonlySet<Reason | null | undefined>
