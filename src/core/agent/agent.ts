@@ -1,5 +1,4 @@
 import { joinExpiry } from '../../../machines/agent/approvals.js'
-import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentInput } from '../../../machines/agent/context.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { findSpeaker } from '../../../machines/agent/messages.js'
@@ -83,7 +82,7 @@ export function assembleAgent(
   const sessions = new Map<string, Session>()
   const inputs = createRunInputs(parts)
   const { bind, bindings } = inputs
-  const machine = createJournaledMachine(agentMachine.provide({ actors: createActors(parts) }), {
+  const machine = createJournaledMachine(createActors(parts), {
     ...inputs,
     parts,
     abandon: (...abandoned) =>

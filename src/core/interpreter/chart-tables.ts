@@ -87,8 +87,8 @@ export interface TableAction {
 
 /**
  * The chart as lazily filled tables. XState computes candidates, exits, entries and the state value at each transition;
- * here, each is computed once. The chart itself belongs to XState. `provide()` creates another machine, which has
- * separate tables.
+ * here, each is computed once. The chart itself belongs to XState. Machines that share their state nodes,
+ * actions and guards share the tables.
  */
 export class ChartTables {
   readonly #machine: AnyStateMachine

@@ -60,9 +60,9 @@ function canUseTables(
   scope: TransitionScope,
 ): boolean {
   const { config } = machine
-  const problem =
-    problems.get(config) ?? findUnknownPart(machine) ?? findChangedInternal(machine, snapshot, scope)
-  problems.set(config, problem)
+  if (!problems.has(config))
+    problems.set(config, findUnknownPart(machine) ?? findChangedInternal(machine, snapshot, scope))
+  const problem = problems.get(config)
   if (problem === null) return true
   const sentence = `XState itself runs the machine '${machine.id}': ${problem}.`
   // Warns only in development, because the behavior is the same and only the cost differs.

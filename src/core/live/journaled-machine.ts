@@ -1,6 +1,6 @@
 import { isRestState, isWorkState } from '../../../machines/agent/run-result.js'
 import { type AnyActorRef, type StateMachine, transition as look } from 'xstate'
-import type { agentMachine } from '../../../machines/agent.machine.js'
+import { agentMachine } from '../../../machines/agent.machine.js'
 import { needsOutputScreening, waitsForBudget } from '../../../machines/agent/conditions.js'
 import type {
   AgentContext,
@@ -14,6 +14,7 @@ import { addUsage } from '../../../machines/agent/usage.js'
 import { hasUnclearedContent } from '../../../machines/agent/mask-uncleared.js'
 import { findAbandonedCalls } from './abandoned-sub-agents.js'
 import type { RunInput } from '../sessions/input-history.js'
+import { ChartTables } from '../interpreter/chart-tables.js'
 import { type Interpreter, createTableTransition } from '../interpreter/table-transition.js'
 import { completeSnapshot } from '../sessions/log/stored-state.js'
 import {
@@ -76,30 +77,61 @@ export interface JournaledOptions {
   abandon(runtime: AgentRuntime, context: AgentContext, callId: string): void
 }
 
+type Implementations = Parameters<AgentMachine['provide']>[0]
+
+/** For machines with the chart's own actions and guards. */
+const agentTables = new ChartTables(agentMachine)
+
 /**
- * The agent machine with a write-ahead log: each event is converted to plain JSON, timestamped, appended, then
- * applied. Effects start after `transition()` and await `journal.flush()`, so none precedes its durable cause. Unlike
- * an inspector, this also works for children of other machines. Modifies `machine`, which must be a copy made by
- * `provide`, because another copy takes over a millisecond.
+ * The agent machine with these actors and a write-ahead log: each event is converted to plain JSON, timestamped,
+ * appended, then applied. Effects start after `transition()` and await `journal.flush()`, so none precedes its durable
+ * cause. Unlike an inspector, this also works for children of other machines.
  */
-export function createJournaledMachine(machine: AgentMachine, options: JournaledOptions): AgentMachine {
-  // oxlint-disable-next-line unbound-method -- XState binds these to the machine; provide is called on it below
-  const { transition: transitionByXState, getInitialSnapshot, restoreSnapshot, start, provide } = machine
+export function createJournaledMachine(
+  actors: NonNullable<Implementations['actors']>,
+  options: JournaledOptions,
+): AgentMachine {
+  return addJournal(copyMachine(agentMachine as AgentMachine, { actors }), options, agentTables)
+}
+
+/**
+ * What `provide` returns, but with the same state nodes, because XState takes a millisecond to create them. It finds
+ * implementations through the machine of a snapshot, never through a node.
+ */
+function copyMachine(machine: AgentMachine, implementations: Implementations): AgentMachine {
+  const prototype = Object.getPrototypeOf(machine) as AgentMachine
+  const kinds = Object.entries(machine.implementations).map(([kind, known]) => [
+    kind,
+    { ...known, ...implementations[kind as keyof Implementations] },
+  ])
+  const copy = Object.assign(Object.create(prototype) as AgentMachine, machine, {
+    implementations: Object.fromEntries(kinds) as AgentMachine['implementations'],
+  })
+  // XState binds these in its constructor.
+  copy.transition = prototype.transition.bind(copy)
+  copy.getInitialSnapshot = prototype.getInitialSnapshot.bind(copy)
+  copy.getPersistedSnapshot = prototype.getPersistedSnapshot.bind(copy)
+  copy.restoreSnapshot = prototype.restoreSnapshot.bind(copy)
+  copy.start = prototype.start.bind(copy)
+  return copy
+}
+
+/** Modifies `machine`, which must be a copy. */
+function addJournal(machine: AgentMachine, options: JournaledOptions, tables: ChartTables): AgentMachine {
+  // oxlint-disable-next-line unbound-method -- bound to the machine
+  const { transition: transitionByXState, getInitialSnapshot, restoreSnapshot, start } = machine
   const { parts, bindings } = options
   const transition =
     parts.interpreter === 'xstate'
       ? transitionByXState
-      : (createTableTransition(machine) as unknown as AgentMachine['transition'])
-  let plain: AgentMachine | undefined
-  /** The machine without the journal, which only telemetry needs. */
-  const getPlain = (): AgentMachine => (plain ??= provide.call(machine, {}) as AgentMachine)
+      : (createTableTransition(machine, tables) as unknown as AgentMachine['transition'])
 
   return Object.assign(machine, {
-    provide: ((implementations) =>
-      createJournaledMachine(
-        provide.call(machine, implementations) as AgentMachine,
-        options,
-      )) as AgentMachine['provide'],
+    provide: ((implementations) => {
+      const { actions, guards } = implementations
+      const copy = copyMachine(machine, implementations)
+      return addJournal(copy, options, actions || guards ? new ChartTables(copy) : tables)
+    }) as AgentMachine['provide'],
 
     getInitialSnapshot: ((scope, machineInput) => {
       const { input, binding } = options.open(machineInput)
@@ -176,7 +208,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
       const startsWork = (): boolean =>
         sealed.type === 'RESUMED' ||
         (isRestState(snapshot.context.state) &&
-          isWorkState(look(getPlain(), snapshot, sealed)[0].context.state))
+          isWorkState(look(agentMachine, snapshot, sealed)[0].context.state))
       const link = runtime.telemetry && startsWork() ? runtime.telemetry.link() : null
       runtime.append({ type: 'event', event: sealed, ...toLinkField(link) })
       runtime.listener?.onMachineEvent(event)
