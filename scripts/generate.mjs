@@ -6,13 +6,15 @@ import { toChart, toMachineJson, toMermaid, toOverviewSvg } from '../dist/src/di
 import { agentMachine } from '../dist/src/index.js'
 import { drawFilmAndPicture } from './film.mjs'
 import { createRecordsSchema } from './records-schema.mjs'
-import { agentSpace, formatCoverage, generatePaths, generateJestTests } from '../dist/src/testing/index.js'
+import { importSource } from './import-source.mjs'
+import { formatCoverage, generateJestTests } from '../dist/src/testing/index.js'
 
 const root = new URL('../', import.meta.url)
 const notice = 'Generated from machines/agent.machine.ts by `npm run generate`. Do not edit.'
 
-const { paths, coverage } = generatePaths(agentMachine, agentSpace())
-const pairs = generatePaths(agentMachine, { ...agentSpace(), coverage: 'transition-pairs' })
+const { coverAgent } = await importSource('test/support/agent-coverage.ts')
+const { transitions, pairs } = coverAgent()
+const { paths, coverage } = transitions
 const chart = toChart(agentMachine)
 const compoundIn = ({ states }) =>
   states.filter((state) => state.states.length > 0).flatMap((state) => [state, ...compoundIn(state)])

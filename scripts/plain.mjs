@@ -1,4 +1,5 @@
-// Runs long test files in plain Node: node scripts/plain.mjs FILE… Compared to jest, pairs take a quarter less CPU,
+// Runs long test files in plain Node: node scripts/plain.mjs [--together] FILE… Together they share a process and
+// its modules. Compared to jest, pairs take a quarter less CPU,
 // interpreter events half. plain-jest.mjs has the parts of jest that they use. To debug a failure, run `npm test --
 // FILE -t NAME`.
 import { spawn } from 'node:child_process'
@@ -26,18 +27,18 @@ const plugin = {
   },
 }
 
-/** Bundles a test file; `play(variables)` runs it and resolves with its exit code. */
-export async function bundleTests(file) {
+/** Bundles test files; `play(variables)` runs them and resolves with the exit code. */
+export async function bundleTests(...files) {
   mkdirSync(folder, { recursive: true })
-  const program = join(folder, `${basename(file, '.ts')}-${process.pid}.mjs`)
+  const program = join(folder, `${basename(files[0], '.ts')}-${process.pid}.mjs`)
   process.on('exit', () => rmSync(program, { force: true }))
   await build({
     stdin: {
       contents: [
         `import { runTests } from './scripts/plain-jest.mjs'`,
         `import './test/support/set-runs.ts'`,
-        `import './${file}'`,
-        `await runTests('${file}')`,
+        ...files.map((file) => `import './${file}'`),
+        `await runTests('${files.join(' ')}')`,
       ].join('\n'),
       resolveDir: root,
     },
@@ -65,7 +66,9 @@ export async function bundleTests(file) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const plays = await Promise.all(process.argv.slice(2).map(bundleTests))
+  const [first, ...rest] = process.argv.slice(2)
+  const groups = first === '--together' ? [rest] : [first, ...rest].map((file) => [file])
+  const plays = await Promise.all(groups.map((files) => bundleTests(...files)))
   // oxlint-disable-next-line no-await-in-loop -- the output of each play stays together
   for (const play of plays) if ((await play()) !== 0) process.exitCode = 1
 }

@@ -20,7 +20,7 @@ export const tasks = {
     declarations: `${build} node scripts/check-declarations.mjs`,
     format: 'npx biome format .',
     generated: 'node scripts/generate.mjs --check',
-    graph: 'STATEWRIGHT_GRAPH=all node scripts/plain.mjs test/graph/*.test.ts',
+    graph: 'STATEWRIGHT_GRAPH=all node scripts/plain.mjs --together test/graph/*.test.ts',
     growth: 'STATEWRIGHT_GROWTH=all npm run -s test -- test/growth',
     guards: `${build} node bench/guards/main.mjs --check`,
     hosts: `${build} node scripts/hosts.mjs`,

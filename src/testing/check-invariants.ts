@@ -1,6 +1,6 @@
 import type { AnyEventObject, AnyStateMachine, SnapshotFrom } from 'xstate'
 import { assertMachine, PathError, getErrorMessage } from './errors.js'
-import { exploreMachine, type Visit } from './explore.js'
+import { type Exploration, exploreMachine, type Visit } from './explore.js'
 import { observeMachine, type MachineAction } from '../core/chart/observe-machine.js'
 import {
   createInitEvent,
@@ -85,14 +85,22 @@ export function checkInvariants<TMachine extends AnyStateMachine>(
   options: ExploreOptions<TMachine>,
 ): InvariantReport {
   assertMachine(machine)
+  const check = createInvariantCheck(invariants)
+  return check.report(exploreMachine(observeMachine(machine), resolveSpace(options), check.visit))
+}
+
+/** Checks the visits of an exploration, which other checks can share. */
+export function createInvariantCheck<TMachine extends AnyStateMachine>(
+  invariants: readonly Invariant<TMachine>[],
+) {
   assertInvariants(invariants)
-  const space = resolveSpace(options)
   const open = new Set(invariants)
   const violations: Counterexample[] = []
-  const exploration = exploreMachine(observeMachine(machine), space, (visit) => {
-    const arrival = createArrival(visit) as Arrival<TMachine>
+
+  function visit(visited: Visit): boolean {
+    const arrival = createArrival(visited) as Arrival<TMachine>
     for (const invariant of open) {
-      const reason = findBreach(invariant, visit.snapshot as SnapshotFrom<TMachine>, arrival)
+      const reason = findBreach(invariant, visited.snapshot as SnapshotFrom<TMachine>, arrival)
       if (reason === undefined) continue
       open.delete(invariant)
       const { name } = invariant
@@ -101,13 +109,15 @@ export function checkInvariants<TMachine extends AnyStateMachine>(
       violations.push({ invariant: name, reason, path, toString })
     }
     return open.size > 0
-  })
-  return {
+  }
+
+  const report = ({ vertices, events }: Exploration): InvariantReport => ({
     holds: violations.length === 0,
     violations,
-    states: exploration.vertices.length,
-    events: exploration.events,
-  }
+    states: vertices.length,
+    events,
+  })
+  return { visit, report }
 }
 
 function assertInvariants(invariants: readonly Invariant[]): void {

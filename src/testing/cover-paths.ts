@@ -55,13 +55,21 @@ export function generatePaths<TMachine extends AnyStateMachine>(
     const text = `The option 'coverage' must be 'transitions' or 'transition-pairs'.`
     throw new PathError('bad_option', text, 'coverage')
   }
-  const pairs = coverage === 'transition-pairs'
   const observed = observeMachine(machine)
-  const exploration = exploreMachine(observed, space)
+  return coverExploration(observed, exploreMachine(observed, space), coverage)
+}
+
+/** The paths of an exploration, which other checks can share. */
+export function coverExploration(
+  observed: ObservedMachine,
+  exploration: Exploration,
+  coverage: 'transitions' | 'transition-pairs',
+): GeneratedPaths {
+  const pairs = coverage === 'transition-pairs'
   const starts = createWalkGraph(exploration, pairs)
   const { walks, items } = coverItems(starts)
   // A second copy, so that retracing paths does not count as evidence.
-  const again = observeMachine(machine)
+  const again = observeMachine(observed.machine)
   const order = new Map(starts.map((start, i) => [start, i]))
   const paths = walks
     .sort(([a], [b]) => (order.get(a) ?? 0) - (order.get(b) ?? 0))

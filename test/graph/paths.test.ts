@@ -1,12 +1,5 @@
 import { agentMachine } from '../../machines/agent.machine.js'
-import {
-  agentSpace,
-  canReach,
-  checkProperties,
-  generatePaths,
-  isFinal,
-  replay,
-} from '../../src/testing/index.js'
+import { agentSpace, generatePaths, replay } from '../../src/testing/index.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { addUsage, noUsage } from '../../machines/agent/usage.js'
 import { agentPaths } from '../support/agent-paths.js'
@@ -15,6 +8,7 @@ import { faults } from '../support/record-faults.js'
 import { toStored, restoreProblem } from '../support/restore-plain.js'
 import { createIdleAgent, Difference, SideBySide } from '../core/interpreter/side-by-side.js'
 import { AgentHarness } from '../support/agent-harness/agent-harness.js'
+import { exploreWhole } from './whole-graph.js'
 
 /**
  * `npm run suite -- graph` takes every path from every input. `npm test` takes the paths of two inputs that together cover every
@@ -30,10 +24,7 @@ const sampleKey = ({ value, context }: PathState) => {
   return JSON.stringify([value, calls.map(({ started, result }) => [started, result !== undefined])])
 }
 
-const { paths, coverage } = generatePaths(agentMachine, {
-  ...space,
-  coverage: isWhole ? 'transition-pairs' : 'transitions',
-})
+const { paths, coverage } = isWhole ? exploreWhole().paths : generatePaths(agentMachine, space)
 
 /** Assertions on all paths together. */
 const wholeTest = isWhole ? test : test.skip
@@ -92,19 +83,7 @@ test('the paths start with every input', () => {
 wholeTest(
   'from every state a final one can be reached, even if nobody cancels and no deadline passes',
   () => {
-    const { patient } = checkProperties(
-      agentMachine,
-      { patient: canReach<typeof agentMachine>(isFinal) },
-      {
-        ...space,
-        alphabet: (snapshot) =>
-          Object.fromEntries(
-            Object.entries(space.alphabet(snapshot)).filter(
-              ([, { type }]) => type !== 'CANCEL' && type !== 'DEADLINE',
-            ),
-          ),
-      },
-    )
+    const { patient } = exploreWhole().properties
     expect(patient.message).toMatch(/^patient: holds in all \d+ states$/)
     expect(patient.holds).toBe(true)
   },

@@ -9,6 +9,7 @@ import {
   withoutDisturbances,
   withoutRevocations,
 } from './agent-properties.js'
+import { exploreWhole } from './whole-graph.js'
 
 /**
  * `npm run suite -- graph` explores every input and tries each fault. `npm test` explores one input with one step, `.ci/run` four
@@ -32,8 +33,12 @@ let reports: Record<Name, PropertyReport>
 beforeAll(() => {
   const space = agentSpace(isWhole ? {} : sample)
   reports = {
-    ...checkProperties(agentMachine, decisionProperties, withoutRevocations(space)),
-    ...checkProperties(agentMachine, agentProperties, space),
+    ...(isWhole
+      ? exploreWhole().properties
+      : {
+          ...checkProperties(agentMachine, decisionProperties, withoutRevocations(space)),
+          ...checkProperties(agentMachine, agentProperties, space),
+        }),
     ...checkProperties(agentMachine, undisturbedProperties, withoutDisturbances(space)),
   }
 })

@@ -2,10 +2,10 @@ import { isObject } from '../../core/base/values.js'
 import type { AnyStateMachine } from 'xstate'
 import { observeMachine, type ObservedMachine } from '../../core/chart/observe-machine.js'
 import { assertMachine, PathError } from '../errors.js'
-import { type ExploreOptions, resolveSpace } from '../explore-options.js'
-import type { Exploration } from '../explore.js'
+import { type ExploreOptions, type ExploreSpace, resolveSpace } from '../explore-options.js'
+import { type Exploration, exploreMachine } from '../explore.js'
 import { findBreach } from './find-breach.js'
-import { createJudge, matchesType, type Judge, judgeMachine } from './moment-graph.js'
+import { createJudge, matchesType, type Judge, judgeVisits } from './moment-graph.js'
 import { playBreach, type PropertyStory } from './play-story.js'
 import type { Property } from './property.js'
 
@@ -56,25 +56,47 @@ export function checkProperties<TMachine extends AnyStateMachine, Name extends s
   options: ExploreOptions<TMachine>,
 ): Record<Name, PropertyReport> {
   assertMachine(machine)
-  const judges = createJudges(machine, properties as unknown as Record<string, Property>)
+  const check = createPropertyCheck(machine, properties)
   const space = resolveSpace(options as unknown as ExploreOptions)
   const observed = observeMachine(machine)
-  const { exploration, getGraph } = judgeMachine(observed, space, judges)
-  for (const judge of judges) expectFairTypes(judge, exploration, observed)
-  // A second copy, so that replaying stories does not affect the exploration.
-  const again = observeMachine(machine)
-  const bounded = exploration.bounded?.message ?? null
-  const states = exploration.vertices.length
-  const reports = judges.map((judge, at): [string, PropertyReport] => {
-    const { breach, begun } = findBreach(getGraph(at), judge)
-    const counterexample = breach ? playBreach({ observed: again, space, judge }, breach) : null
-    const holds = counterexample ? false : bounded === null ? true : null
-    const message = counterexample
-      ? counterexample.toString()
-      : `${judge.name}: ${bounded === null ? `holds in ${states === 1 ? 'its only state' : `all ${states} states`}` : `no violation in ${states} ${states === 1 ? 'state' : 'states'}. ${bounded}`}`
-    return [judge.name, { holds, states, begun, bounded, counterexample, message }]
-  })
-  return Object.fromEntries(reports) as Record<Name, PropertyReport>
+  const exploration = exploreMachine(observed, space, check.visit, { stopsAtLimit: true })
+  return check.report(observed, space, exploration)
+}
+
+/**
+ * Judges the visits of an exploration, which other checks can share. `untried` excludes event types from the runs that a property
+ * judges.
+ */
+export function createPropertyCheck<TMachine extends AnyStateMachine, Name extends string>(
+  machine: TMachine,
+  properties: Readonly<Record<Name, Property<TMachine>>>,
+  untried: Partial<Record<Name, readonly string[]>> = {},
+) {
+  const judges = createJudges(machine, properties as unknown as Record<string, Property>)
+  const { visit, getGraph } = judgeVisits(judges)
+  return { visit, report }
+
+  function report(
+    observed: ObservedMachine,
+    space: ExploreSpace,
+    exploration: Exploration,
+  ): Record<Name, PropertyReport> {
+    for (const judge of judges) expectFairTypes(judge, exploration, observed)
+    // A second copy, so that replaying stories does not affect the exploration.
+    const again = observeMachine(observed.machine)
+    const bounded = exploration.bounded?.message ?? null
+    const states = exploration.vertices.length
+    const reports = judges.map((judge, at): [string, PropertyReport] => {
+      const { breach, begun } = findBreach(getGraph(exploration, at, untried[judge.name as Name]), judge)
+      const counterexample = breach ? playBreach({ observed: again, space, judge }, breach) : null
+      const holds = counterexample ? false : bounded === null ? true : null
+      const message = counterexample
+        ? counterexample.toString()
+        : `${judge.name}: ${bounded === null ? `holds in ${states === 1 ? 'its only state' : `all ${states} states`}` : `no violation in ${states} ${states === 1 ? 'state' : 'states'}. ${bounded}`}`
+      return [judge.name, { holds, states, begun, bounded, counterexample, message }]
+    })
+    return Object.fromEntries(reports) as Record<Name, PropertyReport>
+  }
 }
 
 const kinds: readonly unknown[] = ['always', 'never', 'leadsTo', 'until', 'canReach', 'decreases']

@@ -3,9 +3,8 @@ import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine } from 'xstate
 import { describeState } from '../../core/chart/state-labels.js'
 import { PathError, getErrorMessage } from '../errors.js'
 import { createStateTest, type Moment, type MomentCondition, type Property } from './property.js'
-import type { ObservedMachine } from '../../core/chart/observe-machine.js'
-import type { ExploreSpace, NamedEvent } from '../explore-options.js'
-import { exploreMachine } from '../explore.js'
+import type { NamedEvent } from '../explore-options.js'
+import type { Exploration, Visit } from '../explore.js'
 import { createInitEvent, type Vertex } from '../machine-path.js'
 
 /** Evaluates the conditions of one property. Errors name the property. */
@@ -130,8 +129,11 @@ export interface MomentGraph {
   nodes: MomentNode[]
 }
 
-/** `getGraph` returns the graph of the judge at this index. */
-export function judgeMachine(observed: ObservedMachine, space: ExploreSpace, judges: readonly Judge[]) {
+/**
+ * Judges the visits of an exploration. Afterwards `getGraph` returns the graph of the judge at this index, as if events of the types
+ * in `untried` had not been tried.
+ */
+export function judgeVisits(judges: readonly Judge[]) {
   const tables = new Map<string, readonly Verdict[]>()
   const moves = new Map<Vertex, JudgedMove[]>()
   const starts: Pick<JudgedMove, 'to' | 'verdicts'>[] = []
@@ -150,35 +152,35 @@ export function judgeMachine(observed: ObservedMachine, space: ExploreSpace, jud
     return getOrCreate(tables, JSON.stringify(verdicts), () => verdicts)
   }
 
-  const exploration = exploreMachine(
-    observed,
-    space,
-    ({ vertex, snapshot, transitions, edge }) => {
-      const event = edge?.event.event ?? createInitEvent(vertex.input.value)
-      const moment = createMoment(snapshot, event)
-      const verdicts = judgeMoment(moment, edge?.from)
-      if (areRanked) getOrCreate(ranks, vertex, () => judges.map(({ rank }) => rank(moment)))
-      if (!edge) {
-        starts.push({ to: vertex, verdicts })
-        return
-      }
-      const isEffective = transitions.length > 0 || vertex !== edge.from
-      const list = getOrCreate(moves, edge.from, () => [])
-      const isKnown = list.some(
-        (move) =>
-          move.to === vertex &&
-          move.verdicts === verdicts &&
-          move.isEffective === isEffective &&
-          move.event.event.type === event.type,
-      )
-      if (!isKnown) list.push({ event: edge.event, to: vertex, verdicts, isEffective })
-    },
-    { stopsAtLimit: true },
-  )
-  const isOpen = new Set(exploration.vertices.slice(exploration.expanded))
-  return { exploration, getGraph: linkNodes }
+  function visit({ vertex, snapshot, transitions, edge }: Visit): void {
+    const event = edge?.event.event ?? createInitEvent(vertex.input.value)
+    const moment = createMoment(snapshot, event)
+    const verdicts = judgeMoment(moment, edge?.from)
+    if (areRanked) getOrCreate(ranks, vertex, () => judges.map(({ rank }) => rank(moment)))
+    if (!edge) {
+      starts.push({ to: vertex, verdicts })
+      return
+    }
+    const isEffective = transitions.length > 0 || vertex !== edge.from
+    const list = getOrCreate(moves, edge.from, () => [])
+    const isKnown = list.some(
+      (move) =>
+        move.to === vertex &&
+        move.verdicts === verdicts &&
+        move.isEffective === isEffective &&
+        move.event.event.type === event.type,
+    )
+    if (!isKnown) list.push({ event: edge.event, to: vertex, verdicts, isEffective })
+  }
 
-  function linkNodes(at: number): MomentGraph {
+  return { visit, getGraph }
+
+  function getGraph(
+    { vertices, expanded }: Exploration,
+    at: number,
+    untried: readonly string[] = [],
+  ): MomentGraph {
+    const isOpen = new Set(vertices.slice(expanded))
     const nodes: MomentNode[] = []
     const byVertex = new Map<Vertex, MomentNode[]>()
     const linked = new Map<Vertex, MomentMove[]>()
@@ -196,7 +198,8 @@ export function judgeMachine(observed: ObservedMachine, space: ExploreSpace, jud
     }
 
     function linkMoves(from: MomentNode): MomentMove[] {
-      return (moves.get(from.vertex) ?? []).map((move) => {
+      const tried = (moves.get(from.vertex) ?? []).filter(({ event }) => !untried.includes(event.event.type))
+      return tried.map((move) => {
         const { event, isEffective } = move
         const before = nodes.length
         const to = getNode(move, from)
