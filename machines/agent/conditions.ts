@@ -20,7 +20,7 @@ import {
   isChildPaused,
   listOpenQuestions,
 } from './questions.js'
-import { listLate } from './expiry.js'
+import { listLate } from './due-times.js'
 import { type ModelActorError, classifyResponse } from './model-response.js'
 import { type BatchCall, findOpenCallIndex, getCallFingerprint, isRunnable } from './batch-calls.js'
 import { findNextPlan } from './step-plan.js'

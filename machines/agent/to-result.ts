@@ -1,4 +1,4 @@
-import { findDueTime } from './expiry.js'
+import { findDueTime } from './due-times.js'
 import type { AgentContext } from './context.js'
 import { listPendingCalls } from './questions.js'
 import { type RunInProgress, type RunResult, isRestState } from './run-result.js'

@@ -27,7 +27,7 @@ import {
   readTerms,
   toAllowance,
   toNanoUsd,
-} from './budget-terms.js'
+} from './budget-limits.js'
 import { createWaitingLine, keepReservations } from './waiting-line.js'
 
 /** Timeout for a store call, in milliseconds. */

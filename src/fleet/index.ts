@@ -15,7 +15,7 @@ export type {
   SharedAmount,
   SharedBudget,
 } from '../core/budgets/shared-budget.js'
-export type { BudgetPeriod, CreateBudgetOptions } from './budget-terms.js'
+export type { BudgetPeriod, CreateBudgetOptions } from './budget-limits.js'
 export { createBudget } from './create-budget.js'
 export type { BatchItem, BatchProgress, RunAllOptions } from './batch.js'
 export type { BatchResult } from './batch-run.js'

@@ -1,6 +1,6 @@
 import { isFinalState } from '../../machines/agent/run-result.js'
 import type { AgentContext, ControlEvent } from '../../machines/agent/context.js'
-import { listLate } from '../../machines/agent/expiry.js'
+import { listLate } from '../../machines/agent/due-times.js'
 import type { Principal } from '../../machines/agent/principal.js'
 import type { SentBy } from '../core/sessions/principal.js'
 import type { Agent } from '../core/agent/agent-options.js'

@@ -157,7 +157,7 @@ export class SessionFold {
       this.#recordNames(done)
       this.#recordForkPoints(done, row)
     } catch (error) {
-      this.problem = toStoreError(error, this.#id)
+      this.problem = toLogError(error, this.#id)
     }
   }
 
@@ -332,7 +332,7 @@ function updateChildUsage(children: Usage, entry: RecordContent): Usage {
   return isChild && event.usage ? addUsage(children, event.usage) : children
 }
 
-function toStoreError(error: unknown, id: string): StoreError {
+function toLogError(error: unknown, id: string): StoreError {
   if (error instanceof StoreError) return error
   const why = error instanceof Error ? error.message : String(error)
   return new StoreError('corrupt_log', `The log of session '${id}' cannot be read: ${why}`, id, {

@@ -1,7 +1,8 @@
-import { findDueTime } from '../../machines/agent/expiry.js'
+import { findDueTime } from '../../machines/agent/due-times.js'
 import type { AgentState } from '../../machines/agent/run-result.js'
 import { getListedTitle } from '../core/sessions/session-summary.js'
 import { describeError } from '../core/base/errors.js'
+import { runInTurn } from '../core/base/maybe-promise.js'
 import { yieldToEventLoop } from '../core/base/platform.js'
 import { readSessionAt } from '../core/sessions/replay-session.js'
 import type { ListOptions } from '../core/sessions/store/list-options.js'
@@ -36,7 +37,7 @@ export class SessionLibrary {
   readonly #isAttached: (id: string) => boolean
   readonly #folds = new Map<string, SessionFold>()
   readonly #ends = new Map<string, SessionFold>()
-  readonly #pendingFolds = new Map<string, Promise<void>>()
+  readonly #pendingFolds = new Map<string, Promise<unknown>>()
   /** Log summaries, with the log version that they describe. */
   readonly #summaries = new Map<string, { key: string; logSummary: LogSummary }>()
   readonly #facts = new Map<string, LogFacts & { key: string }>()
@@ -155,12 +156,7 @@ export class SessionLibrary {
   /** @throws {StoreError} `unknown_session`, `store_unavailable` */
   readFold(id: string): Promise<SessionFold> {
     // Sequential, so that a later request reads only new records.
-    const fold = (this.#pendingFolds.get(id) ?? Promise.resolve()).then(() => this.#refreshFold(id))
-    const done = fold.then(ignore, ignore).finally(() => {
-      if (this.#pendingFolds.get(id) === done) this.#pendingFolds.delete(id)
-    })
-    this.#pendingFolds.set(id, done)
-    return fold
+    return runInTurn(this.#pendingFolds, id, () => this.#refreshFold(id))
   }
 
   /**
@@ -347,8 +343,6 @@ function summarizeFold(fold: SessionFold): LogSummary {
     ...(fold.problem && { steps: null, cost: null, problem: fold.problem.message }),
   }
 }
-
-const ignore = (): void => undefined
 
 function summarizeLog({
   session,

@@ -1,7 +1,7 @@
 import { getOrCreate } from '../core/base/values.js'
 import { capAdvice } from '../../guards/call-caps.js'
 import type { AgentContext, GuardrailVerdict } from '../../machines/agent/context.js'
-import { findNextExpiry } from '../../machines/agent/expiry.js'
+import { findNextExpiry } from '../../machines/agent/due-times.js'
 import { explainEnd } from '../../machines/agent/explain-end.js'
 import { maskContext } from '../../machines/agent/mask-uncleared.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'

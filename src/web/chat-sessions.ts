@@ -4,6 +4,7 @@ import { omitUndefined } from '../../guards/lib/json.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'
 import type { AgentInternals } from '../core/agent/agent-internals.js'
 import { type Clock, wait } from '../core/base/clock.js'
+import { runInTurn } from '../core/base/maybe-promise.js'
 import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-definition.js'
 import { isQueuedText, type QueuedMessage, sortQueue } from '../core/sessions/inbox/queued-message.js'
 import { type AnswerMessage, parseInboxMessage } from '../core/sessions/inbox/session-message.js'
@@ -53,15 +54,7 @@ export function createChatSession(host: ChatHost, sessionId: string, caller: Cal
   const { agent, store, clock, tasks } = host
 
   /** Runs the tasks of a session one at a time, so that each sees the effects of the previous one. */
-  async function runTask<Value>(task: () => Promise<Value>): Promise<Value> {
-    const current = (tasks.get(sessionId) ?? Promise.resolve()).then(task, task)
-    tasks.set(sessionId, current)
-    try {
-      return await current
-    } finally {
-      if (tasks.get(sessionId) === current) tasks.delete(sessionId)
-    }
-  }
+  const runTask = <Value>(task: () => Promise<Value>): Promise<Value> => runInTurn(tasks, sessionId, task)
 
   const waitForAttempt = (): Promise<void> => wait(clock, 100)
 

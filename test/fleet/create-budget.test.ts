@@ -1,6 +1,6 @@
 import { SimulatedClock } from 'xstate'
 import * as fc from 'fast-check'
-import { findWindow } from '../../src/fleet/budget-terms.js'
+import { findWindow } from '../../src/fleet/budget-limits.js'
 import { type BudgetStore, createBudget } from '../../src/fleet/index.js'
 import { memoryStore, StoreError } from '../../src/index.js'
 

@@ -12,7 +12,7 @@ import {
   findRevokedGrant,
   withoutGrants,
 } from '../grants.js'
-import { listLate, withExpiry } from '../expiry.js'
+import { listLate, withExpiry } from '../due-times.js'
 import type { Principal } from '../principal.js'
 import { isInDoubt, isUnderWay, findResumedTools } from '../call-state.js'
 import {

@@ -6,7 +6,7 @@ import { addUsage, type Usage } from '../../../machines/agent/usage.js'
 import { findPreset, presets } from '../../core/config/presets.js'
 import { formatCount, formatMoney, stripControls } from '../../core/format/format-words.js'
 import { openRecord } from '../../core/sessions/log/log-record.js'
-import { replaySession } from '../../core/sessions/replay-session.js'
+import { readSessionAt, toSessionSnapshot } from '../../core/sessions/replay-session.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import {
   compareGuards,
@@ -47,7 +47,7 @@ export const guardsCommand = defineCommand({
     excludeBoth(parsed.values, 'preset', 'config', 'Compare presets, or try one file')
     const { preset, guardrails } = await loadConfig(config, io.cwd)
     const { messages, tools, usage } = await withSession(parsed, io, async (store, { id }) => {
-      const { messages: all, snapshot } = await replaySession(store, id)
+      const { messages: all, snapshot } = toSessionSnapshot(await readSessionAt(store, id))
       const context = snapshot?.context as AgentContext | undefined
       const spent = names ? await listResponseUsage(store, id, all) : []
       return { messages: all, tools: context?.tools ?? {}, usage: spent }

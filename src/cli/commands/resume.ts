@@ -5,7 +5,7 @@ import { formatCallId } from '../../core/format/format-call.js'
 import { shorten, stripControls } from '../../core/format/format-words.js'
 import { formatShellOption, quoteShellWord } from '../../core/format/shell-words.js'
 import { readElicitationAnswer } from '../../core/sessions/elicitation-answer.js'
-import { replaySession } from '../../core/sessions/replay-session.js'
+import { readSessionAt, toSessionSnapshot } from '../../core/sessions/replay-session.js'
 import { nothingToResumeError } from '../../core/sessions/session-errors.js'
 import { sessionBusyError } from '../../core/sessions/store/store-error.js'
 import type { ListedSession, SessionStore } from '../../core/sessions/store/store.js'
@@ -92,7 +92,7 @@ async function resumeSession(
   io: CliIO,
 ): Promise<ExitCode> {
   if (holder !== null) throw sessionBusyError(id, holder)
-  const { run: result, snapshot } = await replaySession(store, id)
+  const { run: result, snapshot } = toSessionSnapshot(await readSessionAt(store, id))
   if (result === null || snapshot === null) throw nothingToResumeError(id)
   const { limits } = (snapshot.context as AgentContext).config
   const message = options.message === '-' ? await readPiped(io) : options.message

@@ -86,7 +86,7 @@ export function assembleAgent(
     ...inputs,
     parts,
     abandon: (...abandoned) =>
-      void import('../run/end-stored-run.js').then(({ endAbandonedChild }) =>
+      void import('../run/stored-run.js').then(({ endAbandonedChild }) =>
         endAbandonedChild(...abandoned),
       ),
   })

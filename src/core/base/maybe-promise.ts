@@ -15,6 +15,26 @@ export function chain<Value, Next>(
   return value instanceof Promise ? value.then(work) : work(value)
 }
 
+/** Runs work with the same key one after the other, even if some of it fails. `last` has the latest work of each key. */
+export function runInTurn<Key, Value>(
+  last: {
+    get(key: Key): Promise<unknown> | undefined
+    set(key: Key, work: Promise<unknown>): unknown
+    delete(key: Key): unknown
+  },
+  key: Key,
+  work: () => Promise<Value>,
+): Promise<Value> {
+  const before = last.get(key)
+  const current = before ? before.then(work, work) : work()
+  last.set(key, current)
+  const forget = (): void => {
+    if (last.get(key) === current) last.delete(key)
+  }
+  current.then(forget, forget)
+  return current
+}
+
 /** Handles the result or the error of some work, at once unless the work returns a promise. */
 export function attempt<Value, Next>(
   work: () => MaybePromise<Value>,

@@ -5,7 +5,7 @@ import { listAllDue } from '../sessions/store/timers.js'
 import type { Agents } from './define-agents.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { advanceRun, expireRun } from '../live/release-run.js'
-import { findDueTime } from '../../../machines/agent/expiry.js'
+import { findDueTime } from '../../../machines/agent/due-times.js'
 import type { Run } from '../run/run.js'
 
 /** A due alarm of a session. Each sleep of a session has a different time. */

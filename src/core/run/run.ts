@@ -4,7 +4,7 @@ import { type Actor, createActor, type SnapshotFrom, transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext, ControlEvent } from '../../../machines/agent/context.js'
-import { listLate } from '../../../machines/agent/expiry.js'
+import { listLate } from '../../../machines/agent/due-times.js'
 import {
   type AgentState,
   type AnyTools,

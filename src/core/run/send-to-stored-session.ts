@@ -1,3 +1,4 @@
+import { runInTurn } from '../base/maybe-promise.js'
 import { memoize } from '../base/values.js'
 import type { NewMessage, ControlEvent } from '../../../machines/agent/context.js'
 import type { Principal } from '../../../machines/agent/principal.js'
@@ -29,7 +30,7 @@ import { provideAnswerReader } from '../sessions/elicitation-reader.js'
 import { readElicitationAnswer } from '../sessions/elicitation-answer.js'
 import { getSpeakerTools } from '../live/agent-parts.js'
 import { checkMessageFits, checkNotEnded, createAnswerEvent, notWaitingError } from './answer-events.js'
-import { cancelStoredRun, postponeStoredRun } from './end-stored-run.js'
+import { cancelStoredRun, postponeStoredRun } from './stored-run.js'
 import { setAlarm } from '../sessions/alarm.js'
 import type { UserMessage } from '../../../machines/agent/messages.js'
 import { createId } from '../base/platform.js'
@@ -162,15 +163,7 @@ export function sendInOrder<Value>(
   id: string,
   work: () => Promise<Value>,
 ): Promise<Value> {
-  const all = openSends(getInnerStore(store))
-  const before = all.get(id)
-  const current = before ? before.then(work, work) : work()
-  all.set(id, current)
-  const end = (): void => {
-    if (all.get(id) === current) all.delete(id)
-  }
-  current.then(end, end)
-  return current
+  return runInTurn(openSends(getInnerStore(store)), id, work)
 }
 
 type EventMessage = Exclude<SessionMessage, { type: 'message' }>

@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { isWorkState } from '../../../machines/agent/run-result.js'
-import { findDueTime, findNextExpiry } from '../../../machines/agent/expiry.js'
+import { findDueTime, findNextExpiry } from '../../../machines/agent/due-times.js'
 import { StatewrightError, describeError } from '../base/errors.js'
 import type { Clock } from '../base/clock.js'
 import type { Interpreter } from '../interpreter/table-transition.js'

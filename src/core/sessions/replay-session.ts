@@ -48,19 +48,10 @@ export interface SessionSnapshot {
   branches?: SessionBranches
 }
 
-/** The state of a session after record `to`, by default the last. Read-only. */
-export async function replaySession(
-  store: SessionStore,
-  sessionId: string,
-  to?: number,
-): Promise<SessionSnapshot> {
-  const folded = await readSessionAt(store, sessionId, to)
-  return toSessionSnapshot(folded, folded.branches)
-}
-
+/** `tree` has the branches at the end of the log, of which `branch` is shown. Null leaves them out. */
 export function toSessionSnapshot(
-  { head, name, state, run }: FoldedSession,
-  tree: BranchTree | null,
+  { head, name, state, run, branches }: FoldedSession,
+  tree: BranchTree | null = branches,
   branch = tree?.current,
 ): SessionSnapshot {
   const { grants = [] } = run?.context ?? state
@@ -90,6 +81,7 @@ function describeBranches(tree: BranchTree, branch: number): SessionBranches {
 }
 
 /**
+ * The session after record `to`, by default the last.
  * @throws {StoreError} `unknown_session`
  * @throws {UsageError} `invalid_option` for a record that the log does not have
  */

@@ -4,7 +4,7 @@ import { getBranch, returnToBranch, type BranchTree, unbranched } from './branch
 import { toMachineState } from './fold-session.js'
 import { createSnapshot } from './log/create-records.js'
 import { openSession, type StoreParts } from './open-session.js'
-import { readSessionAt, replaySession, type SessionSnapshot, toSessionSnapshot } from './replay-session.js'
+import { readSessionAt, type SessionSnapshot, toSessionSnapshot } from './replay-session.js'
 import { refuseUnfinishedRun } from './session-errors.js'
 import { unknownSessionError } from './store/store-error.js'
 import { checkSessionId } from './store/session-id.js'
@@ -43,7 +43,7 @@ export async function replayBranch(
   sessionId: string,
   { branch: number, to }: { branch?: number; to?: number } = {},
 ): Promise<SessionSnapshot> {
-  if (number === undefined) return replaySession(store, sessionId, to)
+  if (number === undefined) return toSessionSnapshot(await readSessionAt(store, sessionId, to))
   if (to !== undefined) {
     const text = 'replay() takes a record (to) or a branch, but not both.'
     throw optionError(text, 'branch')

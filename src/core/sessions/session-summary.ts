@@ -1,7 +1,7 @@
 import { truncate } from '../../../guards/lib/words.js'
 import type { AgentContext, SessionState } from '../../../machines/agent/context.js'
 import { maskMessages } from '../../../machines/agent/mask-uncleared.js'
-import { findDueTime } from '../../../machines/agent/expiry.js'
+import { findDueTime } from '../../../machines/agent/due-times.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { type SessionFacts, toIdentityFields } from './log/create-records.js'
 import type { SessionSummary } from './store/store.js'

@@ -11,7 +11,7 @@ import { findTagsFault, maxValueLength, type SessionTags } from '../../core/sess
 import type { Message, ToolCall } from '../../../machines/agent/messages.js'
 import { replayEvents } from '../../core/run/watch-session.js'
 import { openRecord } from '../../core/sessions/log/log-record.js'
-import { replaySession } from '../../core/sessions/replay-session.js'
+import { readSessionAt, toSessionSnapshot } from '../../core/sessions/replay-session.js'
 import { listSessions } from '../../core/run/delete-sessions.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 
@@ -252,7 +252,7 @@ async function readSessionCase(
   const [opening] = await store.read(id, { to: 1 })
   const entry = opening && openRecord(opening, 0, id)
   if (entry?.type === 'opened' && entry.forkedFrom) return null
-  const { messages, run } = await replaySession(store, id, mark?.seq)
+  const { messages, run } = toSessionSnapshot(await readSessionAt(store, id, mark?.seq))
   const turns = listTurns(messages)
   const [first] = turns
   if (first === undefined) return null

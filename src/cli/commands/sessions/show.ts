@@ -17,7 +17,7 @@ import {
   type MachineRecord,
   openMachineRecord,
 } from '../../../core/sessions/log/machine-record.js'
-import { replaySession, type SessionSnapshot } from '../../../core/sessions/replay-session.js'
+import { readSessionAt, type SessionSnapshot, toSessionSnapshot } from '../../../core/sessions/replay-session.js'
 import type { ListedSession, LogRecord, SessionStore } from '../../../core/sessions/store/store.js'
 import { type CliIO, defineCommand } from '../../command.js'
 import { excludeBoth, formatCarriedOptions, storeOption } from '../../options.js'
@@ -57,7 +57,7 @@ export const showCommand = defineCommand({
       if (isMachineSession(entry)) await showMachine(store, entry, { at, form }, io)
       else if (form === 'json') await showJson(store, id, at, io)
       else if (form === 'events') await showEvents(store, id, at, io)
-      else showSession(entry, await replaySession(store, id, at), url, io)
+      else showSession(entry, toSessionSnapshot(await readSessionAt(store, id, at)), url, io)
     })
   },
 })

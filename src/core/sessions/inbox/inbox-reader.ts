@@ -3,20 +3,13 @@ import { attempt, chain } from '../../base/maybe-promise.js'
 import type { InboxMessage, InboxPosition } from '../store/inbox.js'
 import type { SessionStore } from '../store/store.js'
 import { type InboxOwner, inboxOwners } from './inbox-owners.js'
-import {
-  parseQueuedMessage,
-  type QueuedMessage,
-  type QueuePosition,
-  sortQueue,
-  addKey,
-} from './queued-message.js'
+import { addKey, parseQueuedMessage, type QueuedMessage, type QueuePosition, sortQueue } from './queued-message.js'
 
-/** `event` is null if the message cannot be parsed. */
-type Listener<Event> = (message: number, event: Event | null) => void
-
-interface ReadMessage<Event> {
-  message: number
+/** A delivered message. `event` is null if it cannot be parsed. */
+interface OpenMessage<Event> {
   event: Event | null
+  /** Whether it waits for the next turn if the current run does not read it. */
+  isSteering: boolean
 }
 
 export interface InboxFormat<Event> {
@@ -42,6 +35,8 @@ interface InboxReaderParts<Event> {
   confirmHeld: () => Promise<void> | undefined
 }
 
+const ignore = (): void => undefined
+
 /**
  * Reads the inbox of one session for its lease holder. Each message is delivered once, in order, and removed when its
  * event is durable. One that is already in the log was delivered by a process that crashed. Queued messages stay in
@@ -55,14 +50,14 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
   applied: number
   /** Number of the last message that was delivered or is in the log. */
   lastDelivered: number
-  /** Messages that were delivered but neither applied nor refused yet. */
-  readonly #open = new Set<number>()
-  readonly #steering = new Set<number>()
+  /** Delivered messages that are neither applied nor refused. They wait until there is a listener. */
+  readonly #open = new Map<number, OpenMessage<Event>>()
   /** Messages in the log that are removed after the next write. */
   #done: number[] = []
   /** Idempotency keys of the latest messages in the log. */
   keys: readonly string[]
   readonly #seen: Set<string>
+  /** The highest number that was reported. */
   #last = 0
   /** The last queued message that started a run, according to the log. */
   queued: number
@@ -72,8 +67,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
   /** Whether the inbox was empty when the session was acquired. Later messages are for the next run. */
   readonly #isEmpty: boolean
   #reading: Promise<void> | undefined
-  #waiting: ReadMessage<Event>[] = []
-  #listener: Listener<Event> | undefined
+  #listener: ((message: number, event: Event | null) => void) | undefined
   #onQueued: ((queued: QueuedMessage) => void) | undefined
   #isClosed = false
 
@@ -102,18 +96,15 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     const found = (await this.#store.inbox?.read(this.sessionId)) ?? []
     const last = found.at(-1)?.message ?? 0
     this.lastDelivered = Math.max(this.lastDelivered, last)
-    this.#forgetRead((message) => message <= last)
+    for (const message of this.#open.keys()) if (message <= last) this.#forget(message)
     const unheard: number[] = []
     for (const one of found.filter(({ text }) => !format.isQueued(text))) {
       const event = format.parse(one)
       const isKept = one.message > this.applied && format.outlivesRun?.(event) === true
-      if (isKept) this.#receiveNew({ message: one.message, event })
+      if (isKept) this.#deliver(one.message, { event, isSteering: false })
       else unheard.push(one.message)
     }
-    if (unheard.length === 0) return
-    // A process that was suspended and lost its lease must not remove messages for a later run.
-    await this.#parts.confirmHeld()
-    await this.#store.inbox?.remove(this.sessionId, unheard)
+    if (unheard.length > 0) await this.#removeAsHolder(unheard)
   }
 
   /** False only if the store reported an empty inbox. */
@@ -133,15 +124,13 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
   /** The next run starts with this queued message, so it is no longer steering. */
   beginWith(queued: number): void {
     this.queued = queued
-    this.#forgetRead((message) => message === queued)
+    this.#forget(queued)
   }
 
-  #forgetRead(isIt: (message: number) => boolean): void {
-    for (const { message, event } of this.#waiting.filter((read) => isIt(read.message))) {
-      this.#open.delete(message)
-      if (event?.key !== undefined) this.#seen.delete(event.key)
-    }
-    this.#waiting = this.#waiting.filter(({ message }) => !isIt(message))
+  #forget(message: number): void {
+    const key = this.#open.get(message)?.event?.key
+    if (key !== undefined) this.#seen.delete(key)
+    this.#open.delete(message)
   }
 
   /** A run has started with these messages. Its start record may not be durable yet. */
@@ -155,10 +144,10 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     return this.#open.size > 0 || this.#reading !== undefined
   }
 
-  /** Delivers pending messages and all later ones. */
-  onMessage(listener: Listener<Event>): void {
+  /** Delivers pending messages and all later ones. Called once. */
+  onMessage(listener: (message: number, event: Event | null) => void): void {
     this.#listener = listener
-    for (const { message, event } of this.#waiting.splice(0)) listener(message, event)
+    for (const [message, { event }] of [...this.#open]) listener(message, event)
   }
 
   onQueued(listener: (queued: QueuedMessage) => void): void {
@@ -197,7 +186,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
 
   /** Resolves when the messages that are being read have been delivered. */
   get reading(): Promise<void> | undefined {
-    return this.#reading?.catch(() => undefined)
+    return this.#reading?.catch(ignore)
   }
 
   /** Returns undefined if the read was synchronous. */
@@ -218,53 +207,41 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     const { format, applied: before } = this.#parts
     for (const found of messages) {
       const { message, text } = found
-      if (format.isQueued(text)) {
-        const steering = format.toSteering(found)
-        if (steering === null) this.#receiveQueued(found)
-        else this.#receiveSteering(message, steering)
-      }
+      if (format.isQueued(text)) this.#receiveQueued(found, format.toSteering(found))
       // The process that delivered the message crashed before removing it.
       else if (message <= before) this.remove([message])
       else if (message <= this.applied) this.#done.push(message)
-      else if (this.#markDelivered(message)) this.#receiveNew({ message, event: format.parse(found) })
+      else if (this.#isNew(message)) this.#deliver(message, { event: format.parse(found), isSteering: false })
     }
   }
 
-  /** Returns whether the message was not delivered before. */
-  #markDelivered(message: number): boolean {
+  #isNew(message: number): boolean {
     if (message <= this.lastDelivered) return false
     this.lastDelivered = message
     this.#last = Math.max(this.#last, message)
     return true
   }
 
-  /** A message for the current run. If no run reads it, it waits for the next turn. */
-  #receiveSteering(message: number, event: Event): void {
-    if (event.key !== undefined && this.keys.includes(event.key)) {
-      this.#done.push(message)
-      return
-    }
+  /** The current run may read a message with `steering`. If no run reads it, it waits for the next turn. */
+  #receiveQueued(found: InboxMessage, steering: Event | null): void {
+    const { message } = found
+    if (steering?.key !== undefined && this.keys.includes(steering.key)) return void this.#done.push(message)
     this.#hasQueued = true
-    if (message <= this.queued || !this.#markDelivered(message)) return
-    this.#steering.add(message)
-    this.#receiveNew({ message, event })
-  }
-
-  #receiveQueued(found: InboxMessage): void {
-    if (!this.#markDelivered(found.message)) return
-    this.#hasQueued = true
-    const queued = found.message > this.queued && this.#onQueued ? parseQueuedMessage(found) : null
+    if (!this.#isNew(message) || message <= this.queued) return
+    if (steering) return this.#deliver(message, { event: steering, isSteering: true })
+    const queued = this.#onQueued && parseQueuedMessage(found)
     if (queued) this.#onQueued?.(queued)
   }
 
   /** Drops duplicates, because senders retry if a delivery was not confirmed. */
-  #receiveNew(read: ReadMessage<Event>): void {
-    const key = read.event?.key
-    if (key !== undefined && this.#seen.has(key)) return this.remove([read.message])
-    if (key !== undefined) this.#seen.add(key)
-    this.#open.add(read.message)
-    if (this.#listener) this.#listener(read.message, read.event)
-    else this.#waiting.push(read)
+  #deliver(message: number, delivered: OpenMessage<Event>): void {
+    const { event } = delivered
+    if (event?.key !== undefined) {
+      if (this.#seen.has(event.key)) return this.remove([message])
+      this.#seen.add(event.key)
+    }
+    this.#open.set(message, delivered)
+    this.#listener?.(message, event)
   }
 
   /** The event is in the log, though it may not be durable yet. */
@@ -276,19 +253,17 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
 
   /** The run cannot apply the message. User messages then wait for the next turn. Returns whether it is removed. */
   refuse(message: number): boolean {
-    if (!this.#open.delete(message) || this.#steering.has(message)) return false
-    if (!this.#isClosed) void this.#removeRefused(message)
+    const refused = this.#open.get(message)
+    this.#open.delete(message)
+    if (!refused || refused.isSteering) return false
+    if (!this.#isClosed) this.#removeAsHolder([message]).catch(ignore)
     return true
   }
 
-  /** A suspended process may refuse a message by mistake. The holder of a new lease then still needs it. */
-  async #removeRefused(message: number): Promise<void> {
-    try {
-      await this.#parts.confirmHeld()
-      this.remove([message])
-    } catch {
-      // The message is kept.
-    }
+  /** A process that was suspended and lost its lease must not remove messages, which the new holder needs. */
+  async #removeAsHolder(messages: readonly number[]): Promise<void> {
+    await this.#parts.confirmHeld()
+    await this.#store.inbox?.remove(this.sessionId, messages)
   }
 
   /** The run has ended, and a later one reads the message. */
@@ -303,7 +278,6 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
   /** Never fails: a message that cannot be removed now is skipped when it is read again. */
   remove(messages: readonly number[]): void {
     if (messages.length === 0) return
-    const ignore = (): void => undefined
     void attempt(() => this.#store.inbox?.remove(this.sessionId, messages), ignore, ignore)
   }
 }

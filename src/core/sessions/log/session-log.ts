@@ -1,4 +1,4 @@
-import { findDueTime } from '../../../../machines/agent/expiry.js'
+import { findDueTime } from '../../../../machines/agent/due-times.js'
 import type { AgentContext, SessionState, ControlEvent } from '../../../../machines/agent/context.js'
 import { isWorkState } from '../../../../machines/agent/run-result.js'
 import { createOpening, createSnapshot, toStartInput, type SessionFacts } from './create-records.js'

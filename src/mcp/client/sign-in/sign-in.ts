@@ -5,6 +5,7 @@ import type {
   StoredOAuthClientInformation,
   StoredOAuthTokens,
 } from '@modelcontextprotocol/client'
+import { runInTurn } from '../../../core/base/maybe-promise.js'
 import { createId } from '../../../core/base/platform.js'
 import { parseJsonOr, readProperty } from '../../../core/base/json.js'
 import { asObject } from '../../../core/base/values.js'
@@ -265,12 +266,7 @@ function createRecords(store: McpTokenStore, key: string) {
         return JSON.stringify(record)
       }
       if (store.update) return store.update(key, toText)
-      const work = (changes.get(store) ?? Promise.resolve()).then(async () =>
-        store.set(key, toText(await store.get(key))),
-      )
-      const settled = work.catch(() => undefined)
-      changes.set(store, settled)
-      return work
+      return runInTurn(changes, store, async () => store.set(key, toText(await store.get(key))))
     },
   }
 }

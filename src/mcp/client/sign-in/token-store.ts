@@ -1,6 +1,7 @@
 import { checkInput } from '../../../core/config/check-input.js'
 import { nonEmptyText, record } from '../../../core/config/kind.js'
 import { systemClock, wait } from '../../../core/base/clock.js'
+import { runInTurn } from '../../../core/base/maybe-promise.js'
 import { createId } from '../../../core/base/platform.js'
 import { StatewrightError, describeError } from '../../../core/base/errors.js'
 
@@ -43,7 +44,7 @@ export function createMemoryTokens(): McpTokenStore {
 export function fileTokenStore(path: string): McpTokenStore {
   checkInput(record({ path: nonEmptyText() }), { path }, 'arguments of fileTokenStore')
   const change = (edit: (texts: Record<string, string>) => void): Promise<void> =>
-    queueChange(path, async () => {
+    runInTurn(changes, toFileKey(path), async () => {
       const release = await lockFile(path)
       try {
         const texts = await readTexts(path)
@@ -55,7 +56,7 @@ export function fileTokenStore(path: string): McpTokenStore {
     })
   return {
     get: async (key) => {
-      await changes.get(toFileKey(path))
+      await changes.get(toFileKey(path))?.catch(() => undefined)
       return findText(await readTexts(path), key)
     },
     set: (key, text) => change((texts) => setText(texts, key, text)),
@@ -68,17 +69,6 @@ export function fileTokenStore(path: string): McpTokenStore {
 const changes = new Map<string, Promise<unknown>>()
 
 const toFileKey = (path: string): string => process.getBuiltinModule('node:path').resolve(path)
-
-function queueChange(path: string, change: () => Promise<void>): Promise<void> {
-  const key = toFileKey(path)
-  const work = (changes.get(key) ?? Promise.resolve()).then(change)
-  const forget = (): void => {
-    if (changes.get(key) === settled) changes.delete(key)
-  }
-  const settled = work.then(forget, forget)
-  changes.set(key, settled)
-  return work
-}
 
 const findText = (texts: Record<string, string>, key: string): string | undefined =>
   Object.hasOwn(texts, key) ? texts[key] : undefined

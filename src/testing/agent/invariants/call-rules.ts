@@ -1,7 +1,7 @@
 import { formatCount } from '../../../core/format/format-words.js'
 import { findStrictest } from '../../../../machines/agent/approvals.js'
 import type { AgentContext } from '../../../../machines/agent/context.js'
-import { listLate } from '../../../../machines/agent/expiry.js'
+import { listLate } from '../../../../machines/agent/due-times.js'
 import type { NewGrant } from '../../../../machines/agent/grant.js'
 import { hasGrantedCalls } from '../../../../machines/agent/grants.js'
 import { listAnswerableCalls, listPendingCalls, isAnsweredBy } from '../../../../machines/agent/questions.js'
