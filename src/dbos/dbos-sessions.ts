@@ -28,7 +28,7 @@ import {
   getRetryDelay,
   type QueuedDrive,
   type RefusedDrive,
-} from './queued-drive.js'
+} from './sweep-sessions.js'
 import type { DbosLike, DbosQueueOptions } from './dbos-sdk.js'
 
 /** Options for `dbosSessions`. */

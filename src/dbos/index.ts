@@ -1,4 +1,4 @@
 /** Runs sessions in a DBOS queue, on Postgres. Needs the optional package `@dbos-inc/dbos-sdk`. Node only. */
 export { dbosSessions, type DbosSessions, type DbosSessionsOptions } from './dbos-sessions.js'
-export type { DbosEnqueueRequest } from './queued-drive.js'
+export type { DbosEnqueueRequest } from './sweep-sessions.js'
 export type { DbosLike, DbosQueueOptions } from './dbos-sdk.js'

@@ -2,13 +2,20 @@ import type { Agents } from '../core/drive/define-agents.js'
 import { listOpenSessions } from '../core/drive/stranded-sessions.js'
 import { getListedDefinition } from '../core/sessions/agent-definition.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
-import { createWaitId, waitPrefix } from './queued-drive.js'
 import type { DbosLike, DbosListOptions, DbosWorkflow } from './dbos-sdk.js'
 import { isRestState, isActiveState } from '../../machines/agent/run-result.js'
 import { isQueuedText, isSteeringText } from '../core/sessions/inbox/queued-message.js'
-import type { UnreadInbox } from '../core/sessions/store/inbox.js'
+import { listUnread } from '../core/sessions/inbox/inbox-owners.js'
+import { optionError } from '../core/base/errors.js'
+import type { SessionAnswer } from '../core/drive/drive-answers.js'
+import { checkDriveOptions } from '../core/drive/drive-options.js'
+import type { SessionResult } from '../core/drive/drive-rest.js'
 
 type Found = (session: string, head: number) => Promise<void>
+
+const waitPrefix = 'wait:'
+
+const createWaitId = (session: string, head: number): string => `${waitPrefix}${session}:${head}:`
 
 /** A process that just took a request may not have acquired its session yet. */
 const graceMs = 3000
@@ -72,8 +79,6 @@ async function listAllWorkflows(DBOS: DbosLike, filter: Omit<DbosListOptions, 'l
   return found
 }
 
-const inboxPageSize = 500
-
 /** Queues resting sessions with unread messages, again after `againMs` milliseconds. */
 export function createInboxPoll(
   agents: Agents,
@@ -85,7 +90,10 @@ export function createInboxPoll(
     const now = performance.now()
     const before = tried
     tried = new Map()
-    for (const { sessionId, inbox } of await listUnheard(store)) {
+    for (const { sessionId, inbox } of await listUnread(
+      store,
+      listOpenSessions(store, ['WAITING_FOR_INPUT', 'PAUSED']),
+    )) {
       const last = before.get(sessionId)
       if (last?.inbox === inbox && now - last.at < againMs) {
         tried.set(sessionId, last)
@@ -112,15 +120,73 @@ async function canContinue(store: SessionStore, { id, summary }: ListedSession):
   )
 }
 
-async function listUnheard(store: SessionStore): Promise<UnreadInbox[]> {
-  const { inbox } = store
-  if (inbox?.listUnread) return inbox.listUnread()
-  if (!inbox?.findUnread) return []
-  const resting: string[] = []
-  for await (const { id } of listOpenSessions(store, ['WAITING_FOR_INPUT', 'PAUSED'])) resting.push(id)
-  const all: UnreadInbox[] = []
-  for (let from = 0; from < resting.length; from += inboxPageSize)
-    // oxlint-disable-next-line no-await-in-loop -- one page after the other
-    all.push(...(await inbox.findUnread(resting.slice(from, from + inboxPageSize))))
-  return all
+/** A request to run a session, including its answers: at most 1,000 bytes of JSON. */
+export interface DbosEnqueueRequest {
+  session: string
+  /** Input of the run. Defaults to the result of `loadInput`, which may be longer. */
+  input?: string
+  /** The turn to run; see `runSession`. Defaults to the first. */
+  turn?: number
+  agent?: string
+  /** The priority, of which 0 is the highest. Defaults to 10 for new sessions and 5 for started ones. */
+  priority?: number
+}
+
+export interface QueuedDrive extends DbosEnqueueRequest {
+  answers?: readonly SessionAnswer[]
+  at?: number
+  /** The id of the first attempt, and the number of attempts. */
+  base: string
+  attempt: number
+  begins?: boolean
+  refused?: number
+}
+
+/** A request that another process must run, or this process after a delay. */
+export interface RefusedDrive {
+  /** Delay in milliseconds. */
+  later: number
+  refused: number
+}
+
+/**
+ * Validates a request that enters or leaves the queue, because other programs can write to the queue.
+ * @throws {UsageError} `invalid_session`, `invalid_option`, naming the key
+ */
+export function checkDrive(drive: unknown): void {
+  if (typeof drive !== 'object' || drive === null)
+    throw optionError('enqueue takes { session, input, … }.', 'session')
+  const { session, turn, agent, answers, at, input, priority } = drive as Partial<QueuedDrive>
+  checkDriveOptions({ session, turn, agent, answers, at })
+  if (input !== undefined && typeof input !== 'string')
+    throw optionError('The input of enqueue must be a string, because DBOS stores it.', 'input')
+  if (priority !== undefined && !(Number.isSafeInteger(priority) && priority >= 0))
+    throw optionError('The priority of enqueue must be a non-negative integer.', 'priority')
+}
+
+/** The single request after a wait, whatever arrives in the meantime. Answers are queued separately. */
+export function createDriveAfterWait(queued: QueuedDrive, rest: SessionResult): QueuedDrive {
+  const next = toResumingDrive(queued, rest)
+  const base = next.answers ? queued.base : `${createWaitId(rest.session, rest.head)}${rest.waitUntil}`
+  const attempt = base === queued.base ? queued.attempt + 1 : 0
+  return { ...next, base, attempt }
+}
+
+/** The request that wakes a sleeping session: one for each sleep, and a second one if that came too early. */
+export function createDriveAfterSleep(queued: QueuedDrive, rest: SessionResult): QueuedDrive {
+  const base = `sleep:${rest.session}:${rest.head}:${rest.wakeAt}`
+  return { session: rest.session, base, attempt: base === queued.base ? queued.attempt + 1 : 0 }
+}
+
+/** Does not start a deleted session again, and omits answers that the run has read. */
+export function toResumingDrive(
+  { input: _input, begins: _begins, refused: _refused, answers, ...queued }: QueuedDrive,
+  { undelivered: unsaid }: Pick<SessionResult, 'undelivered'>,
+): QueuedDrive {
+  return { ...queued, ...(unsaid && answers && { answers }) }
+}
+
+/** Increasing delay before the next attempt of a refused request, in milliseconds. */
+export function getRetryDelay(refused: number): number {
+  return Math.min(30_000, 500 * 2 ** Math.min(refused, 10))
 }

@@ -22,9 +22,9 @@ import {
 import { type ArgumentRule, expectArgument, objectRule } from '../core/base/values.js'
 import { callbackRule, checkOptions, countRule, keyRule, methodRule } from '../core/config/check-options.js'
 import { listSessions } from '../core/run/delete-sessions.js'
-import { createAlarmWaker, getTimers } from '../core/sessions/alarm-waker.js'
+import { createAlarmWaker, getTimers, reportError } from '../core/sessions/alarm-waker.js'
 import { deleteSession } from '../core/sessions/delete-session.js'
-import { notifyOwner } from '../core/sessions/inbox/inbox-owners.js'
+import { listUnread, putMessage } from '../core/sessions/inbox/inbox-owners.js'
 import {
   createMachineLabel,
   type MachineRecord,
@@ -34,7 +34,7 @@ import { leaseMs } from '../core/sessions/log/lease.js'
 import { acquireSessionLog } from '../core/sessions/open-session.js'
 import { checkStore, limitStoreTime } from '../core/sessions/store/checked-store.js'
 import { checkSessionId } from '../core/sessions/store/session-id.js'
-import { StoreError, unknownSessionError } from '../core/sessions/store/store-error.js'
+import { isHeldElsewhere, StoreError, unknownSessionError } from '../core/sessions/store/store-error.js'
 import { type AgentInternals, internalsByAgent, internalsByMachine } from '../core/agent/agent-internals.js'
 import type { AnyAgent } from '../core/drive/define-agents.js'
 import { sendInOrder, sendToStoredSession } from '../core/run/send-to-stored-session.js'
@@ -54,7 +54,7 @@ import {
   type SettledState,
 } from './durable-options.js'
 import { DurableChart, checkChart, type StartedActor } from './chart.js'
-import { emptyLogEnd, formatStateValue, MachineLog, readLogEnd } from './machine-log.js'
+import { emptyLogEnd, formatStateValue, MachineLog, readLogEnd } from './machine-hold.js'
 import {
   type ActorReport,
   createDoneEvent,
@@ -64,7 +64,6 @@ import {
   type MachineHold,
   type ReleasedSession,
   type RunningActor,
-  warn,
 } from './machine-hold.js'
 import { copyJson } from './plain-json.js'
 
@@ -213,9 +212,8 @@ function createSessions<Machine extends AnyStateMachine>(
     })
 
   const deliver = async (id: string, event: AnyEventObject | null, key?: string): Promise<void> => {
-    const delivery = await store.inbox?.put(id, JSON.stringify({ event, key }))
-    if (delivery) notifyOwner(store, id, delivery.message)
-    if (!delivery?.holder || held.has(id)) driveLater(id)
+    const { holder } = await putMessage(store, id, JSON.stringify({ event, key }))
+    if (!holder || held.has(id)) driveLater(id)
   }
 
   const answer = async (
@@ -310,12 +308,7 @@ function createSessions<Machine extends AnyStateMachine>(
   }
 
   const report = (error: unknown, session: string): void => {
-    if (error instanceof StatewrightError && error.retryable) return
-    try {
-      ;(listener ?? warn)(error, { session })
-    } catch {
-      // A failing listener must not stop the session.
-    }
+    if (!(error instanceof StatewrightError && error.retryable)) reportError(listener, error, { session })
   }
 
   /** Acquires a session and drives it until it settles. Returns null if another process holds it. */
@@ -465,14 +458,10 @@ function createSessions<Machine extends AnyStateMachine>(
     return (await local.done).sleepMs
   }
 
-  const listUnread = async (): Promise<string[]> => {
-    const { inbox } = store
-    const all: string[] = []
-    if (!inbox?.listUnread) for await (const { id } of listSessions(store, { agent: label })) all.push(id)
-    const found = (await (inbox?.listUnread?.() ?? inbox?.findUnread?.(all))) ?? []
+  const listWaiting = async (): Promise<string[]> => {
     const unread: string[] = []
     const now = readElapsed(clock)
-    for (const { sessionId } of found) {
+    for (const { sessionId } of await listUnread(store, listSessions(store, { agent: label }))) {
       if ((skipped.get(sessionId) ?? 0) > now || held.has(sessionId)) continue
       // oxlint-disable-next-line no-await-in-loop -- rarely more than a few
       const listed = await store.get(sessionId)
@@ -658,7 +647,7 @@ function createSessions<Machine extends AnyStateMachine>(
         concurrency,
         mayWake: ({ agent }) => agent === label,
         run: continueSession,
-        listWaiting: listUnread,
+        listWaiting,
         drain,
         onError: listener,
       })
@@ -732,8 +721,7 @@ function toCanonical(value: unknown): string {
 
 /** Handles errors in `catch`. Returns null if another process holds the session or has taken it over. */
 function nullIfTakenOver(error: unknown): null {
-  if (error instanceof StoreError && ['session_busy', 'lease_lost', 'out_of_order'].includes(error.code))
-    return null
+  if (isHeldElsewhere(error)) return null
   throw error
 }
 

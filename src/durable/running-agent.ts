@@ -13,12 +13,13 @@ import { releaseRun } from '../core/live/release-run.js'
 import type { Binding } from '../core/live/runtime.js'
 import type { Run } from '../core/run/run.js'
 import { sendToStoredSession } from '../core/run/send-to-stored-session.js'
-import { notifyOwner } from '../core/sessions/inbox/inbox-owners.js'
+import { reportError } from '../core/sessions/alarm-waker.js'
+import { putMessage } from '../core/sessions/inbox/inbox-owners.js'
 import type { SessionLog } from '../core/sessions/log/session-log.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { isSessionId } from '../core/sessions/store/session-id.js'
 import { runChild } from '../core/sub-agents/open-child.js'
-import { type ActorReport, type RunningActor, warn } from './machine-hold.js'
+import type { ActorReport, RunningActor } from './machine-hold.js'
 
 interface AgentParts {
   agent: AgentInternals
@@ -74,7 +75,7 @@ export function startAgentActor(parts: AgentParts): RunningActor {
     /** Events from the chart for the agent (`sendTo`), in the format of its inbox. */
     send(event: AnyEventObject): void {
       if (!run) return void early.push(event)
-      deliver(event).catch((error: unknown) => warn(error, { session: child.session }))
+      deliver(event).catch((error: unknown) => reportError(undefined, error, { session: child.session }))
     },
 
     async stop(isLeft: boolean): Promise<void> {
@@ -89,8 +90,7 @@ export function startAgentActor(parts: AgentParts): RunningActor {
   }
 
   const deliver = async (event: AnyEventObject): Promise<void> => {
-    const delivery = await store.inbox?.put(child.session, JSON.stringify(event))
-    if (delivery) notifyOwner(store, child.session, delivery.message)
+    await putMessage(store, child.session, JSON.stringify(event))
     actor.wake()
   }
 

@@ -1,7 +1,33 @@
+import type { Message } from '../../machines/agent/messages.js'
+import {
+  type AgentState,
+  type AnyTools,
+  type Reason,
+  type RunResult,
+  isRestState,
+  isWorkState,
+  isFinalState,
+} from '../../machines/agent/run-result.js'
 import type { Agent } from '../core/agent/agent-options.js'
+import { onAbort, waitOn } from '../core/base/abort.js'
+import { type Clock, readElapsed } from '../core/base/clock.js'
+import { StatewrightError, UsageError, inputError, optionError } from '../core/base/errors.js'
+import { yieldToEventLoop } from '../core/base/platform.js'
+import { runSession } from '../core/drive/drive.js'
+import { readConversation } from '../core/sessions/input-history.js'
+import { readSessionAt, toSessionSnapshot } from '../core/sessions/replay-session.js'
+import { Session } from '../core/sessions/session.js'
+import type { SessionStore } from '../core/sessions/store/store.js'
+import { isHeldElsewhere } from '../core/sessions/store/store-error.js'
+import {
+  type BatchItem,
+  findItemFault,
+  getBatchSessionId,
+  type RunAllOptions,
+  findBatchIdFault,
+} from './batch.js'
 import { internalsByAgent } from '../core/agent/agent-internals.js'
 import { checkBudgets } from '../core/budgets/shared-budget.js'
-import { UsageError, optionError } from '../core/base/errors.js'
 import {
   callbackRule,
   checkOptions,
@@ -10,8 +36,314 @@ import {
   type OptionRules,
   signalRule,
 } from '../core/config/check-options.js'
-import { type BatchResult, runItems } from './batch-run.js'
-import { type BatchItem, findBatchIdFault, type RunAllOptions } from './batch.js'
+
+/** The outcome of one item. */
+export interface BatchResult<Item = BatchItem, Output = unknown, Tools = AnyTools> {
+  /** The input item, unchanged. */
+  item: Item
+  /** The session id of the item. */
+  session: string
+  /** The run at its end or while it waits. Null if the item could not run (see `error`). */
+  result: RunResult<Output, Tools> | null
+  /** Why the item could not run: `invalid_input`, an unreadable log (`corrupt_log`, …), … */
+  error?: StatewrightError
+}
+
+interface BatchParts<Item, Output, Tools> extends Omit<RunAllOptions, 'total'> {
+  concurrency: number
+  agent: Agent<Output, Tools>
+  store: SessionStore | undefined
+  /** Whether shields may have changed inputs before storing them. */
+  isRedacted: boolean
+  clock: Clock
+  source: Iterator<Item> | AsyncIterator<Item>
+  /** Maximum number of items that are started before their results are consumed. */
+  lookAhead: number
+  total: number | null
+}
+
+/** Retry delay for a session that another process holds, in milliseconds. */
+const busyWaitMs = 1000
+
+/** Errors that fail one item without stopping the batch. */
+const itemCodes: ReadonlySet<string> = new Set([
+  'input_changed',
+  'invalid_input',
+  'unsupported_content',
+  'corrupt_log',
+  'newer_log',
+  'unknown_state',
+  'unknown_session',
+  'stranded',
+])
+
+/** One call of `runAll`: starts items while there is room, and yields their results in order. */
+export async function* runItems<Item extends BatchItem, Output, Tools>(
+  parts: BatchParts<Item, Output, Tools>,
+): AsyncGenerator<BatchResult<Item, Output, Tools>, undefined> {
+  type Result = BatchResult<Item, Output, Tools>
+  /** The result, or a function that reads the result from the store. Null if the batch was parked first. */
+  type Outcome = Result | (() => Promise<Result>) | null
+  type Slot = Pick<Result, 'item' | 'session'> & { outcome: Promise<Outcome> }
+  const { id, agent, store, clock, source, concurrency, lookAhead, signal, context, budgets } = parts
+  const count = createCounter(parts)
+  /** Aborts with the signal, and when the consumer leaves the loop. */
+  const stop = new AbortController()
+  const ids = new Set<string>()
+  /** Started items whose results have not been consumed yet, in order. */
+  const window: Slot[] = []
+  let working = 0
+  /** Items that resume as soon as there is room. */
+  const returning: (() => void)[] = []
+  let isExhausted = false
+  let failure: { error: unknown } | null = null
+  let isFilling = false
+  /** Called when an item starts, when no more items can start, and when the batch is parked. */
+  let onChange = (): void => undefined
+
+  const canBegin = (): boolean =>
+    !isExhausted &&
+    failure === null &&
+    !stop.signal.aborted &&
+    returning.length === 0 &&
+    working < concurrency &&
+    window.length < lookAhead
+
+  const fill = (): void => {
+    if (isFilling || !canBegin()) return
+    isFilling = true
+    void beginItems()
+  }
+
+  /** Starts items while there is room. Never rejects. */
+  const beginItems = async (): Promise<void> => {
+    try {
+      /* oxlint-disable no-await-in-loop -- one item after the other */
+      while (canBegin()) {
+        const next = await source.next()
+        if (next.done) isExhausted = true
+        else if (!stop.signal.aborted) begin(next.value)
+        onChange()
+        // Items that have ended are read without waiting. Yield so that signals and timers can run.
+        await yieldToEventLoop()
+      }
+      /* oxlint-enable no-await-in-loop */
+    } catch (error) {
+      failure = { error }
+    }
+    isFilling = false
+    fill()
+    onChange()
+  }
+
+  /** @throws {UsageError} `invalid_item`, `duplicate_item` */
+  const begin = (item: Item): void => {
+    const place = ids.size + 1
+    const fault = findItemFault(id, item)
+    if (fault !== null && typeof (item as Partial<BatchItem> | null)?.id !== 'string')
+      throw new UsageError('invalid_item', `runAll: item ${place} ${fault}`, `items[${place - 1}]`)
+    if (ids.has(item.id))
+      throw new UsageError(
+        'duplicate_item',
+        `runAll: two items have the id '${item.id}'. Each item needs a unique id.`,
+        item.id,
+      )
+    ids.add(item.id)
+    const slot: Slot = { item, session: getBatchSessionId(id, item.id), outcome: Promise.resolve(null) }
+    // `onProgress` may throw. An item without an outcome would then end the batch as if it were parked.
+    if (fault === null) takeRoom()
+    else slot.outcome = Promise.resolve(refuse(slot, inputError(`Item '${item.id}' ${fault}`, item.id)))
+    window.push(slot)
+    if (fault !== null) return
+    slot.outcome = runItem(slot).finally(giveRoom)
+    slot.outcome.catch((error: unknown) => {
+      // Stops starting items. The error is thrown when its turn comes.
+      failure ??= { error }
+    })
+  }
+
+  const refuse = ({ item, session }: Slot, error: StatewrightError): Result => {
+    count({ failed: 1 })
+    return { item, session, result: null, error }
+  }
+
+  const settle = (end: Parameters<typeof isUnpaid>[0], cost: number | null): void => {
+    const isWaiting = isRestState(end.state) || isUnpaid(end)
+    count({ [end.state === 'COMPLETED' ? 'done' : isWaiting ? 'resting' : 'failed']: 1 }, cost)
+  }
+
+  const runItem = async (slot: Slot): Promise<Outcome> => {
+    for (;;) {
+      if (stop.signal.aborted) return null
+      try {
+        // oxlint-disable-next-line no-await-in-loop -- again, when the session is free
+        return await (store ? runStored(slot, store) : runInMemory(slot))
+      } catch (error) {
+        if (!(error instanceof StatewrightError)) throw error
+        if (error.code === 'stopped' && stop.signal.aborted) return null
+        if (itemCodes.has(error.code)) return refuse(slot, error)
+        if (!isHeldElsewhere(error)) throw error
+        // oxlint-disable-next-line no-await-in-loop -- see above
+        await waitForOther()
+      }
+    }
+  }
+
+  const toRunOptions = ({ tags }: Item) => ({
+    ...(tags && { tags }),
+    context,
+    signal: stop.signal,
+    ...(budgets && { budgets }),
+  })
+
+  const runStored = async (slot: Slot, store: SessionStore): Promise<Outcome> => {
+    const { item, session } = slot
+    const turn = await findTurn(slot, store)
+    const rest = await runSession(agent as unknown as Agent, {
+      session,
+      input: item.input,
+      ...(turn !== undefined && { turn }),
+      ...toRunOptions(item),
+    })
+    if (rest.stopped || isWorkState(rest.state)) return null
+    settle(rest, rest.cost)
+    const read = async (): Promise<Result> => {
+      try {
+        const { run } = await agent.replay(session)
+        // Another process may have started the run in the meantime.
+        expectInput((run as RunResult).messages, slot)
+        return { item, session, result: await agent.withObject(run as RunResult) }
+      } catch (error) {
+        if (error instanceof StatewrightError && itemCodes.has(error.code))
+          return { item, session, result: null, error }
+        throw error
+      }
+    }
+    // Results far from their turn are not kept in memory.
+    return window.indexOf(slot) < 2 * concurrency ? read() : read
+  }
+
+  const findTurn = async (slot: Slot, store: SessionStore): Promise<number | undefined> => {
+    if ((await store.get(slot.session)) === null) return undefined
+    const folded = await readSessionAt(store, slot.session)
+    const { run, messages } = toSessionSnapshot(folded, null)
+    if (folded.runs === 0 || run === null) return undefined
+    expectInput(messages, slot)
+    const mayRetry = isUnpaid(run) || (parts.retryFailed && run.state !== 'COMPLETED')
+    return isFinalState(run.state) && mayRetry ? folded.runs + 1 : undefined
+  }
+
+  /** The stored result of a changed input would answer a different question. */
+  const expectInput = (messages: readonly Message[], { item, session }: Slot): void => {
+    if (parts.isRedacted || hasInput(messages, item)) return
+    throw new UsageError(
+      'input_changed',
+      `Session '${session}' was started with a different input. Use a batch id other than '${id}', or delete the session.`,
+      session,
+    )
+  }
+
+  const runInMemory = async ({ item, session }: Slot): Promise<Outcome> => {
+    const run = (agent as unknown as Agent).run(item.input, {
+      session: new Session(session),
+      ...toRunOptions(item),
+    })
+    const result = (await run.result) as RunResult<Output, Tools>
+    if (result.state === 'CANCELLED' && stop.signal.aborted) return null
+    settle(result, result.usage.cost)
+    return { item, session, result }
+  }
+
+  /** Waits before the next attempt at a session that another process holds. Frees the slot while waiting. */
+  const waitForOther = async (): Promise<void> => {
+    count({ held: 1 })
+    giveRoom()
+    try {
+      await waitOn(clock, busyWaitMs, stop.signal)
+    } finally {
+      count({ held: -1 })
+    }
+    if (working < concurrency) takeRoom()
+    else await new Promise<void>((resolve) => returning.push(resolve))
+  }
+
+  const takeRoom = (): void => {
+    working += 1
+    count({ running: 1 })
+  }
+
+  /** Resuming items come before new ones. */
+  const giveRoom = (): void => {
+    const next = returning.shift()
+    if (next) return next()
+    working -= 1
+    count({ running: -1 })
+    fill()
+  }
+
+  const unfollow = signal ? onAbort(signal, () => stop.abort()) : () => undefined
+  if (signal?.aborted) stop.abort()
+  onAbort(stop.signal, () => onChange())
+  try {
+    /* oxlint-disable no-await-in-loop -- one result after the other */
+    for (;;) {
+      fill()
+      const [head] = window
+      if (head) {
+        const outcome = await head.outcome
+        window.shift()
+        if (outcome === null) return undefined
+        fill()
+        yield typeof outcome === 'function' ? await outcome() : outcome
+      } else if (stop.signal.aborted) return undefined
+      else if (isFilling) await new Promise<void>((resolve) => (onChange = resolve))
+      else if (failure) throw (failure as { error: unknown }).error
+      else return undefined
+    }
+    /* oxlint-enable no-await-in-loop */
+  } finally {
+    unfollow()
+    stop.abort()
+    await Promise.allSettled(window.map(({ outcome }) => outcome))
+    // A source that is waiting for its next item ends when it receives one.
+    void Promise.resolve(source.return?.()).catch(() => undefined)
+  }
+}
+
+/** Returns a function that changes the counts and reports the progress. */
+function createCounter({
+  total,
+  clock,
+  onProgress,
+}: Pick<BatchParts<unknown, unknown, unknown>, 'total' | 'clock' | 'onProgress'>) {
+  const counts = { done: 0, running: 0, held: 0, resting: 0, failed: 0 }
+  const startedAt = readElapsed(clock)
+  let cost: number | null = 0
+  const estimateTimeLeft = (): number | null => {
+    const settled = counts.done + counts.failed + counts.resting
+    if (total === null || settled === 0) return null
+    return Math.round(((readElapsed(clock) - startedAt) / settled) * Math.max(0, total - settled))
+  }
+  return (changes: Partial<typeof counts>, paid: number | null = 0): void => {
+    for (const [key, change] of Object.entries(changes)) counts[key as keyof typeof counts] += change
+    cost = cost === null || paid === null ? null : cost + paid
+    const { done, running, held, resting, failed } = counts
+    const timeLeftMs = estimateTimeLeft()
+    onProgress?.({ total, done, running, waiting: held + resting, failed, cost, timeLeftMs })
+  }
+}
+
+/** Whether a shared budget could not pay for the item. A restarted batch tries it again. */
+export function isUnpaid({ state, reason }: { state: AgentState; reason: Reason | null }): boolean {
+  return state === 'BUDGET_EXCEEDED' && reason === 'shared_budget'
+}
+
+function hasInput(messages: readonly Message[], { input }: BatchItem): boolean {
+  const { history, newMessages } = readConversation(input, 0)
+  return newMessages.every(
+    ({ content }, i) => JSON.stringify(messages[history.length + i]?.content) === JSON.stringify(content),
+  )
+}
 
 /** Maximum number of items started ahead of the next result. */
 const maxLookAhead = 1000

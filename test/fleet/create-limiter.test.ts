@@ -10,7 +10,7 @@ import {
   flexibleLimiter,
   type Limiter,
 } from '../../src/fleet/index.js'
-import { createRateWindow } from '../../src/fleet/slot-queue.js'
+import { createRateWindow } from '../../src/fleet/create-limiter.js'
 import {
   createAgent,
   createEventFormatter,

@@ -1,6 +1,6 @@
 import { SimulatedClock } from 'xstate'
 import * as fc from 'fast-check'
-import { runItems } from '../../src/fleet/batch-run.js'
+import { runItems } from '../../src/fleet/run-all.js'
 import { type BatchItem, type BatchProgress, createBudget, runAll } from '../../src/fleet/index.js'
 import {
   type Agent,

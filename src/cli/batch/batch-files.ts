@@ -9,7 +9,7 @@ import { fileError, getErrorCode } from '../load.js'
 import { waitForWrites } from '../output.js'
 import { parseJsonOr } from '../../core/base/json.js'
 import { asObject, asText } from '../../core/base/values.js'
-import type { BatchResult } from '../../fleet/batch-run.js'
+import type { BatchResult } from '../../fleet/run-all.js'
 import { type BatchItem, findItemFault, getBatchSessionId } from '../../fleet/batch.js'
 
 interface DamagedLine {

@@ -86,9 +86,7 @@ export function assembleAgent(
     ...inputs,
     parts,
     abandon: (...abandoned) =>
-      void import('../run/stored-run.js').then(({ endAbandonedChild }) =>
-        endAbandonedChild(...abandoned),
-      ),
+      void import('../run/stored-run.js').then(({ endAbandonedChild }) => endAbandonedChild(...abandoned)),
   })
 
   const sessionOf = (session: Session | string | undefined): Session => {

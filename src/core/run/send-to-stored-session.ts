@@ -4,7 +4,7 @@ import type { NewMessage, ControlEvent } from '../../../machines/agent/context.j
 import type { Principal } from '../../../machines/agent/principal.js'
 import { isWorkState } from '../../../machines/agent/run-result.js'
 import { inputError, UsageError } from '../base/errors.js'
-import { notifyOwner } from '../sessions/inbox/inbox-owners.js'
+import { putMessage } from '../sessions/inbox/inbox-owners.js'
 import {
   checkMessage,
   toPublicEvent,
@@ -189,11 +189,8 @@ async function sendNow(
   if ('status' in fit) return fit
   const event = options.key === undefined ? fit.event : { ...fit.event, key: options.key }
   const text = options.queued ?? JSON.stringify(copyAsJson(event, message.type))
-  const { message: number, holder } = await inbox.put(id, text)
-  if (holder !== null) {
-    notifyOwner(store, id, number)
-    return { message: number, status: 'sent' }
-  }
+  const { message: number, holder } = await putMessage(store, id, text)
+  if (holder !== null) return { message: number, status: 'sent' }
   if (event.type === 'CANCEL') return { message: number, status: await cancelStoredRun(parts, id, number) }
   const { wakeAt, agent: name, version } = listed.summary ?? {}
   // A message wakes a sleeping session if a process watches for alarms.
@@ -320,8 +317,6 @@ async function queueMessage(
   // The message was sent with `when: 'now'`.
   if (keys.includes(messageId)) return { message: folded.inbox, status: 'applied' }
   checkQueueRoom(found, text, id)
-  const { message, holder } = await inbox.put(id, text)
-  if (holder === null) return { message, status: 'waiting' }
-  notifyOwner(store, id, message)
-  return { message, status: 'sent' }
+  const { message, holder } = await putMessage(store, id, text)
+  return { message, status: holder === null ? 'waiting' : 'sent' }
 }

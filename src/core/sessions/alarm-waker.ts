@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.js'
-import { ConfigError, StatewrightError, UsageError } from '../base/errors.js'
+import { ConfigError, describeError, StatewrightError, UsageError } from '../base/errors.js'
 import { warnProcess } from '../base/platform.js'
 import { type Alarm, alarmPrefix, parseAlarm } from './alarm.js'
 import { limitStoreTime } from './store/checked-store.js'
@@ -34,13 +34,13 @@ export interface AlarmWakerParts {
   /** Lists sessions that may need work without an alarm, such as unread messages. Called with each poll. */
   listWaiting?: (() => Promise<string[]>) | undefined
   /** Defaults to a process warning. */
-  onError?: ((error: unknown, at: { session?: string }) => void) | undefined
+  onError?: ErrorListener | undefined
 }
 
 /** Polls the timers of a store and wakes a session for each due alarm. */
 export function createAlarmWaker(parts: AlarmWakerParts): Waker {
   const { timers, clock } = parts
-  const running = new Map<string, Promise<void>>()
+  const running = new Map<string, Promise<unknown>>()
   const damaged = new Set<string>()
   let nextPoll: unknown
   let state: 'idle' | 'started' | 'stopped' = 'idle'
@@ -48,13 +48,7 @@ export function createAlarmWaker(parts: AlarmWakerParts): Waker {
 
   const mayRunMore = (): boolean => state === 'started' && running.size < parts.concurrency
 
-  const report = (error: unknown, at: { session?: string }): void => {
-    try {
-      ;(parts.onError ?? warn)(error, at)
-    } catch {
-      // A failing listener must not prevent other sessions from waking.
-    }
-  }
+  const report: ErrorListener = (error, at) => reportError(parts.onError, error, at)
 
   const poll = async (): Promise<void> => {
     try {
@@ -63,14 +57,14 @@ export function createAlarmWaker(parts: AlarmWakerParts): Waker {
         await claim(timer, now)
       }
       for (const session of (await parts.listWaiting?.()) ?? [])
-        if (!running.has(session) && mayRunMore()) track(session, runWaiting(session))
+        if (!running.has(session) && mayRunMore()) track(session, runToRest(session))
     } catch (error) {
       report(error, {})
     }
     if (state === 'started') nextPoll = clock.setTimeout(() => (polling = poll()), parts.pollMs)
   }
 
-  const track = (session: string, work: Promise<void>): void => {
+  const track = (session: string, work: Promise<unknown>): void => {
     const done = work.finally(() => running.delete(session))
     running.set(session, done)
   }
@@ -104,16 +98,7 @@ export function createAlarmWaker(parts: AlarmWakerParts): Waker {
       if (renewal !== null) renewLater()
     }
     renewLater()
-    /** The remaining sleep in milliseconds. Null means that the alarm is kept. */
-    let leftMs: number | undefined | null = null
-    try {
-      leftMs = await parts.run(session)
-    } catch (error) {
-      if (!isExpected(error)) report(error, { session })
-      // The alarms of deleted sessions and of unreadable logs are removed. Other errors may be temporary, or limited to
-      // this process.
-      if (isDeleted(error) || (error instanceof StoreError && !error.retryable)) leftMs = undefined
-    }
+    const leftMs = await runToRest(session)
     clock.clearTimeout(renewal)
     renewal = null
     if (leftMs === null) return
@@ -126,11 +111,18 @@ export function createAlarmWaker(parts: AlarmWakerParts): Waker {
     }
   }
 
-  const runWaiting = async (session: string): Promise<void> => {
+  /** The remaining sleep in milliseconds, if the session sleeps. Null if its alarm must be kept. Never rejects. */
+  const runToRest = async (session: string): Promise<number | undefined | null> => {
     try {
-      await parts.run(session)
+      return await parts.run(session)
     } catch (error) {
-      if (!isExpected(error)) report(error, { session })
+      const isDeleted =
+        error instanceof StatewrightError && ['not_begun', 'unknown_session'].includes(error.code)
+      const isExpected = isDeleted || (error instanceof StatewrightError && error.retryable)
+      if (!isExpected) report(error, { session })
+      // The alarms of deleted sessions and of unreadable logs are removed. Other errors may be temporary, or limited to
+      // this process.
+      return isDeleted || (error instanceof StoreError && !error.retryable) ? undefined : null
     }
   }
 
@@ -163,16 +155,23 @@ export function createAlarmWaker(parts: AlarmWakerParts): Waker {
   }
 }
 
-const isDeleted = (error: unknown): boolean =>
-  error instanceof StatewrightError && (error.code === 'not_begun' || error.code === 'unknown_session')
+type ErrorListener = (error: unknown, at: { session?: string }) => void
 
-const isExpected = (error: unknown): boolean =>
-  isDeleted(error) || (error instanceof StatewrightError && error.retryable)
+/** Reports an error from background work. A failing listener must not stop the session, or others. */
+export function reportError(
+  listener: ErrorListener | undefined,
+  error: unknown,
+  at: { session?: string },
+): void {
+  try {
+    ;(listener ?? warn)(error, at)
+  } catch {
+    // The error cannot be reported.
+  }
+}
 
 function warn(error: unknown, { session }: { session?: string }): void {
-  const subject = session === undefined ? 'The waker' : `session '${session}'`
-  const text = error instanceof Error ? error.message : String(error)
-  warnProcess(`${subject}: ${text}`)
+  warnProcess(`${session === undefined ? 'The waker' : `session '${session}'`}: ${describeError(error)}`)
 }
 
 const storeTimeoutMs = 30_000

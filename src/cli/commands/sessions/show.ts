@@ -17,7 +17,11 @@ import {
   type MachineRecord,
   openMachineRecord,
 } from '../../../core/sessions/log/machine-record.js'
-import { readSessionAt, type SessionSnapshot, toSessionSnapshot } from '../../../core/sessions/replay-session.js'
+import {
+  readSessionAt,
+  type SessionSnapshot,
+  toSessionSnapshot,
+} from '../../../core/sessions/replay-session.js'
 import type { ListedSession, LogRecord, SessionStore } from '../../../core/sessions/store/store.js'
 import { type CliIO, defineCommand } from '../../command.js'
 import { excludeBoth, formatCarriedOptions, storeOption } from '../../options.js'

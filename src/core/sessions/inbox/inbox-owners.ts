@@ -1,5 +1,5 @@
 import { attempt, chain } from '../../base/maybe-promise.js'
-import type { UnreadInbox } from '../store/inbox.js'
+import type { Delivery, SessionInbox, UnreadInbox } from '../store/inbox.js'
 import { createTicker, perStore } from '../store/per-store.js'
 import type { SessionStore } from '../store/store.js'
 
@@ -41,7 +41,27 @@ export const inboxOwners = perStore((store, clock) => {
   }
 })
 
-/** Immediately notifies the owner in this process of a new message. */
-export function notifyOwner(store: SessionStore, sessionId: string, inbox: number): void {
-  for (const each of inboxOwners.list(store)) each.notify(sessionId, inbox)
+/** Stores a message. An owner in this process is notified immediately. */
+export async function putMessage(store: SessionStore, sessionId: string, text: string): Promise<Delivery> {
+  const delivery = await (store.inbox as SessionInbox).put(sessionId, text)
+  for (const each of inboxOwners.list(store)) each.notify(sessionId, delivery.message)
+  return delivery
+}
+
+const unreadPageSize = 500
+
+/** The sessions with messages. Only a store without `listUnread` needs the candidates. */
+export async function listUnread(
+  { inbox }: SessionStore,
+  candidates: AsyncIterable<{ id: string }>,
+): Promise<UnreadInbox[]> {
+  if (inbox?.listUnread) return inbox.listUnread()
+  if (!inbox?.findUnread) return []
+  const ids: string[] = []
+  for await (const { id } of candidates) ids.push(id)
+  const all: UnreadInbox[] = []
+  for (let from = 0; from < ids.length; from += unreadPageSize)
+    // oxlint-disable-next-line no-await-in-loop -- one page after the other
+    all.push(...(await inbox.findUnread(ids.slice(from, from + unreadPageSize))))
+  return all
 }

@@ -3,7 +3,13 @@ import { attempt, chain } from '../../base/maybe-promise.js'
 import type { InboxMessage, InboxPosition } from '../store/inbox.js'
 import type { SessionStore } from '../store/store.js'
 import { type InboxOwner, inboxOwners } from './inbox-owners.js'
-import { addKey, parseQueuedMessage, type QueuedMessage, type QueuePosition, sortQueue } from './queued-message.js'
+import {
+  addKey,
+  parseQueuedMessage,
+  type QueuedMessage,
+  type QueuePosition,
+  sortQueue,
+} from './queued-message.js'
 
 /** A delivered message. `event` is null if it cannot be parsed. */
 interface OpenMessage<Event> {

@@ -3,7 +3,7 @@ import { attempt, chain } from '../../base/maybe-promise.js'
 import { getPlatform } from '../../base/platform.js'
 import { createTicker, perStore } from '../store/per-store.js'
 import type { InboxPosition } from '../store/inbox.js'
-import type { AcquireOptions, Lease, SessionStore, Appended } from '../store/store.js'
+import type { AcquireOptions, Lease, SessionStore } from '../store/store.js'
 import { StoreError, leaseLostError } from '../store/store-error.js'
 
 /** How long a session stays locked after the process that writes to it stops responding, in milliseconds. */
@@ -103,7 +103,7 @@ export function releaseLater(store: SessionStore, lease: Lease, clock: Clock): v
   releasers.get(store, clock).retryLater(lease)
 }
 
-function findRelease(store: SessionStore, sessionId: string): Promise<void> | undefined {
+export function findRelease(store: SessionStore, sessionId: string): Promise<void> | undefined {
   return releasers
     .list(store)
     .map((leases) => leases.getRelease(sessionId))
@@ -158,117 +158,14 @@ export function acquireLeaseAgain(
   }
 }
 
-interface LeaseOwner {
-  getFailure(): StoreError | undefined
-  /** While a write that releases the session is in progress, the lease may be gone before the response arrives. */
-  isReleasing(): boolean
-  onLost(error: unknown): void
-  /** `isNew`: the lease was just acquired. */
-  onHeld(isNew: boolean): void
-  onReleased(): void
-  /** Receives the inbox position that the release returns. */
-  onInboxAnswer(answer: Appended | void): void
-}
-
-export type HeldLease = ReturnType<typeof holdLease>
-
-/** The lease of one session: renewed while held, released when the session becomes idle, reacquired to continue. */
-export function holdLease(store: SessionStore, clock: Clock, first: Lease, owner: LeaseOwner) {
-  const heartbeat = heartbeats.get(store, clock)
-  let lease = first
-  let isHeld = true
-  /** The time when the lease was last renewed for the full `leaseMs`. */
-  let renewedAt = readElapsed(clock)
-  /** A renewal before a write or a call. */
-  let renewing: Promise<void> | undefined
-
-  const setLease = (acquired: Lease): void => {
-    lease = acquired
-    renewedAt = readElapsed(clock)
-    const isNew = !isHeld
-    isHeld = true
-    owner.onHeld(isNew)
-    heartbeat.add(member)
-  }
-
-  const member: HeartbeatMember = {
-    getLease: () => lease,
-    /** Ignores the renewal of an earlier lease, because a new one may have been acquired after a rest. */
-    onRenewed(renewed) {
-      if (isHeld && lease.token === renewed.token) setLease(renewed)
-    },
-    /** In the meantime, a different lease may have been acquired. */
-    onRenewalFailed({ token }, error) {
-      if (!isHeld || owner.isReleasing() || lease.token !== token) return
-      const isOver = readElapsed(clock) - renewedAt >= leaseMs
-      const isLost = error instanceof StoreError && error.code === 'lease_lost'
-      // A short outage of the store is harmless as long as the lease is valid.
-      if (isLost || isOver) owner.onLost(error)
-    },
-  }
-  heartbeat.add(member)
-
-  const renew = (): Promise<void> | undefined => {
-    const asked = lease
-    const renewed = attempt(
-      () => store.renew(asked, leaseMs),
-      member.onRenewed,
-      (error) => member.onRenewalFailed(asked, error),
-    )
-    const failIfLost = (): Promise<void> | undefined => {
-      const failure = owner.getFailure()
-      return failure && Promise.reject(failure)
-    }
-    if (!renewed) return failIfLost()
-    renewing = renewed.finally(() => (renewing = undefined)).then(failIfLost)
-    return renewing
-  }
-
-  /** Confirms the lease with the store, regardless of its age. */
-  const confirmHeld = (): Promise<void> | undefined => {
-    if (renewing) return renewing.then(confirmHeld)
-    return isHeld ? renew() : Promise.reject(leaseLostError(lease))
-  }
-
-  const markReleased = (): void => {
-    isHeld = false
-    heartbeat.remove(member)
-    owner.onReleased()
-  }
-
-  return {
-    get lease() {
-      return lease
-    },
-    get isHeld() {
-      return isHeld
-    },
-    setLease,
-    confirmHeld,
-    markReleased,
-    /** Confirms the lease, with the store if it may be stale. Returns undefined while it is fresh. */
-    ensureHeld(): Promise<void> | undefined {
-      if (renewing) return renewing
-      // After a long suspension, this process may still be the only one that wants the session.
-      const mayBeStale = readElapsed(clock) - renewedAt > leaseMs / 2
-      return isHeld && mayBeStale ? renew() : undefined
-    },
-    release(): Promise<void> | undefined {
-      if (!isHeld) return findRelease(store, lease.sessionId)
-      markReleased()
-      return releaseLease(store, lease, clock, (answer) => owner.onInboxAnswer(answer))
-    },
-  }
-}
-
-interface HeartbeatMember {
+export interface HeartbeatMember {
   getLease: () => Lease
   onRenewed: (lease: Lease) => void
   onRenewalFailed: (lease: Lease, error: unknown) => void
 }
 
 /** Renews all leases of this process, because a tool may run for hours without a write to the log. */
-const heartbeats = perStore((store, clock) => {
+export const heartbeats = perStore((store, clock) => {
   const members = new Set<HeartbeatMember>()
   const renewAll = async (): Promise<void> => {
     const held = Array.from(members, (member) => ({ member, lease: member.getLease() }))

@@ -1,11 +1,18 @@
-import type { Clock } from '../../base/clock.js'
+import { type Clock, readElapsed } from '../../base/clock.js'
 import { attempt, chain, type MaybePromise } from '../../base/maybe-promise.js'
 import { appendWithAlarm } from '../alarm.js'
 import { type InboxFormat, InboxReader } from '../inbox/inbox-reader.js'
 import type { Lease, SessionStore, SessionSummary } from '../store/store.js'
-import { type StoreError, takenOverError, toStoreError } from '../store/store-error.js'
+import { leaseLostError, StoreError, takenOverError, toStoreError } from '../store/store-error.js'
 import { type RecordDraft, sealDraft } from './log-record.js'
-import { acquireLeaseAgain, type HeldLease, holdLease } from './lease.js'
+import {
+  acquireLeaseAgain,
+  findRelease,
+  type HeartbeatMember,
+  heartbeats,
+  leaseMs,
+  releaseLease,
+} from './lease.js'
 
 /** `written`: more records are durable. */
 type LogListener = (change: 'held' | 'written' | 'released') => void
@@ -45,9 +52,16 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
   readonly inbox: InboxReader<Message>
   protected readonly clock: Clock
   readonly #holder: string
-  readonly #lease: HeldLease
+  /** Renewed while held, released when the session becomes idle, reacquired to continue. */
+  #lease: Lease
+  #isHeld = true
+  /** The time when the lease was last renewed for the full `leaseMs`. */
+  #renewedAt: number
+  /** A renewal before a write or a call. */
+  #renewing: Promise<void> | undefined
   /** Until the next record. An answer can arrive while the write of a rest is in progress. */
   #mayRelease = false
+  /** While a write that releases the session is in progress, the lease may be gone before the response arrives. */
   #isReleasing = false
   /** The number of the last record, written or pending. */
   head: number
@@ -84,21 +98,10 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     this.lastTime = at
     this.lastWritten = head
     this.#last = { seq: head, check }
-    this.#lease = holdLease(store, clock, lease, {
-      getFailure: () => this.failure,
-      isReleasing: () => this.#isReleasing,
-      onLost: (error) => this.#fail(error),
-      onHeld: (isNew) => {
-        if (isNew) this.#listener?.('held')
-        this.inbox.startPolling()
-      },
-      onReleased: () => {
-        this.inbox.stopPolling()
-        this.#listener?.('released')
-      },
-      onInboxAnswer: (answer) => this.inbox.noteAnswer(answer),
-    })
-    const confirmHeld = () => this.flush()?.then(() => this.#lease.confirmHeld()) ?? this.#lease.confirmHeld()
+    this.#lease = lease
+    this.#renewedAt = readElapsed(clock)
+    heartbeats.get(store, clock).add(this.#member)
+    const confirmHeld = () => this.flush()?.then(() => this.#confirmHeld()) ?? this.#confirmHeld()
     const position = { applied, queued, keys, found: lease.inbox }
     this.inbox = new InboxReader(store, lease.sessionId, { clock, format, ...position, confirmHeld })
     this.inbox.startPolling()
@@ -106,7 +109,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
 
   /** When idle, any process may acquire the session. */
   get isResting(): boolean {
-    return !this.#lease.isHeld
+    return !this.#isHeld
   }
 
   protected get hasPending(): boolean {
@@ -119,7 +122,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
 
   setListener(listener: LogListener): void {
     this.#listener = listener
-    if (this.#lease.isHeld) listener('held')
+    if (this.#isHeld) listener('held')
   }
 
   /** Called at most once, when a write fails. After that, nothing is written. */
@@ -184,18 +187,18 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
   /** Releases the session, unless it has continued or is about to write another rest. */
   #releaseAtRest(): Promise<void> | undefined {
     const isWritten = this.#writing === undefined && this.summary === undefined
-    return this.#mayRelease && isWritten ? this.#lease.release() : undefined
+    return this.#mayRelease && isWritten ? this.#release() : undefined
   }
 
   close(): Promise<void> | undefined {
-    return this.flush()?.finally(() => this.#lease.release()) ?? this.#lease.release()
+    return this.flush()?.finally(() => this.#release()) ?? this.#release()
   }
 
   /** Reacquires the session if no other process has written. Simultaneous callers share one acquisition. */
   reacquire(): Promise<void> | undefined {
     if (this.failure) return Promise.reject(this.failure)
     if (this.#acquiring) return this.#acquiring
-    if (this.#lease.isHeld) return undefined
+    if (this.#isHeld) return undefined
     const by = { holder: this.#holder, clock: this.clock, head: this.#last.seq }
     this.#acquiring = this.#failOnError(
       () => chain(acquireLeaseAgain(this.store, this.sessionId, by), (lease) => this.#acceptLease(lease)),
@@ -206,20 +209,20 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
 
   /** Compares checksums, because a session that was deleted and created again can have as many records. */
   #acceptLease(lease: Lease): MaybePromise<void> {
-    this.#lease.setLease(lease)
+    this.#setLease(lease)
     return chain(this.store.read(this.sessionId, { from: Math.max(1, this.#last.seq) }), (records) => {
       const { seq, check } = this.#last
       if (records.length !== (seq === 0 ? 0 : 1) || (records[0]?.check ?? '') !== check) {
-        void this.#lease.release()
+        void this.#release()
         throw takenOverError(this.sessionId)
       }
-      this.inbox.noteAnswer({ inbox: this.#lease.lease.inbox ?? 0 })
+      this.inbox.noteAnswer({ inbox: this.#lease.inbox ?? 0 })
     })
   }
 
   /** An answer may arrive after the session was released. */
   #writeAsHolder(): MaybePromise<void> {
-    const ours = this.#lease.isHeld ? this.checkHeld() : this.reacquire()
+    const ours = this.#isHeld ? this.checkHeld() : this.reacquire()
     return ours ? ours.then(() => this.#write()) : this.#write()
   }
 
@@ -236,20 +239,82 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     // Messages that have arrived are processed first, while the session is still held.
     this.#isReleasing = this.#mayRelease && end !== undefined && !this.inbox.hasOpenMessages
     const isLast = this.#isReleasing
-    const answer = appendWithAlarm(this.store, this.#lease.lease, records, { summary, isLast })
+    const answer = appendWithAlarm(this.store, this.#lease, records, { summary, isLast })
     return chain(answer, (appended) => {
       this.lastWritten = Math.max(this.lastWritten, end?.seq ?? 0)
       this.#isReleasing = false
       this.inbox.remove(settled)
-      if (appended?.released) this.#lease.markReleased()
+      if (appended?.released) this.#markReleased()
       this.inbox.noteAnswer(appended)
       this.#listener?.('written')
     })
   }
 
-  /** Confirms the lease if it may be stale. Returns undefined while it is fresh. */
+  #setLease(acquired: Lease): void {
+    const isNew = !this.#isHeld
+    this.#lease = acquired
+    this.#renewedAt = readElapsed(this.clock)
+    this.#isHeld = true
+    if (isNew) this.#listener?.('held')
+    this.inbox.startPolling()
+    heartbeats.get(this.store, this.clock).add(this.#member)
+  }
+
+  readonly #member: HeartbeatMember = {
+    getLease: () => this.#lease,
+    /** Ignores the renewal of an earlier lease, because a new one may have been acquired after a rest. */
+    onRenewed: (renewed) => {
+      if (this.#isHeld && this.#lease.token === renewed.token) this.#setLease(renewed)
+    },
+    /** In the meantime, a different lease may have been acquired. */
+    onRenewalFailed: ({ token }, error) => {
+      if (!this.#isHeld || this.#isReleasing || this.#lease.token !== token) return
+      const isOver = readElapsed(this.clock) - this.#renewedAt >= leaseMs
+      const isLost = error instanceof StoreError && error.code === 'lease_lost'
+      // A short outage of the store is harmless as long as the lease is valid.
+      if (isLost || isOver) this.#fail(error)
+    },
+  }
+
+  #renew(): Promise<void> | undefined {
+    const asked = this.#lease
+    const renewed = attempt(
+      () => this.store.renew(asked, leaseMs),
+      this.#member.onRenewed,
+      (error) => this.#member.onRenewalFailed(asked, error),
+    )
+    const failIfLost = () => this.failure && Promise.reject(this.failure)
+    if (!renewed) return failIfLost()
+    this.#renewing = renewed.finally(() => (this.#renewing = undefined)).then(failIfLost)
+    return this.#renewing
+  }
+
+  /** Confirms the lease with the store, regardless of its age. */
+  #confirmHeld(): Promise<void> | undefined {
+    if (this.#renewing) return this.#renewing.then(() => this.#confirmHeld())
+    return this.#isHeld ? this.#renew() : Promise.reject(leaseLostError(this.#lease))
+  }
+
+  /** Confirms the lease, with the store if it may be stale. Returns undefined while it is fresh. */
   checkHeld(): Promise<void> | undefined {
-    return this.failure ? Promise.reject(this.failure) : this.#lease.ensureHeld()
+    if (this.failure) return Promise.reject(this.failure)
+    if (this.#renewing) return this.#renewing
+    // After a long suspension, this process may still be the only one that wants the session.
+    const mayBeStale = readElapsed(this.clock) - this.#renewedAt > leaseMs / 2
+    return this.#isHeld && mayBeStale ? this.#renew() : undefined
+  }
+
+  #markReleased(): void {
+    this.#isHeld = false
+    heartbeats.get(this.store, this.clock).remove(this.#member)
+    this.inbox.stopPolling()
+    this.#listener?.('released')
+  }
+
+  #release(): Promise<void> | undefined {
+    if (!this.#isHeld) return findRelease(this.store, this.sessionId)
+    this.#markReleased()
+    return releaseLease(this.store, this.#lease, this.clock, (answer) => this.inbox.noteAnswer(answer))
   }
 
   #fail(error: unknown): StoreError {
@@ -257,7 +322,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     this.failure = toStoreError(this.sessionId, error)
     this.#pending = []
     this.inbox.close()
-    void this.#lease.release()
+    void this.#release()
     this.#onFailure(this.failure)
     return this.failure
   }

@@ -49,6 +49,10 @@ export function isSessionBusy(error: unknown): boolean {
   return error instanceof StoreError && error.code === 'session_busy'
 }
 
+/** Whether another process holds the session or has taken it over. */
+export const isHeldElsewhere = (error: unknown): boolean =>
+  error instanceof StoreError && ['session_busy', 'lease_lost', 'out_of_order'].includes(error.code)
+
 /** For use in `catch`: returns null if another process holds the session. */
 export function nullIfBusy(error: unknown): null {
   if (isSessionBusy(error)) return null
