@@ -187,6 +187,4 @@ export function toResumingDrive(
 }
 
 /** Increasing delay before the next attempt of a refused request, in milliseconds. */
-export function getRetryDelay(refused: number): number {
-  return Math.min(30_000, 500 * 2 ** Math.min(refused, 10))
-}
+export const getRetryDelay = (refused: number): number => Math.min(30_000, 500 * 2 ** Math.min(refused, 10))

@@ -59,7 +59,6 @@ import {
   type ActorReport,
   createDoneEvent,
   createErrorEvent,
-  type HoldParts,
   createMachineHold,
   type MachineHold,
   type ReleasedSession,
@@ -363,7 +362,7 @@ function createSessions<Machine extends AnyStateMachine>(
       if (readElapsed(clock) - since > leaseMs / 2) await store.renew(lease, leaseMs)
       const log = new MachineLog({ ...by, store, lease }, end, machine.id)
       const onError = (error: unknown): void => report(error, id)
-      const parts: HoldParts = {
+      const hold = createMachineHold(record, {
         chart,
         log,
         clock,
@@ -371,8 +370,7 @@ function createSessions<Machine extends AnyStateMachine>(
         run: (actor, actorReport) => runActor(id, actor, actorReport),
         sendLate: (event) => void sendLate(id, event).catch(onError),
         onError,
-      }
-      const hold = createMachineHold(parts, record)
+      })
       try {
         if (record) hold.resume(actors)
         else await hold.begin(start?.input)
@@ -384,10 +382,7 @@ function createSessions<Machine extends AnyStateMachine>(
     })
   }
 
-  /**
-   * The stored state, migrated if necessary.
-   * @throws {UsageError} `chart_changed` if the chart lacks a part of the state
-   */
+  /** The stored state, migrated if necessary. @throws {UsageError} `chart_changed` */
   const fit = async (id: string, { state, chart: from }: MachineRecord): Promise<StoredMachineState> => {
     const hasChanged = from !== machine.version || chart.findMisfits(state).length > 0
     const fitted = { ...state }
@@ -436,7 +431,7 @@ function createSessions<Machine extends AnyStateMachine>(
   ): RunningActor => {
     const agent = findAgent(src)
     if (agent) {
-      const child = { session: getChildId(session, key), parent: session, src }
+      const child = { name: src, sessionId: getChildId(session, key), parentSessionId: session }
       return startAgentActor({ agent, store, clock, child, input, keys, report: actorReport })
     }
     // The copy is what the actor would receive after a restart.

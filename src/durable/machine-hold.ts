@@ -39,7 +39,7 @@ export interface ActorReport {
   changed(): void
 }
 
-export interface HoldParts {
+interface HoldParts {
   chart: DurableChart
   log: MachineLog
   clock: Clock
@@ -76,8 +76,8 @@ export type MachineHold = ReturnType<typeof createMachineHold>
 
 /** Drives one session while this process holds it. `stored` is the last record, perhaps migrated. */
 export function createMachineHold(
-  { chart, log, clock, isOnce, run, sendLate, onError }: HoldParts,
   stored: MachineRecord | undefined,
+  { chart, log, clock, isOnce, run, sendLate, onError }: HoldParts,
 ) {
   let last = stored as MachineRecord
   const waiting: Incoming[] = []
@@ -396,7 +396,7 @@ function parseMessage({ text }: InboxMessage): MachineMessage | null {
   }
 }
 
-const inboxFormat = { parse: parseMessage, isQueued: () => false, toSteering: () => null }
+const inboxFormat = { parse: parseMessage, isQueued: () => false }
 
 /** The end of a machine's log. `record` is null if the log is empty. */
 export interface MachineLogEnd extends LogEnd {

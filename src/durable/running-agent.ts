@@ -18,14 +18,14 @@ import { putMessage } from '../core/sessions/inbox/inbox-owners.js'
 import type { SessionLog } from '../core/sessions/log/session-log.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { isSessionId } from '../core/sessions/store/session-id.js'
-import { runChild } from '../core/sub-agents/open-child.js'
+import { type ChildSession, runChild } from '../core/sub-agents/open-child.js'
 import type { ActorReport, RunningActor } from './machine-hold.js'
 
 interface AgentParts {
   agent: AgentInternals
   store: SessionStore
   clock: Clock
-  child: { session: string; parent: string; src: string }
+  child: Omit<ChildSession, 'isUnwanted' | 'now'>
   /** The input as the chart returned it, or as plain JSON after a restart. */
   input: unknown
   keys: readonly string[]
@@ -75,7 +75,7 @@ export function startAgentActor(parts: AgentParts): RunningActor {
     /** Events from the chart for the agent (`sendTo`), in the format of its inbox. */
     send(event: AnyEventObject): void {
       if (!run) return void early.push(event)
-      deliver(event).catch((error: unknown) => reportError(undefined, error, { session: child.session }))
+      deliver(event).catch((error: unknown) => reportError(undefined, error, { session: child.sessionId }))
     },
 
     async stop(isLeft: boolean): Promise<void> {
@@ -83,24 +83,19 @@ export function startAgentActor(parts: AgentParts): RunningActor {
       state = isLeft ? 'left' : 'stopped'
       markStopped()
       actor.wake()
-      if (isLeft) await cancelChild(store, clock, child.session)
+      if (isLeft) await cancelChild(store, clock, child.sessionId)
       else if (run) await releaseRun(run)
       await done
     },
   }
 
   const deliver = async (event: AnyEventObject): Promise<void> => {
-    await putMessage(store, child.session, JSON.stringify(event))
+    await putMessage(store, child.sessionId, JSON.stringify(event))
     actor.wake()
   }
 
   const work = async (): Promise<void> => {
-    const session = {
-      name: child.src,
-      sessionId: child.session,
-      parentSessionId: child.parent,
-      isUnwanted: () => state !== 'working',
-    }
+    const session = { ...child, isUnwanted: () => state !== 'working' }
     /* oxlint-disable no-await-in-loop -- one poll at a time */
     while (is('working')) {
       try {
@@ -110,7 +105,7 @@ export function startAgentActor(parts: AgentParts): RunningActor {
         run = opened.run
         for (const event of early.splice(0)) actor.send(event)
         // The state may have been exited while the session was being opened.
-        if (is('left')) return await cancelChild(store, clock, child.session)
+        if (is('left')) return await cancelChild(store, clock, child.sessionId)
         if (is('stopped')) return await releaseRun(run)
         const context = await follow(run, new RunClock(clock, log.resumesAt))
         if (context === 'stopped') return

@@ -30,9 +30,7 @@ export function findBatchIdFault(id: unknown): string | null {
 }
 
 /** The session of an item: `BATCH.ITEM`. Batch ids contain no dot, so two batches never share a session. */
-export function getBatchSessionId(batch: string, item: string): string {
-  return `${batch}.${item}`
-}
+export const getBatchSessionId = (batch: string, item: string): string => `${batch}.${item}`
 
 /** Why an item is invalid, as a sentence. Null if it is valid. */
 export function findItemFault(batch: string, item: unknown): string | null {

@@ -129,13 +129,9 @@ export function parseTerms(text: string): BudgetTerms | null {
 const nanosPerUsd = 1e9
 
 /** Rounds up so that every price counts. Floating-point errors in prices are far below this unit. */
-export function toNanoUsd(usd: number): number {
-  return limitTotal(Number((usd * nanosPerUsd).toPrecision(12)))
-}
+export const toNanoUsd = (usd: number): number => limitTotal(Number((usd * nanosPerUsd).toPrecision(12)))
 
-export function fromNanoUsd(nanoUsd: number): number {
-  return nanoUsd / nanosPerUsd
-}
+export const fromNanoUsd = (nanoUsd: number): number => nanoUsd / nanosPerUsd
 
 export function toAllowance({ usd, tokens }: BudgetTerms): BudgetAllowance {
   return { nanoUsd: usd === null ? null : Math.floor(Number((usd * nanosPerUsd).toPrecision(15))), tokens }

@@ -296,10 +296,7 @@ export interface StoredBudgets {
   damaged: StoreError[]
 }
 
-/**
- * Lists the current status of all budgets in a store.
- * @throws {StoreError} `store_unavailable` for a store without budgets
- */
+/** The current status of all budgets in a store. @throws {StoreError} `store_unavailable` without budgets */
 export async function listStoredBudgets(store: Pick<SessionStore, 'openBudgets'>): Promise<StoredBudgets> {
   if (!store.openBudgets) throw new StoreError('store_unavailable', 'This store does not support budgets.')
   const found: StoredBudgets = { rows: [], damaged: [] }
@@ -335,8 +332,8 @@ function toRow(stored: StoredBudget): BudgetRow {
 const pollMs = 250
 
 /**
- * A first-come, first-served queue for shares of an amount. Only the first waiter tries, so a large request is not
- * starved. `tryOnce` resolves with null if no share is available, and rejects if none can become available.
+ * A first-come, first-served queue for shares of an amount. Only the first waiter tries, so that no large
+ * request starves. `tryOnce` resolves with null if no share is available, and rejects if none ever will be.
  */
 function createWaitingLine<Asked, Granted>(
   clock: Clock,

@@ -114,9 +114,7 @@ function normalizeText(text: string): string {
     .toLowerCase()
 }
 
-function removeDuplicates(words: readonly string[]): string[] {
-  return [...new Set(words)]
-}
+const removeDuplicates = (words: readonly string[]): string[] => [...new Set(words)]
 
 export interface Chunk {
   start: number

@@ -284,17 +284,11 @@ export interface SearchOptions {
    * up to 1. `hybrid` scores are 0 to 1, relative to the best snippet. By default, nothing is dropped.
    */
   minScore?: number
-  /**
-   * The maximum number of characters in all snippets of one search. The last snippet is truncated. Unlimited by
-   * default.
-   */
+  /** Maximum number of characters in all snippets, of which the last one is truncated. Defaults to all. */
   maxChars?: number
   /** The length of a chunk in characters, from 50 to 10,000. Defaults to 1,500. */
   chunkChars?: number
-  /**
-   * The number of characters that a chunk shares with the previous one, less than half of `chunkChars`. Defaults to a
-   * tenth of `chunkChars`.
-   */
+  /** Number of characters shared with the previous chunk, below `chunkChars / 2`. Defaults to a tenth. */
   overlap?: number
   /** Adds a search by meaning. By default, only words are searched. */
   embeddings?: EmbeddingOptions

@@ -197,6 +197,4 @@ const providers: Readonly<Record<string, string>> = {
   xai: 'x_ai',
 }
 
-export function getSemconvProvider(provider: string): string {
-  return providers[provider] ?? provider
-}
+export const getSemconvProvider = (provider: string): string => providers[provider] ?? provider

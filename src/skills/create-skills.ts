@@ -13,10 +13,7 @@ const isSkillName = (name: string): boolean => name.length <= 64 && namePattern.
 
 const toolPattern = /^[a-zA-Z0-9_-]{1,64}$/
 
-/**
- * Checks the front matter of a skill, or an entry in a list of skills.
- * @throws {ConfigError} `invalid_skill`
- */
+/** Checks the front matter of a skill, or an entry in a list of skills. @throws {ConfigError} `invalid_skill` */
 export function checkSkill(where: string, skill: Readonly<Record<string, unknown>>): Omit<SkillInfo, 'hash'> {
   const { name, description, allowedTools, license, metadata } = skill
   const fail = (problem: string): ConfigError => invalidSkillError(where, problem)

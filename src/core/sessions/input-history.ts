@@ -306,6 +306,4 @@ function readTextOrNull(value: unknown, at: string): string | null {
   return value
 }
 
-function historyError(at: string, what: string): UsageError {
-  return inputError(`${at} ${what}`, at)
-}
+const historyError = (at: string, what: string): UsageError => inputError(`${at} ${what}`, at)

@@ -3,9 +3,7 @@ import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentInput, ActorEvent, AgentMachineEvent } from '../../../machines/agent/context.js'
 import { StatewrightError, describeError } from '../base/errors.js'
 
-/**
- * The first entry is the run's input, the others are its events. Folding them with `transition()` restores its state.
- */
+/** The first entry is the run's input, the others its events. `transition()` folds them to its state. */
 export type JournalEntry = (
   | { type: 'start'; input: AgentInput }
   | { type: 'event'; event: AgentMachineEvent }
@@ -27,15 +25,9 @@ export type JournalEntry = (
 export interface Journal {
   /** Called before the entry is applied. Never throws. */
   append(entry: JournalEntry): void
-  /**
-   * Resolves when all entries are durable; undefined if they are. Only then do effects start. A rejection ends the
-   * run (`store_error`).
-   */
+  /** Resolves when all entries are durable. Effects wait for it. A rejection ends the run (`store_error`). */
   flush(): Promise<void> | undefined
-  /**
-   * Confirms the lease before a tool call; undefined if it is known to be valid. A rejection ends the run
-   * (`store_error`).
-   */
+  /** Confirms the lease before a tool call, unless it is fresh. A rejection ends the run (`store_error`). */
   checkHeld?(): Promise<void> | undefined
   /** Whether an entry is not durable. The run then stops here and can be resumed from the last durable one. */
   readonly hasFailed?: boolean

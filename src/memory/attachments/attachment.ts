@@ -49,18 +49,13 @@ export interface LoadedAttachment {
 
 /** Allowed origins and sizes for attachments. */
 export interface AttachmentOptions {
-  /**
-   * The maximum number of bytes to read, and to unpack from compressed content. Defaults to 10 MB (10,000,000 bytes).
-   */
+  /** Maximum number of bytes to read, and to unpack from compressed content. Defaults to 10,000,000. */
   maxBytes?: number
   /** The number of characters to keep. A note marks truncated text. Defaults to 200,000. */
   maxChars?: number
   /** The number of pages to read from a PDF. A note marks a truncated document. Defaults to 500. */
   maxPages?: number
-  /**
-   * The time limit for reading, including redirects, and again for the conversion to text, in milliseconds. Defaults to
-   * 15,000.
-   */
+  /** The limit in milliseconds for reading with redirects, and for the conversion. Defaults to 15,000. */
   timeoutMs?: number
   /** Cancels the loading, which then rejects with the signal's reason. */
   signal?: AbortSignal

@@ -150,9 +150,7 @@ function decodeText(bytes: Uint8Array, charset: string | undefined): string | un
   }
 }
 
-function isHtmlPage(text: string): boolean {
-  return /^\s*<(!doctype html|html)\b/i.test(text.slice(0, 1000))
-}
+const isHtmlPage = (text: string): boolean => /^\s*<(!doctype html|html)\b/i.test(text.slice(0, 1000))
 
 type TextKind = 'text' | 'json' | 'html' | 'pdf'
 

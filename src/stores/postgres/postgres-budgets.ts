@@ -36,9 +36,7 @@ export async function openPostgresBudgets(
       return rows.map(({ stored }) => JSON.parse(stored) as StoredBudget)
     },
 
-    async replaceTerms(budget, terms) {
-      return (await query(sql.replaceTerms, [budget, terms])).length > 0
-    },
+    replaceTerms: async (budget, terms) => (await query(sql.replaceTerms, [budget, terms])).length > 0,
   }
 }
 

@@ -229,13 +229,10 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       throw sessionBusyError(sessionId, row.holder)
     },
 
-    async setTitle(sessionId, title) {
-      return (await ofSession(sql.setTitle, sessionId, title)).length > 0
-    },
+    setTitle: async (sessionId, title) => (await ofSession(sql.setTitle, sessionId, title)).length > 0,
 
-    async setMark(sessionId, seq, mark) {
-      return (await ofSession(sql.setMark, sessionId, seq, mark && JSON.stringify(mark))).length > 0
-    },
+    setMark: async (sessionId, seq, mark) =>
+      (await ofSession(sql.setMark, sessionId, seq, mark && JSON.stringify(mark))).length > 0,
 
     openBudgets: loadOnce(() => openPostgresBudgets(query, schema, time)),
 

@@ -19,11 +19,9 @@ interface OpenMessage<Event> {
 }
 
 export interface InboxFormat<Event> {
-  /** Returns null for unknown text. */
+  /** Returns null for unknown text, and for a queued one that the current run may not read. */
   parse(found: InboxMessage): Event | null
   isQueued(text: string): boolean
-  /** The event for a queued text that the current run may read, or null. */
-  toSteering(found: InboxMessage): Event | null
   /** Whether a later run reads the event if the current run has ended. */
   outlivesRun?(event: Event | null): boolean
 }
@@ -153,7 +151,8 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
   /** Delivers pending messages and all later ones. Called once. */
   onMessage(listener: (message: number, event: Event | null) => void): void {
     this.#listener = listener
-    for (const [message, { event }] of [...this.#open]) listener(message, event)
+    // A copy, because what the listener does may deliver more.
+    for (const [message, { event }] of new Map(this.#open)) listener(message, event)
   }
 
   onQueued(listener: (queued: QueuedMessage) => void): void {
@@ -213,7 +212,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     const { format, applied: before } = this.#parts
     for (const found of messages) {
       const { message, text } = found
-      if (format.isQueued(text)) this.#receiveQueued(found, format.toSteering(found))
+      if (format.isQueued(text)) this.#receiveQueued(found, format.parse(found))
       // The process that delivered the message crashed before removing it.
       else if (message <= before) this.remove([message])
       else if (message <= this.applied) this.#done.push(message)

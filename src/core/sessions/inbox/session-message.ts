@@ -23,10 +23,7 @@ export type SessionMessage = SentBy &
     | { type: 'cancel'; why?: string }
     /** Pauses the run at the next safe point. */
     | { type: 'pause' }
-    /**
-     * Continues a paused run. `at` (a Date or milliseconds since the epoch) delays the continuation, unless the
-     * session is woken earlier.
-     */
+    /** Continues a paused run, now or at `at` (a Date or milliseconds since the epoch), unless woken earlier. */
     | { type: 'resume'; at?: Date | number }
     /** Adds a message for the model at the next safe point. A paused run continues. */
     | { type: 'steer'; text: string }
@@ -247,7 +244,6 @@ export const agentInbox: InboxFormat<ControlEvent> = {
   outlivesRun,
   parse: parseInboxMessage,
   isQueued: isQueuedText,
-  toSteering: toSteeringEvent,
 }
 
 function pickGrant({ tool, when, until, uses }: { tool: string } & GrantOptions): object {

@@ -131,10 +131,7 @@ export type RecordContent = Content & {
   lastEventSeq?: number
   /** The trace link for the process that resumes the run. See `JournalEntry`. A snapshot repeats the last link. */
   link?: string
-  /**
-   * The features that the log uses from this record on. A snapshot repeats all of them. A reader that does not know a
-   * feature rejects the log.
-   */
+  /** The features that the log uses from this record on. A snapshot repeats all of them. */
   needs?: string[]
 }
 
@@ -182,9 +179,7 @@ type Content =
       keys?: string[]
       /** The branches of the session, if there are several. */
       branches?: BranchTree
-      /**
-       * The branch to which the session switches back. Absent if the record only repeats the state of earlier records.
-       */
+      /** The branch that the session switches back to. Absent if the record only repeats the state. */
       selected?: number
       state: MachineState
     }

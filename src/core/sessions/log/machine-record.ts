@@ -52,10 +52,7 @@ export interface StoredMachineState {
   keys: string[]
 }
 
-/**
- * A record of a machine's session: an event and the resulting state. Each record is complete, so that reading starts at
- * the last one.
- */
+/** An event of a machine and the resulting state. Each record is complete, so that reading starts at the last. */
 export interface MachineRecord {
   /** The id of the machine. Distinguishes the record from an agent's record. */
   machine: string

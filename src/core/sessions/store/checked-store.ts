@@ -22,9 +22,7 @@ export function checkStore(store: unknown): void {
 
 const innerStores = new WeakMap<SessionStore, SessionStore>()
 
-export function getInnerStore(store: SessionStore): SessionStore {
-  return innerStores.get(store) ?? store
-}
+export const getInnerStore = (store: SessionStore): SessionStore => innerStores.get(store) ?? store
 
 /**
  * Wraps a store so that it throws only typed errors, and calls without a response within `timeoutMs` (0: no limit)
