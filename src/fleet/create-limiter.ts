@@ -120,7 +120,7 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
       )
       return replaceRequest(model, async (request, options) => {
         let hasWaited = false
-        const slot = await queue.acquire({
+        const release = await queue.acquire({
           runId: options.runId,
           tokens: countTokens(request),
           abort: findCallAbort(options) ?? options.signal,
@@ -142,7 +142,7 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
           if (kind === 'rate_limit') hearRefusal(retryAfterMs)
           throw error
         } finally {
-          slot.release(used)
+          release(used)
         }
       })
     },
@@ -150,10 +150,8 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
   }
 }
 
-interface Slot {
-  /** Ends the request. `tokens` is its usage, or null to keep the estimate. */
-  release(tokens: number | null): void
-}
+/** Ends a request. `tokens` is its usage, or null to keep the estimate. */
+type Release = (tokens: number | null) => void
 
 interface SlotRequest {
   runId: string | undefined
@@ -166,7 +164,7 @@ interface SlotRequest {
 interface Waiter extends Pick<SlotRequest, 'tokens'> {
   /** The position of the waiter's run. Earlier runs come first. */
   order: number
-  grant: (slot: Slot) => void
+  grant: (release: Release) => void
 }
 
 interface Limits {
@@ -206,20 +204,18 @@ function createSlotQueue({ concurrency, requests, tokens }: Limits, clock: Clock
     return Math.max(0, ...waits)
   }
 
-  const take = (amount: number): Slot => {
+  const take = (amount: number): Release => {
     const now = readElapsed(clock)
     active += 1
     requests?.take(1, now)
     const entry = tokens?.take(amount, now)
     let isOver = false
-    return {
-      release: (used) => {
-        if (isOver) return
-        isOver = true
-        active -= 1
-        if (entry && used !== null) tokens?.correct(entry, used, readElapsed(clock))
-        letGo()
-      },
+    return (used) => {
+      if (isOver) return
+      isOver = true
+      active -= 1
+      if (entry && used !== null) tokens?.correct(entry, used, readElapsed(clock))
+      letGo()
     }
   }
 
@@ -240,7 +236,7 @@ function createSlotQueue({ concurrency, requests, tokens }: Limits, clock: Clock
 
   return {
     /** Resolves when the request may start. Rejects with its abort reason. */
-    acquire: ({ runId, tokens: amount, abort, onWait }: SlotRequest): Promise<Slot> =>
+    acquire: ({ runId, tokens: amount, abort, onWait }: SlotRequest): Promise<Release> =>
       new Promise((resolve, reject) => {
         if (abort.aborted) return reject(abort.reason as Error)
         let isGranted = false
@@ -248,10 +244,10 @@ function createSlotQueue({ concurrency, requests, tokens }: Limits, clock: Clock
         const waiter: Waiter = {
           order: findOrder(runId),
           tokens: amount,
-          grant: (slot) => {
+          grant: (release) => {
             isGranted = true
             unfollow()
-            resolve(slot)
+            resolve(release)
           },
         }
         const place = waiters.findLastIndex(({ order }) => order <= waiter.order) + 1

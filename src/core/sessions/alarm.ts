@@ -1,7 +1,7 @@
 import { parseJsonOr } from '../base/json.js'
 import { chain, type MaybePromise } from '../base/maybe-promise.js'
 import type { Appended, Lease, LogRecord, SessionStore, SessionSummary } from './store/store.js'
-import { removeTimer, type StoredTimer } from './store/timers.js'
+import type { StoredTimer } from './store/timers.js'
 
 export const alarmPrefix = 'wake:'
 
@@ -40,7 +40,13 @@ export function setAlarm(
 }
 
 export async function removeAlarm({ timers }: SessionStore, session: string): Promise<void> {
-  if (timers) await removeTimer(timers, `${alarmPrefix}${session}`)
+  const id = `${alarmPrefix}${session}`
+  for (;;) {
+    // oxlint-disable-next-line no-await-in-loop -- another process may move the timer between attempts
+    const timer = await timers?.get(id)
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    if (!timer || (await timers?.move({ id, from: timer.at, to: null }))) return
+  }
 }
 
 export function parseAlarm({ id, data }: StoredTimer): Alarm | null {

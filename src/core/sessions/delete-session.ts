@@ -4,7 +4,7 @@ import { listChildSessions } from './agent-definition.js'
 import { acquireLease, leaseMs, releaseLease } from './log/lease.js'
 import { applyRecord, createFoldedSession } from './fold-session.js'
 import { isMachineSession } from './log/machine-record.js'
-import type { ListedSession, LogRecord, SessionStore } from './store/store.js'
+import type { ListedSession, SessionStore } from './store/store.js'
 import { UsageError } from '../base/errors.js'
 import { readTitle } from './store/session-title.js'
 import { unknownSessionError } from './store/store-error.js'
@@ -39,17 +39,14 @@ async function deleteAlone(store: SessionStore, sessionId: string): Promise<numb
 /** A machine's log does not contain the ids of its agents' sessions. */
 async function listChildren(store: SessionStore, session: ListedSession): Promise<Iterable<string>> {
   const { id } = session
-  if (!isMachineSession(session)) return listChildrenInLog(await store.read(id), id)
-  return (await store.list({ parent: id })).map((child) => child.id)
-}
-
-function listChildrenInLog(records: readonly LogRecord[], sessionId: string): Set<string> {
+  if (isMachineSession(session)) return (await store.list({ parent: id })).map((child) => child.id)
+  const records = await store.read(id)
   const children = new Set<string>()
   if (!records.some(({ data }) => data.includes('"delegate":true'))) return children
   const folded = createFoldedSession(records)
   try {
     for (const record of records) {
-      applyRecord(folded, record, sessionId)
+      applyRecord(folded, record, id)
       const context = folded.run?.context
       if (context) for (const child of listChildSessions(context)) children.add(child)
     }

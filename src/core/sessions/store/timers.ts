@@ -72,16 +72,6 @@ export async function* listAllDue(
   } while (after)
 }
 
-export async function removeTimer(timers: SessionTimers, id: string): Promise<boolean> {
-  for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- another process may move the timer between attempts
-    const timer = await timers.get(id)
-    if (timer === null) return false
-    // oxlint-disable-next-line no-await-in-loop -- as above
-    if (await timers.move({ id, from: timer.at, to: null })) return true
-  }
-}
-
 export interface TimerTable {
   get(id: string): StoredTimer | undefined
   /** Iterates in time order from this timer. May end after `limit` timers, or at a timer later than `until`. */
