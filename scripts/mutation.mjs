@@ -12,7 +12,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
-import { heapFlags } from './suite.mjs'
+import { engineFlags } from './suite.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 // Inside node_modules, so that the bundle finds packages.
@@ -79,7 +79,7 @@ function listKillers() {
 async function run(shard) {
   const child = spawn(
     process.execPath,
-    [...heapFlags, bundle, `${shard}`, `${shards}`, killers, values.whole ? 'whole' : 'short', pattern],
+    [...engineFlags, bundle, `${shard}`, `${shards}`, killers, values.whole ? 'whole' : 'short', pattern],
     {
       stdio: ['ignore', 'pipe', 'inherit'],
     },

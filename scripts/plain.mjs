@@ -9,7 +9,7 @@ import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { readModule } from './read-module.mjs'
-import { heapFlags } from './suite.mjs'
+import { engineFlags } from './suite.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 /** Inside the project, so that packages are found. */
@@ -55,11 +55,15 @@ export async function bundleTests(...files) {
     plugins: [plugin],
   })
   return async (variables) => {
-    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...heapFlags, program], {
-      cwd: root,
-      stdio: 'inherit',
-      env: { ...process.env, ...variables },
-    })
+    const child = spawn(
+      process.execPath,
+      ['--disable-warning=ExperimentalWarning', ...engineFlags, program],
+      {
+        cwd: root,
+        stdio: 'inherit',
+        env: { ...process.env, ...variables },
+      },
+    )
     const [code] = await once(child, 'close')
     return code ?? 1
   }

@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
 import { planted } from '../test/simulation/planted.mjs'
-import { heapFlags } from './suite.mjs'
+import { engineFlags } from './suite.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = join(root, '.simulation')
@@ -114,7 +114,7 @@ async function bundle(defect) {
 /** Runs a simulation process and passes on each message. */
 function run(file, args, hear) {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [...heapFlags, file, ...args.map(String)], {
+    const child = spawn(process.execPath, [...engineFlags, file, ...args.map(String)], {
       cwd: root,
       stdio: ['ignore', 'pipe', 'inherit'],
     })
