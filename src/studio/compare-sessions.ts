@@ -1,12 +1,4 @@
-import type {
-  CompareChange,
-  CompareStep,
-  CompareView,
-  Decision,
-  RecordRow,
-  SessionView,
-  ShownMessage,
-} from './protocol.js'
+import type { CompareChange, Decision, RecordRow, SessionView, ShownMessage } from './protocol.js'
 import { listRunSteps, type RunStep } from './run-steps.js'
 import type { SessionFold } from './session-fold.js'
 import { createTranscript, toShownText } from './shown-values.js'
@@ -18,7 +10,10 @@ interface ComparedSession {
   instructions: string | undefined
 }
 
-export function createCompareView(a: ComparedSession, b: ComparedSession): CompareView {
+export type CompareView = ReturnType<typeof createCompareView>
+export type CompareStep = ReturnType<typeof listSteps>[number]
+
+export function createCompareView(a: ComparedSession, b: ComparedSession) {
   const [messages, otherMessages] = [getTranscript(a), getTranscript(b)]
   const [steps, others] = [listSteps(a, messages), listSteps(b, otherMessages)]
   const count = Math.max(steps.length, others.length)
@@ -27,6 +22,7 @@ export function createCompareView(a: ComparedSession, b: ComparedSession): Compa
     b: b.view,
     commonRecords: countCommonRecords(a, b),
     change: findChange(a, b, messages, otherMessages),
+    /** The answer that each session ends with. Empty for a session without an answer. */
     answers: { a: findAnswer(steps), b: findAnswer(others) },
     steps: Array.from({ length: count }, (_, i) => {
       const [one, two] = [steps[i] ?? null, others[i] ?? null]
@@ -122,7 +118,7 @@ function findAnswer(steps: readonly CompareStep[]): string {
   return last && last.calls.length === 0 ? last.text : ''
 }
 
-function listSteps({ view }: ComparedSession, messages: readonly ShownMessage[]): CompareStep[] {
+function listSteps({ view }: ComparedSession, messages: readonly ShownMessage[]) {
   const { rows } = view
   const runSteps = listRunSteps(view)
   const answers = messages.flatMap((message, i) =>
@@ -131,7 +127,7 @@ function listSteps({ view }: ComparedSession, messages: readonly ShownMessage[])
   const brought = rows.filter(({ label, type }) => type === 'event' && label.startsWith('answer'))
   // A fork contains the original's answers but not its records.
   const inherited = answers.length - brought.length
-  const answered = answers.map(({ text, calls, userText }, i): CompareStep => {
+  const answered = answers.map(({ text, calls, userText }, i) => {
     const row = brought[i - inherited]
     const place = row ? row.seq - 1 : -1
     return {
@@ -140,13 +136,14 @@ function listSteps({ view }: ComparedSession, messages: readonly ShownMessage[])
       text,
       calls: calls.map(({ name, arguments: input, result }) => ({ name, arguments: input, result })),
       failure: null,
+      /** Whether a fork copied the step from its original. A copied step has no usage and no duration. */
       isInherited: row === undefined,
       ...sumStep(runSteps.find(({ from, to }) => from <= place && place <= to)),
     }
   })
   const failed = runSteps
     .filter(({ isAnswered, flags }) => !isAnswered && flags.includes('error'))
-    .map((step): CompareStep => {
+    .map((step) => {
       const seq = rows[step.place]?.seq ?? 1
       const isLast = answered.every((answer) => answer.seq < seq)
       return {
@@ -154,6 +151,7 @@ function listSteps({ view }: ComparedSession, messages: readonly ShownMessage[])
         userText: isLast ? getWordsBefore(messages, messages.length) : '',
         text: '',
         calls: [],
+        /** The end of a step without an answer, such as `model failed: server_error`. */
         failure: step.label,
         isInherited: false,
         ...sumStep(step),
@@ -162,7 +160,7 @@ function listSteps({ view }: ComparedSession, messages: readonly ShownMessage[])
   return [...answered, ...failed].toSorted((a, b) => a.seq - b.seq)
 }
 
-function sumStep(step: RunStep | undefined): Pick<CompareStep, 'tokens' | 'cost' | 'ms'> {
+function sumStep(step: RunStep | undefined) {
   if (step === undefined) return { tokens: 0, cost: null, ms: 0 }
   const { tokens, cost, ms, waitMs } = step
   return { tokens, cost: cost.isWhole ? cost.usd : null, ms: Math.max(0, ms - waitMs) }

@@ -2,7 +2,6 @@ import { parseJsonOr } from '../core/base/json.js'
 import { z } from 'zod'
 import type { DigestTable, LogDigest } from '../core/sessions/store/log-digests.js'
 import type { ListedSession } from '../core/sessions/store/store.js'
-import type { SessionRow } from './protocol.js'
 import type { SessionFold } from './session-fold.js'
 import { isFailed, normalizeText } from './session-query.js'
 import { createTranscript } from './shown-values.js'
@@ -50,7 +49,8 @@ export function listLogFacts({ now, notes, rows, models, guards }: SessionFold):
   }
 }
 
-export type LogSummary = Pick<SessionRow, keyof z.infer<typeof digestSchema>['logSummary']>
+type KeptSummary = z.infer<typeof digestSchema>['logSummary']
+export type LogSummary = Omit<KeptSummary, 'problem'> & { problem: string | null }
 
 export interface ReadLog {
   facts: LogFacts
@@ -66,17 +66,24 @@ const digestSchema = z.object({
   version: z.literal(version),
   facts: factsSchema,
   logSummary: z.object({
+    /** State and reason of the latest run. Null before the first run and for damaged sessions. */
     state: z.string().nullable(),
     reason: z.string().nullable(),
+    /** When a sleeping run wakes up, or the next question of a waiting run expires. */
     wakeAt: z.number().nullable(),
     title: z.string(),
+    /** The session's own steps in all runs. Null until the log has been read. */
     steps: z.number().nullable(),
     duration: z.number(),
+    /** 0 until the log has been read. */
     failedCalls: z.number(),
+    /** The session's own. For a fork, includes inherited tokens until its log has been read. */
     tokens: z.number(),
+    /** The session's own cost in USD, counted like `tokens`. Null if unknown. */
     cost: z.number().nullable(),
     problem: z.null(),
     forkedFrom: z.object({ sessionId: z.string(), seq: z.number() }).nullable(),
+    /** The usage that a fork copied from its original. Null for other sessions. */
     inherited: z.object({ tokens: z.number(), cost: z.number().nullable() }).nullable(),
   }),
 })

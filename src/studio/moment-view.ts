@@ -97,9 +97,7 @@ export function createMomentView(
     latest = Infinity,
   }: MomentOptions,
 ) {
-  const { record, before, after } = step
-  const context = after.session.run?.context ?? null
-  const previous = before.session.run?.context ?? null
+  const { record, after, was, now: context } = step
   const effective = findEffectiveInstructions(after.session, instructions)
   return {
     seq: record.seq,
@@ -114,7 +112,7 @@ export function createMomentView(
     record: createRecordView(step),
     context: context && createContextView(context),
     /** Context paths that this record changed, such as `usage.run.totalTokens`. */
-    changed: context === null ? [] : listChanges(previous ?? {}, context),
+    changed: context === null ? [] : listChanges(was ?? {}, context),
     guards: context === null ? [] : createGuardViews(context),
     budget: context === null ? [] : createGauges(context, after, record.at),
     pending: context === null ? [] : createPendingViews(context, tools),
@@ -386,11 +384,10 @@ const getGrants = ({ session: { run, state } }: SessionStep['after']): readonly 
 
 export function recordGrants(
   notes: Map<string, GrantNote>,
-  { record: { seq, at }, entry, before, after }: SessionStep,
+  { record: { seq, at }, event, before, after }: SessionStep,
 ): void {
   const [former, present] = [getGrants(before), getGrants(after)]
   if (former === present) return
-  const event = entry.type === 'event' ? entry.event : undefined
   const given = event?.type === 'GRANT' || event?.type === 'APPROVE' ? event.grant : undefined
   for (const { id } of present)
     if (!notes.has(id)) notes.set(id, { seq, uses: given?.id === id ? given.uses : undefined })
@@ -403,12 +400,11 @@ export function recordGrants(
 
 /** Active grants come first. `unread` are inbox messages that the next run reads before it starts a call. */
 function createGrantViews(
-  { record, after }: SessionStep,
+  { record, after, now: context }: SessionStep,
   notes: ReadonlyMap<string, GrantNote>,
   { now, unread = [] }: { now: number; unread?: readonly ControlEvent[] },
 ) {
   const present = getGrants(after)
-  const context = after.session.run?.context
   const foreseen = context ? applyMessages(context, unread, now) : present
   const removed = [...notes.values()].flatMap(({ removed: one, seq }) =>
     one && seq <= record.seq && one.seq <= record.seq ? [one] : [],

@@ -1,15 +1,19 @@
-import type { StepMark } from '../core/sessions/store/step-marks.js'
+import type { BudgetRow } from '../fleet/create-budget.js'
 import type { ChartView } from './chart-view.js'
-import type { CostSum } from './costs.js'
 import type { MomentView, PendingView } from './moment-view.js'
 import type { Bar, RecordRow } from './record-rows.js'
 import type { SavedView } from './requests.js'
-import type { QueryKey, sessionStatuses } from './session-query.js'
+import type { DayView } from './session-catalogue.js'
+import type { SessionRow } from './session-library.js'
+import type { QueryKey } from './session-query.js'
 import type { VerdictView } from './verdict.js'
+export type { CompareStep, CompareView } from './compare-sessions.js'
 export type { ChartState, ChartTransition, ChartView } from './chart-view.js'
 export type { GaugeView, GrantView, GuardView, MomentView, PendingView } from './moment-view.js'
 export type { Bar, RecordRow, SettledCall } from './record-rows.js'
 export type { Answer, ForkRequest, SavedView, TextEdit } from './requests.js'
+export type { DayView } from './session-catalogue.js'
+export type { SessionRow } from './session-library.js'
 export type { InstructionsView } from './session-step.js'
 export type { Decision, ShownMedia, ShownMessage } from './shown-values.js'
 
@@ -41,67 +45,9 @@ export interface SessionsView {
   views: SavedView[]
 }
 
-export interface BudgetView {
-  id: string
-  unit: 'usd' | 'tokens'
-  spent: number
-  reserved: number
-  limit: number
-  /** When the budget resets. Null if it never does. */
-  resetsAt: number | null
-}
-
-export interface DayView {
-  /** `2026-11-26`, in UTC. */
-  day: string
-  sessions: number
-  cost: CostSum
-  /** Number of failed sessions by reason. */
-  failures: Record<string, number>
-}
-
-export interface SessionRow {
-  id: string
-  name: string | null
-  /** `waiting` for a person, or `sleeping` until a date. */
-  status: (typeof sessionStatuses)[number]
-  /** State and reason of the latest run. Null before the first run and for damaged sessions. */
-  state: string | null
-  reason: string | null
-  /** The state of a `statewright/durable` machine. Null for agents. */
-  value: string | null
-  /** When a sleeping run wakes up, or the next question of a waiting run expires. */
-  wakeAt: number | null
-  title: string
-  /** The session's own steps in all runs. Null until the log has been read. */
-  steps: number | null
-  /** Milliseconds from the first record to the last. Approximate until the log has been read. */
-  duration: number
-  /** The number of failed calls. 0 until the log has been read. */
-  failedCalls: number
-  /** The session's own tokens. For a fork, includes inherited tokens until its log has been read. */
-  tokens: number
-  /** The session's own cost in USD, counted like `tokens`. Null if unknown. */
-  cost: number | null
-  createdAt: number
-  updatedAt: number
-  records: number
-  holder: string | null
-  isAttached: boolean
-  forkedFrom: { sessionId: string; seq: number } | null
-  /** The usage that a fork copied from its original. Null for other sessions. */
-  inherited: { tokens: number; cost: number | null } | null
-  tags: Record<string, string>
-  /** The agent that started the latest run, as named in `defineAgents`. */
-  agent: string | null
-  /** The models that answered. Empty until the log has been read. */
-  models: string[]
-  /** The session that called this sub-agent. Null for other sessions. */
-  parent: string | null
-  children: number
-  marks: StepMark[]
-  problem: string | null
-}
+/** `resetsAt` is null for a budget that never resets. */
+export type BudgetView = Pick<BudgetRow, 'id' | 'resetsAt'> &
+  Record<'spent' | 'reserved' | 'limit', number> & { unit: 'usd' | 'tokens' }
 
 export interface SessionView {
   session: SessionRow
@@ -180,33 +126,9 @@ export interface VisitsView {
   counts: Record<string, number>
 }
 
-export interface CompareView {
-  a: SessionView
-  b: SessionView
-  commonRecords: number
-  change: CompareChange | null
-  /** The answer that each session ends with. Empty for a session without an answer. */
-  answers: { a: string; b: string }
-  steps: { step: number; a: CompareStep | null; b: CompareStep | null; isSame: boolean }[]
-}
-
 export interface CompareChange {
   kind: 'message' | 'arguments' | 'result' | 'instructions' | 'decision'
   name: string | null
   a: string
   b: string
-}
-
-export interface CompareStep {
-  seq: number
-  userText: string
-  text: string
-  calls: { name: string; arguments: string; result: string | null }[]
-  /** The end of a step without an answer, such as `model failed: server_error`. */
-  failure: string | null
-  /** Whether a fork copied the step from its original. A copied step has no usage and no duration. */
-  isInherited: boolean
-  tokens: number
-  cost: number | null
-  ms: number
 }

@@ -43,14 +43,13 @@ export interface Bar {
 }
 
 export function createRow(step: SessionStep) {
-  const { record, entry, before, after, transitionIds } = step
-  const context = after.session.run?.context ?? null
+  const { record, entry, event, before, after, transitionIds, now: context } = step
   const usage = getOwnUsage(after)
   const to = listActivePaths(after.session.run)
   const wakeAt = context && findWakeTime(context)
   const calls = listSettledCalls(step)
   const spent = findSpending(step)
-  const paidUsage = findUsage(entry)
+  const paidUsage = findUsage(event)
   const isAsking = to.some((path) => /^RUNNING\.(preparing|asking)/.test(path))
   return {
     seq: record.seq,
@@ -82,14 +81,12 @@ export function createRow(step: SessionStep) {
 }
 
 /** The model as the provider names it, or the tool. The name is empty if the provider named none. */
-function findSpending({ entry, before }: SessionStep) {
-  const tokens = findUsage(entry)?.totalTokens ?? 0
-  if (entry.type !== 'event' || tokens === 0) return null
-  const { event } = entry
+function findSpending({ event, was }: SessionStep) {
+  const tokens = findUsage(event)?.totalTokens ?? 0
+  if (!event || tokens === 0) return null
   if (event.type === 'TOOL_RESULT' || event.type === 'CHILD_USAGE') {
-    const context = before.session.run?.context ?? null
-    const name = getCallName(event.callId, context)
-    const isChild = Object.hasOwn(context?.tools ?? {}, name) && context?.tools[name]?.delegate === true
+    const name = getCallName(event.callId, was)
+    const isChild = Object.hasOwn(was?.tools ?? {}, name) && was?.tools[name]?.delegate === true
     return { by: isChild ? ('sub-agent' as const) : ('tool' as const), name, tokens }
   }
   const isAnswer = event.type === 'xstate.done.actor.model' || event.type === 'xstate.done.actor.conclusion'
@@ -100,7 +97,7 @@ function findSpending({ entry, before }: SessionStep) {
   }
 }
 
-function formatLabel({ record, entry, before, after }: SessionStep): string {
+function formatLabel({ record, entry, before, after, was }: SessionStep): string {
   switch (entry.type) {
     case 'opened': {
       const { forkedFrom, state } = entry
@@ -118,7 +115,7 @@ function formatLabel({ record, entry, before, after }: SessionStep): string {
       if (entry.selected !== undefined) return `back on branch ${entry.selected}`
       return isCopiedState(before.inherited, record.seq) ? 'state of the original' : 'snapshot'
     default:
-      return formatEventLabel(entry.event, before.session.run?.context ?? null)
+      return formatEventLabel(entry.event, was)
   }
 }
 
@@ -223,32 +220,30 @@ type Flag =
   | 'wait'
 
 function listFlags(
-  { entry, before, after, transitionIds }: SessionStep,
+  { entry, event, was, now, transitionIds }: SessionStep,
   calls: readonly SettledCall[],
 ): Flag[] {
-  const [then, now] = [before.session.run?.context ?? null, after.session.run?.context ?? null]
   const flags = new Set<Flag>()
   if (entry.type === 'opened' && entry.forkedFrom) flags.add('fork')
   if (now === null || entry.type === 'opened' || entry.type === 'snapshot') return [...flags]
-  const event = entry.type === 'event' ? entry.event : null
   const leads = (to: string): boolean => transitionIds.some((id) => id.endsWith(`→ ${to}`))
   if (leads('RUNNING.asking.backingOff') || transitionIds.some((id) => id.includes('[pausesRetry]')))
     flags.add('retry')
-  if (now.nudges.length > 0 && now.nudges !== then?.nudges) flags.add('nudge')
+  if (now.nudges.length > 0 && now.nudges !== was?.nudges) flags.add('nudge')
   if (calls.some(({ status }) => status === 'blocked')) flags.add('block')
   if (leads('RUNNING.judging.halting')) flags.add('halt')
-  const isSpent = now.state === 'BUDGET_EXCEEDED' && then?.state !== 'BUDGET_EXCEEDED'
+  const isSpent = now.state === 'BUDGET_EXCEEDED' && was?.state !== 'BUDGET_EXCEEDED'
   const isRefused = event !== null && formatBudgetRefusal(event) !== null
-  if (isSpent || isRefused || (now.warnedOfBudget && then?.warnedOfBudget === false)) flags.add('budget')
+  if (isSpent || isRefused || (now.warnedOfBudget && was?.warnedOfBudget === false)) flags.add('budget')
   if (event?.type === 'RESUMED' || event?.type === 'RESUME') flags.add('resume')
-  const isError = now.state === 'ERROR' && then?.state !== 'ERROR'
+  const isError = now.state === 'ERROR' && was?.state !== 'ERROR'
   // A failed attempt that is retried does not count as a failure.
   const hasFailed = !isRefused && !flags.has('retry') && event?.type.startsWith('xstate.error.') === true
   if (isError || hasFailed) flags.add('error')
   const isCut = now.response === 'truncated' || now.response === 'truncatedCalls'
   if (isCut && event?.type.startsWith('xstate.done.actor.') === true) flags.add('truncated')
   const isForPerson = isRestState(now.state) && findWakeTime(now) === null
-  if (isForPerson && !isRestState(then?.state)) flags.add('wait')
+  if (isForPerson && !isRestState(was?.state)) flags.add('wait')
   return [...flags]
 }
 
@@ -277,15 +272,13 @@ export const startedWorks: ReadonlySet<string> = new Set(
   Object.values(activityByState).flatMap(({ work }) => work ?? []),
 )
 
-function listStarted({ before, after, transitionIds, entry }: SessionStep): string[] {
-  const context = after.session.run?.context
-  if (context === undefined || entry.type === 'snapshot' || entry.type === 'opened') return []
-  const isBack = entry.type === 'event' && entry.event.type === 'RESUMED'
+function listStarted({ entry, event, was, now, after, transitionIds }: SessionStep): string[] {
+  if (now === null || entry.type === 'snapshot' || entry.type === 'opened') return []
   const entered = listActivePaths(after.session.run).filter(
-    (path) => isBack || transitionIds.some((id) => id.endsWith(`→ ${path}`)),
+    (path) => event?.type === 'RESUMED' || transitionIds.some((id) => id.endsWith(`→ ${path}`)),
   )
-  const running = before.session.run?.context.calls ?? []
-  const calls = context.calls.filter(
+  const running = was?.calls ?? []
+  const calls = now.calls.filter(
     (call) => call.started && !call.result && !running.some(({ id, started }) => id === call.id && started),
   )
   return [
@@ -294,10 +287,9 @@ function listStarted({ before, after, transitionIds, entry }: SessionStep): stri
   ]
 }
 
-function listSettledCalls({ entry, before, after }: SessionStep): SettledCall[] {
-  const [then, now] = [before.session.run?.context ?? null, after.session.run?.context ?? null]
-  if (now === null || entry.type !== 'event') return []
-  const known = new Set(then?.calls.flatMap(({ id, result }) => (result ? [id] : [])))
+function listSettledCalls({ event, was, now }: SessionStep): SettledCall[] {
+  if (now === null || event === null) return []
+  const known = new Set(was?.calls.flatMap(({ id, result }) => (result ? [id] : [])))
   const settled = new Map<string, SettledCall>()
   for (const { id, name, result } of now.calls) {
     if (!result || known.has(id)) continue
@@ -308,10 +300,10 @@ function listSettledCalls({ entry, before, after }: SessionStep): SettledCall[] 
       isReadOnly: isReadOnly(now, name),
     })
   }
-  for (const message of now.messages.slice(then?.messages.length ?? 0)) {
+  for (const message of now.messages.slice(was?.messages.length ?? 0)) {
     if (message.role !== 'tool' || known.has(message.tool_call_id)) continue
     const status = message.data?.['status']
-    const name = getCallName(message.tool_call_id, then, now)
+    const name = getCallName(message.tool_call_id, was, now)
     settled.set(message.tool_call_id, {
       id: message.tool_call_id,
       name,
@@ -354,14 +346,12 @@ export class TimelineBars {
   #last = 0
 
   addStep(step: SessionStep): void {
-    const { record, entry, before, after } = step
-    const event = entry.type === 'event' ? entry.event : null
-    const then = before.session.run
+    const { record, event, after, was, now } = step
     const isBack = event?.type === 'RESUMED'
-    if (isBack && then !== null && isActiveState(then.context.state))
+    if (isBack && was !== null && isActiveState(was.state))
       this.gaps.push({ from: this.#last, to: record.at })
     this.#last = record.at
-    const activities = listActivities(after.session.run?.context ?? null, listActivePaths(after.session.run))
+    const activities = listActivities(now, listActivePaths(after.session.run))
     const isNewRequest = /^xstate\.(done|error)\.actor\.(model|conclusion)$/.test(event?.type ?? '')
     for (const [key, bar] of this.#open) {
       const isContinued = activities.has(key) && !isBack && !(isNewRequest && bar.lane === 'model')
@@ -386,11 +376,10 @@ export class TimelineBars {
     }
   }
 
-  #closeBar(key: string, bar: Bar, { record, entry, after }: SessionStep): void {
+  #closeBar(key: string, bar: Bar, { record, event, now }: SessionStep): void {
     this.#open.delete(key)
     bar.to = record.at
     bar.toSeq = record.seq
-    const event = entry.type === 'event' ? entry.event : null
     if (event?.type === 'TOOL_RESULT' && key.startsWith(`call ${event.callId} `)) {
       const { status, durationMs } = event.result
       bar.status = status === 'ok' ? 'ok' : 'failed'
@@ -399,7 +388,7 @@ export class TimelineBars {
     } else if (event && formatBudgetRefusal(event) !== null) {
       // The request was not sent.
       Object.assign(bar, { lane: 'waits', label: 'budget', status: 'waiting' })
-    } else if (bar.lane !== 'waits') bar.status = getEndStatus(event, after.session.run?.context ?? null)
+    } else if (bar.lane !== 'waits') bar.status = getEndStatus(event, now)
   }
 }
 

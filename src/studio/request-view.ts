@@ -8,7 +8,7 @@ import { type AgentParts, isLostSpeaker, toSpeaker } from '../core/live/agent-pa
 import type { ModelRequest } from '../core/models/provider.js'
 import type { SessionFold } from './session-fold.js'
 import { isRequestEnd } from './session-query.js'
-import { findEffectiveInstructions, findUsage, type SessionStep } from './session-step.js'
+import { findEffectiveInstructions, findUsage } from './session-step.js'
 import { toShownText, toShownValue, withheldNote } from './shown-values.js'
 
 export type RequestView = NonNullable<ReturnType<typeof createRequestView>>
@@ -22,9 +22,8 @@ export function createRequestView(
   { seq, all, parts }: { seq: number; all: boolean; parts: AgentParts | undefined },
 ) {
   const step = fold.findStep(seq)
-  const context = step?.before.session.run?.context
-  if (!step || !context || step.entry.type !== 'event' || !endsRequest(step.entry.event)) return null
-  const { event } = step.entry
+  if (!step?.was || !endsRequest(step.event)) return null
+  const { event, was: context } = step
   const masked = maskContext(context)
   const rebuilt = rebuildRequest(masked, event, parts)
   const messages = rebuilt?.request.messages ?? masked.messages
@@ -51,7 +50,7 @@ export function createRequestView(
     response: event.withheld
       ? withheldNote
       : toShownValue('output' in event ? event.output.response : event.error),
-    answer: createAnswer(step, event),
+    answer: createAnswer(event),
   }
 }
 
@@ -60,8 +59,8 @@ type RequestEnd = Extract<
   { type: `xstate.${'done' | 'error'}.actor.${'model' | 'conclusion'}` }
 >
 
-const endsRequest = (event: AgentMachineEvent): event is RequestEnd =>
-  /^xstate\.(done|error)\.actor\.(model|conclusion)$/.test(event.type)
+const endsRequest = (event: AgentMachineEvent | null): event is RequestEnd =>
+  /^xstate\.(done|error)\.actor\.(model|conclusion)$/.test(event?.type ?? '')
 
 /** Null without the agent, or if it no longer has the request's model or speaker. */
 function rebuildRequest(
@@ -91,10 +90,9 @@ function listEarlierMessages(
 ): ReadonlySet<string> {
   const row = fold.rows.findLast((one) => one.seq < seq && isRequestEnd(one))
   const before = row && fold.findStep(row.seq)
-  const context = before?.before.session.run?.context
-  if (!context || before.entry.type !== 'event' || !endsRequest(before.entry.event)) return new Set()
-  const rebuilt = rebuildRequest(context, before.entry.event, parts)
-  return new Set((rebuilt?.request.messages ?? context.messages).map(({ id }) => id))
+  if (!before?.was || !endsRequest(before.event)) return new Set()
+  const rebuilt = rebuildRequest(before.was, before.event, parts)
+  return new Set((rebuilt?.request.messages ?? before.was.messages).map(({ id }) => id))
 }
 
 function toRequestMessage(message: Message) {
@@ -121,8 +119,8 @@ function listSettings(request: ModelRequest): Record<string, unknown> {
   }) as Record<string, unknown>
 }
 
-function createAnswer({ entry }: SessionStep, event: RequestEnd) {
-  const usage = findUsage(entry)
+function createAnswer(event: RequestEnd) {
+  const usage = findUsage(event)
   if (!usage) return null
   const { model, finishReason } =
     'output' in event ? event.output.response : { model: null, finishReason: null }

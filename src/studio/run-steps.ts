@@ -1,35 +1,9 @@
-import { type CostSum, sumCosts } from './costs.js'
-import type { Bar, RecordRow, SessionView, SettledCall } from './protocol.js'
+import { sumCosts } from './costs.js'
+import type { Bar, RecordRow, SessionView } from './protocol.js'
 import { isFailed, readComparison, readTerm, splitQuery } from './session-query.js'
 
 /** A request to the model with its retries, up to the last result of its calls. */
-export interface RunStep {
-  run: number
-  step: number
-  /** Record indexes, `to` inclusive. */
-  from: number
-  to: number
-  /** The last result of the step's calls, or else the answer, or else the latest record. */
-  place: number
-  /** The milliseconds spent on requests, on calls and on waiting, and the total. */
-  modelMs: number
-  toolMs: number
-  waitMs: number
-  ms: number
-  tokens: number
-  cost: CostSum
-  calls: SettledCall[]
-  open: string[]
-  children: { label: string; sessionId: string }[]
-  /** The agent that received the conversation in this step. */
-  handedTo: string | null
-  flags: RecordRow['flags']
-  isAnswered: boolean
-  hasFailed: boolean
-  label: string
-  words: string
-  states: string[]
-}
+export type RunStep = ReturnType<typeof createStep>
 
 /** A record belongs to the step that was active when it was written. `now` ends the work that is still active. */
 export function listRunSteps(
@@ -92,7 +66,7 @@ function createStep(
   rows: readonly RecordRow[],
   bars: readonly Bar[],
   until: number,
-): RunStep {
+) {
   const own = rows.slice(span.from, span.to + 1)
   const [first, last] = [own[0], own.at(-1)]
   const before = rows[span.from - 1]
@@ -114,9 +88,12 @@ function createStep(
   const end = rows.length - 1
   return {
     ...span,
+    /** Record indexes, `to` inclusive. */
     from: Math.min(span.from, end),
     to: Math.min(Math.max(span.to, span.from), end),
+    /** The last result of the step's calls, or else the answer, or else the latest record. */
     place: over === -1 ? Math.max(0, Math.min(span.to, end)) : span.from + over,
+    /** The milliseconds spent on requests, on calls and on waiting, and the total. */
     modelMs: sum(['model']),
     toolMs: sum(['tools', 'children']),
     waitMs: sum(['waits']),
@@ -126,6 +103,7 @@ function createStep(
     calls,
     open,
     children,
+    /** The agent that received the conversation in this step. */
     handedTo:
       own.findLast(({ label }) => label.startsWith(handedWords))?.label.slice(handedWords.length) ?? null,
     flags,

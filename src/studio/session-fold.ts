@@ -169,11 +169,9 @@ export class SessionFold {
     this.problem = new StoreError('corrupt_log', text, this.#id)
   }
 
-  #recordCall({ record: { seq }, entry, before: { session } }: SessionStep): void {
-    if (entry.type !== 'event') return
-    const { event } = entry
-    if (event.type !== 'TOOL_RESULT' && event.type !== 'APPROVE' && event.type !== 'REJECT') return
-    const { calls = [], batchNumber = 0 } = session.run?.context ?? {}
+  #recordCall({ record: { seq }, event, was }: SessionStep): void {
+    if (event?.type !== 'TOOL_RESULT' && event?.type !== 'APPROVE' && event?.type !== 'REJECT') return
+    const { calls = [], batchNumber = 0 } = was ?? {}
     const place = calls.findIndex(({ id }) => id === event.callId)
     if (place < 0) return
     const result = `m${batchNumber + 1 + place}`
@@ -182,12 +180,9 @@ export class SessionFold {
     else decisions.set(result, toDecision(seq, event, decisions.get(result)))
   }
 
-  #recordNames({ entry, after: { session } }: SessionStep): void {
-    const verdict = session.run?.context.verdict
-    if (verdict) this.guards.add(formatGuardName(verdict))
-    if (entry.type !== 'event') return
-    const { event } = entry
-    if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion') return
+  #recordNames({ event, now }: SessionStep): void {
+    if (now?.verdict) this.guards.add(formatGuardName(now.verdict))
+    if (event?.type !== 'xstate.done.actor.model' && event?.type !== 'xstate.done.actor.conclusion') return
     const { model } = event.output.response
     if (model !== null) this.models.add(model)
   }
@@ -196,7 +191,7 @@ export class SessionFold {
    * An edit of a result applies where its batch is complete, so that no other call of the batch runs again, and not
    * where the result ended the run, because no model would read another one.
    */
-  #recordForkPoints({ before, after }: SessionStep, { seq, run, state, calls }: RecordRow): void {
+  #recordForkPoints({ before, after, now }: SessionStep, { seq, run, state, calls }: RecordRow): void {
     // In a partial log, it is unknown where earlier messages first appeared.
     if (this.base > 0) return
     const { forkPoints: points } = this.notes
@@ -215,7 +210,7 @@ export class SessionFold {
         else setFirst(id)
       if (messages[0]) setFirst(messages[0].id)
     }
-    const { calls: batch = [], batchNumber = 0 } = after.session.run?.context ?? {}
+    const { calls: batch = [], batchNumber = 0 } = now ?? {}
     for (const [place, { result, unscreenedResult }] of batch.entries())
       if (result && !unscreenedResult) setResult(`m${batchNumber + 1 + place}`)
   }
@@ -246,14 +241,17 @@ export class SessionFold {
     takenTransitions = []
     if (opened) applyOpenedRecord(session, record, opened, this.#id, folding)
     const entry = opened ?? applyRecord(session, record, this.#id, folding)
+    const event = entry.type === 'event' ? entry.event : null
     const after: Moment = {
       session,
-      children: updateChildUsage(before.children, entry),
+      children: entry.type === 'start' ? noUsage : updateChildUsage(before.children, event),
       inherited: updateInherited(before.inherited, entry, session),
     }
     // A snapshot does not change the state, even as the first record.
-    const isFirst = this.base > 0 && record.seq === this.base + 1
-    return { record, entry, before: isFirst ? after : before, after, transitionIds: takenTransitions }
+    const from = this.base > 0 && record.seq === this.base + 1 ? after : before
+    const was = from.session.run?.context ?? null
+    const now = session.run?.context ?? null
+    return { record, entry, event, before: from, after, was, now, transitionIds: takenTransitions }
   }
 }
 
@@ -324,11 +322,8 @@ function toDecision(
   }
 }
 
-function updateChildUsage(children: Usage, entry: RecordContent): Usage {
-  if (entry.type === 'start') return noUsage
-  if (entry.type !== 'event') return children
-  const { event } = entry
-  const isChild = event.type === 'TOOL_RESULT' || event.type === 'CHILD_USAGE'
+function updateChildUsage(children: Usage, event: AgentMachineEvent | null): Usage {
+  const isChild = event?.type === 'TOOL_RESULT' || event?.type === 'CHILD_USAGE'
   return isChild && event.usage ? addUsage(children, event.usage) : children
 }
 

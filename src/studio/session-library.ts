@@ -22,7 +22,7 @@ import {
   noFacts,
   type ReadLog,
 } from './kept-digests.js'
-import type { SessionRow } from './protocol.js'
+import type { sessionStatuses } from './session-query.js'
 import { toShownText } from './shown-values.js'
 
 const maxFolds = 24
@@ -257,34 +257,54 @@ export class SessionLibrary {
     return fold
   }
 
-  #toRow({ id, createdAt, updatedAt, head, summary, holder, marks = [] }: ListedSession): SessionRow {
-    const known = this.#summaries.get(id)
-    const value = summary?.value ?? null
-    const current = value === null && known?.key === toReadKey(head, createdAt) ? known.logSummary : null
-    const earlier = known?.logSummary ?? unreadSummary
-    const logSummary = current ?? (summary ? pickSummary(summary, earlier) : unreadSummary)
-    const isAttached = this.#isAttached(id)
-    return {
-      id,
-      name: summary?.name === undefined ? null : toShownText(summary.name, 200),
-      status: toSessionStatus({ ...logSummary, value }, holder !== null || isAttached),
-      ...logSummary,
-      value: value === null ? null : toShownText(value, 200),
-      duration: current?.duration ?? Math.max(0, updatedAt - createdAt),
-      // A rename is not in the log.
-      title: toShownText(summary ? summary.title : logSummary.title, 200),
-      tags: toShownTags(summary?.tags),
-      agent: summary?.agent === undefined ? null : toShownText(summary.agent, 200),
-      models: [...(this.#facts.get(id)?.models ?? [])],
-      parent: summary?.parent ?? findParentId(id),
-      children: 0,
-      marks: marks.map((mark) => ({ ...mark, note: toShownText(mark.note, 2_000) })),
-      createdAt,
-      updatedAt,
-      records: head,
-      holder: holder === null ? null : toShownText(holder, 200),
-      isAttached,
-    }
+  #toRow(entry: ListedSession): SessionRow {
+    const known = this.#summaries.get(entry.id)
+    const models = [...(this.#facts.get(entry.id)?.models ?? [])]
+    return toSessionRow(entry, { known, models, isAttached: this.#isAttached(entry.id) })
+  }
+}
+
+export type SessionRow = ReturnType<typeof toSessionRow>
+
+interface Known {
+  known: { key: string; logSummary: LogSummary } | undefined
+  models: string[]
+  isAttached: boolean
+}
+
+function toSessionRow(
+  { id, createdAt, updatedAt, head, summary, holder, marks = [] }: ListedSession,
+  { known, models, isAttached }: Known,
+) {
+  const value = summary?.value ?? null
+  const current = value === null && known?.key === toReadKey(head, createdAt) ? known.logSummary : null
+  const earlier = known?.logSummary ?? unreadSummary
+  const logSummary = current ?? (summary ? pickSummary(summary, earlier) : unreadSummary)
+  return {
+    id,
+    name: summary?.name === undefined ? null : toShownText(summary.name, 200),
+    status: toSessionStatus({ ...logSummary, value }, holder !== null || isAttached),
+    ...logSummary,
+    /** The state of a `statewright/durable` machine. Null for agents. */
+    value: value === null ? null : toShownText(value, 200),
+    /** Milliseconds from the first record to the last. Approximate until the log has been read. */
+    duration: current?.duration ?? Math.max(0, updatedAt - createdAt),
+    // A rename is not in the log.
+    title: toShownText(summary ? summary.title : logSummary.title, 200),
+    tags: toShownTags(summary?.tags),
+    /** The agent that started the latest run, as named in `defineAgents`. */
+    agent: summary?.agent === undefined ? null : toShownText(summary.agent, 200),
+    /** The models that answered. Empty until the log has been read. */
+    models,
+    /** The session that called this sub-agent. Null for other sessions. */
+    parent: summary?.parent ?? findParentId(id),
+    children: 0,
+    marks: marks.map((mark) => ({ ...mark, note: toShownText(mark.note, 2_000) })),
+    createdAt,
+    updatedAt,
+    records: head,
+    holder: holder === null ? null : toShownText(holder, 200),
+    isAttached,
   }
 }
 
@@ -367,9 +387,9 @@ function summarizeLog({
 }
 
 function toSessionStatus(
-  row: Pick<SessionRow, 'state' | 'reason' | 'wakeAt' | 'problem' | 'value'>,
+  row: Pick<LogSummary, 'state' | 'reason' | 'wakeAt' | 'problem'> & { value: string | null },
   isHeld: boolean,
-): SessionRow['status'] {
+): (typeof sessionStatuses)[number] {
   const { state, wakeAt } = row
   if (row.problem !== null) return 'damaged'
   if (row.value !== null && state === null)

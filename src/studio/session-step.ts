@@ -1,5 +1,6 @@
 import type { StateValue } from 'xstate'
 import type { AgentContext } from '../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
 import { noUsage, subtractUsage, type Usage } from '../../machines/agent/usage.js'
 import type { FoldedRun, FoldedSession } from '../core/sessions/fold-session.js'
 import type { RecordContent } from '../core/sessions/log/log-record.js'
@@ -43,8 +44,12 @@ export function updateInherited(before: Inherited, entry: RecordContent, session
 export interface SessionStep {
   record: LogRecord
   entry: RecordContent
+  event: AgentMachineEvent | null
   before: Moment
   after: Moment
+  /** The context of the run before and after the record. */
+  was: AgentContext | null
+  now: AgentContext | null
   transitionIds: string[]
 }
 
@@ -80,10 +85,8 @@ export function findEffectiveInstructions(
   return own ? { text: own, from: 'agent' } : null
 }
 
-export function findUsage(entry: RecordContent): Usage | null {
-  if (entry.type !== 'event') return null
-  const { event } = entry
-  switch (event.type) {
+export function findUsage(event: AgentMachineEvent | null): Usage | null {
+  switch (event?.type) {
     case 'xstate.done.actor.model':
     case 'xstate.done.actor.conclusion':
       return event.output.response.usage

@@ -1,5 +1,5 @@
 import { diffArrays } from 'diff'
-import { useEffect, useMemo } from 'preact/hooks'
+import { useMemo } from 'preact/hooks'
 import { formatCount, formatDuration, formatMoney } from '../../core/format/format-words.js'
 import { formatChange, formatCost, formatCostChange, sumCosts } from '../costs.js'
 import type { ChartView, CompareChange, CompareStep, CompareView, SessionView } from '../protocol.js'
@@ -9,6 +9,7 @@ import { formatJson, formatShort, sessionAddress } from '../format.js'
 import { CodeText, LongText, Table } from './long-text.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import { Said } from './message.js'
+import { useTimeout } from './page.js'
 import type { Mark } from './picture.js'
 import { StatePill } from './run-head.js'
 import { drawVisitedChart } from '../visited-chart.js'
@@ -24,11 +25,7 @@ export function CompareScreen({ source, a, b }: { source: Source; a: string; b: 
   const both = useLoaded(`compare ${a} ${b}`, () => source.compare(a, b))
   // A new fork may still be running. Reload until it settles.
   const isAtWork = [both.value?.a, both.value?.b].some((view) => view && atWork.has(view.verdict.state ?? ''))
-  useEffect(() => {
-    if (!isAtWork) return undefined
-    const timer = setTimeout(both.reload, followMs)
-    return () => clearTimeout(timer)
-  }, [isAtWork, both.value])
+  useTimeout(isAtWork ? followMs : null, both.reload, [isAtWork, both.value])
   if (both.error !== null && !both.value) return <Trouble error={both.error} onRetry={both.reload} hasLink />
   if (!both.value || !chart.value) return <Loading what="Comparing" />
   const view = both.value
@@ -162,7 +159,6 @@ function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; i
           </tr>
         ))}
       </Table>
-      <Next view={view} isAtWork={isAtWork} />
       <div class="answers">
         <h3>Final answer</h3>
         <WordDiff
@@ -172,6 +168,7 @@ function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; i
           absent={[view.a.verdict.text, view.b.verdict.text]}
         />
       </div>
+      <Next view={view} isAtWork={isAtWork} />
     </section>
   )
 }

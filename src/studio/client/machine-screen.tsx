@@ -1,10 +1,10 @@
-import { useEffect } from 'preact/hooks'
 import { formatWakeTime } from '../../core/base/clock.js'
 import { formatCount } from '../../core/format/format-words.js'
 import type { Source } from './data-source.js'
 import { JsonTree } from './json-tree.js'
 import { Table } from './long-text.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
+import { useTimeout } from './page.js'
 import type { RowPill } from './run-head.js'
 import { sessionAddress } from '../format.js'
 
@@ -19,12 +19,7 @@ interface MachineProps {
 
 export function MachineScreen({ source, id, Pill }: MachineProps) {
   const { value: view, error, reload } = useLoaded(id, () => source.machine(id))
-  const isActive = view?.status === 'active'
-  useEffect(() => {
-    if (!isActive) return undefined
-    const timer = setInterval(reload, reloadMs)
-    return () => clearInterval(timer)
-  }, [isActive, reload])
+  useTimeout(view?.status === 'active' ? reloadMs : null, reload, [view, error])
   if (error !== null && !view) return <Trouble error={error} onRetry={reload} />
   if (!view) return <Loading what="Loading the session" />
   const { session, machine, context, output, actors, waits, records, children } = view

@@ -29,7 +29,7 @@ function App({ source, onlySession }: { source: Source; onlySession: string | nu
     <>
       <header class="top">
         <a class="brand" href="#/">
-          <svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true">
+          <svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true" class="drawn">
             <rect x="2" y="4" width="9" height="7" rx="2" />
             <rect x="13" y="13" width="9" height="7" rx="2" class="lit" />
             <path d="M11 7.5h4.5a2 2 0 0 1 2 2V13" />

@@ -26,6 +26,15 @@ export function replaceAddress(hash: string): void {
   shown = location.hash
 }
 
+/** Without a delay, nothing happens. A change of `inputs` starts the delay again. */
+export function useTimeout(ms: number | null, act: () => void, inputs: readonly unknown[]): void {
+  useEffect(() => {
+    if (ms === null) return undefined
+    const timer = setTimeout(act, ms)
+    return () => clearTimeout(timer)
+  }, inputs)
+}
+
 export function useWrittenAddress(hash: string | null): void {
   // This is a layout effect. Other effects of the old screen end only after the next screen has rendered, and they
   // would overwrite the next screen's address.

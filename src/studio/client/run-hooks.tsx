@@ -3,6 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { LiveMessage, MomentView, RecordRow, SessionView } from '../protocol.js'
 import type { Source } from './data-source.js'
 import type { MomentCache } from './moment-cache.js'
+import { useTimeout } from './page.js'
 import type { RunStep } from '../run-steps.js'
 import { findPlayDelay } from '../timeline-layout.js'
 
@@ -82,15 +83,12 @@ export function usePosition(rows: readonly RecordRow[], startSeq: number | null,
     if (isLive) walk(last)
   }, [isLive, last])
 
-  useEffect(() => {
-    if (!isPlaying) return undefined
-    const delay = findPlayDelay(rows, place)
-    const timer = setTimeout(() => {
-      move({ place: Math.min(last, place + 1), ms: Math.min(stepMs, delay - 20) })
-      if (place >= last - 1) setPlaying(false)
-    }, delay)
-    return () => clearTimeout(timer)
-  }, [isPlaying, last, place])
+  const delay = isPlaying ? findPlayDelay(rows, place) : null
+  const goOn = (): void => {
+    move({ place: Math.min(last, place + 1), ms: Math.min(stepMs, (delay ?? 0) - 20) })
+    if (place >= last - 1) setPlaying(false)
+  }
+  useTimeout(delay, goOn, [isPlaying, last, place])
 
   const play = (): void => {
     setLive(false)
@@ -157,10 +155,7 @@ export function useNow(isOn: boolean): number | undefined {
 /** Announces the current record to screen readers after a short delay. */
 export function Announcer({ text }: { text: string }) {
   const [announced, announce] = useState('')
-  useEffect(() => {
-    const timer = setTimeout(() => announce(text), 400)
-    return () => clearTimeout(timer)
-  }, [text])
+  useTimeout(400, () => announce(text), [text])
   return (
     <div class="sr" role="status" aria-live="polite">
       {announced}

@@ -204,14 +204,12 @@ function Run({ source, chart, view, end, change, reload, seq: startSeq, onProble
   /** Whether this studio's agent acts on the session. A process that holds the session acts with its own agent. */
   const isOwn = !session.isAttached && session.holder === null
   const canAct = !source.isFile && readOnly === null
-  const openFork = (wanted: WhatIf | null, seq = row?.seq ?? 1): void => {
+  const openFork = useLatest((wanted: WhatIf | null, seq: number = row?.seq ?? 1): void => {
     loadPart(() => import('./fork-dialog.js')).then(
       ({ ForkDialog: Dialog }) => setFork({ Dialog, wanted, seq }),
       (error: unknown) => onProblem(formatError(error)),
     )
-  }
-  const openPlainFork = useLatest((seq: number) => openFork(null, seq))
-  const onEdit = useLatest((wanted: WhatIf) => openFork(wanted))
+  })
   useEffect(() => {
     if (!lastWhatIf.isDue || lastWhatIf.id !== id || lastWhatIf.wanted === null) return
     lastWhatIf.isDue = false
@@ -246,7 +244,7 @@ function Run({ source, chart, view, end, change, reload, seq: startSeq, onProble
     () => (
       <VerdictStrip
         {...shown}
-        onFork={canAct ? openPlainFork : null}
+        onFork={canAct ? (seq) => openFork(null, seq) : null}
         onShare={source.isFile ? null : share}
         otherAgent={isOwn ? view.otherAgent : null}
         onResume={canAct && mayResume(view) ? () => answer({ type: 'resume' }) : null}
@@ -347,7 +345,7 @@ function Run({ source, chart, view, end, change, reload, seq: startSeq, onProble
               settled={moment.seq === row.seq ? row.calls : noCalls}
               speaker={(moment.context as { speaker?: string | null } | null)?.speaker ?? null}
               error={findError(moment)}
-              onEdit={canAct ? onEdit : null}
+              onEdit={canAct ? openFork : null}
             />
           ) : (
             <RunTab

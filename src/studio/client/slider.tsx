@@ -32,7 +32,11 @@ export function Slider(props: SliderProps) {
       <div class="slider-buttons">
         {jump('First record', 'first', 0)}
         {jump('Previous record', 'previous', Math.max(0, place - 1))}
-        <button class="icon play" aria-label={isPlaying ? 'Stop playing' : 'Play'} onClick={props.onPlay}>
+        <button
+          class="icon play primary"
+          aria-label={isPlaying ? 'Stop playing' : 'Play'}
+          onClick={props.onPlay}
+        >
           <Icon name={isPlaying ? 'pause' : 'resume'} size={18} />
         </button>
         {jump('Next record', 'next', Math.min(last, place + 1))}

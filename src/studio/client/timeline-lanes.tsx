@@ -6,6 +6,7 @@ import type { Bar, RecordRow, SessionView } from '../protocol.js'
 import { isFailed } from '../session-query.js'
 import { getLastPart, getTone, joinNames } from '../format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
+import { useTimeout } from './page.js'
 import type { RunView } from './run-hooks.js'
 import {
   type Axis,
@@ -45,11 +46,7 @@ export function TimelineLanes(props: LanesProps) {
   const { rows, bars, gaps, axis, areLanesShown, load } = props
   // With many bars, the rest of the page is drawn first.
   const [isDue, setDue] = useState(rows.length < 200)
-  useEffect(() => {
-    if (isDue) return undefined
-    const timer = setTimeout(() => setDue(true), 50)
-    return () => clearTimeout(timer)
-  }, [isDue])
+  useTimeout(isDue ? null : 50, () => setDue(true), [isDue])
   const [areChildrenOpen, openChildren] = useState(false)
   const places = new Map(rows.map(({ seq }, index) => [seq, index]))
   const placeOf = (seq: number): number => places.get(seq) ?? 0
