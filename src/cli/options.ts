@@ -145,26 +145,22 @@ export function formatCarriedOptions(
     readonly [Name in keyof CommonOptions]?: CommonOptions[Name] | undefined
   },
 ): string {
-  const { store, config, preset, tools, mcp = [], model, baseURL, api, instructions, rehearsal } = options
-  const entries: (readonly [string, string | undefined])[] = [
-    ['store', store],
-    ['config', config],
-    ['preset', preset],
-    ['tools', tools],
-    ...mcp.map((server) => ['mcp', server] as const),
-    ['model', model],
-    ['base-url', baseURL],
-    ['api', api],
-    ['instructions', instructions],
-    ['rehearsal', rehearsal === true ? '' : rehearsal || undefined],
-  ]
-  const formatOne = ([name, value]: readonly [string, string | undefined]): string => {
-    if (value === undefined) return ''
-    if (value === '') return ` --${name}`
+  const formatOne = (name: string, value: string | boolean | undefined): string => {
+    if (value === undefined || value === false) return ''
+    if (value === true) return ` --${name}`
     return mayHoldSecret(value) ? ` --${name} …` : ` --${name}=${quoteShellWord(value)}`
   }
-  return entries.map(formatOne).join('')
+  return carriedOptions
+    .flatMap((name) =>
+      [options[name]].flat().map((value) => formatOne(name === 'baseURL' ? 'base-url' : name, value)),
+    )
+    .join('')
 }
+
+const carriedOptions = [
+  ...(['store', 'config', 'preset', 'tools', 'mcp'] as const),
+  ...(['model', 'baseURL', 'api', 'instructions', 'rehearsal'] as const),
+]
 
 /** Whether a value is a URL with a password or a query, or starts with an environment variable. */
 function mayHoldSecret(value: string): boolean {

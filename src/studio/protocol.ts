@@ -1,18 +1,16 @@
 import type { BudgetRow } from '../fleet/create-budget.js'
 import type { ChartView } from './chart-view.js'
+import type { CostSum } from './costs.js'
 import type { MomentView, PendingView } from './moment-view.js'
 import type { Bar, RecordRow } from './record-rows.js'
 import type { SavedView } from './requests.js'
-import type { DayView } from './session-catalogue.js'
 import type { SessionRow } from './session-library.js'
 import type { QueryKey } from './session-query.js'
 import type { VerdictView } from './verdict.js'
-export type { CompareStep, CompareView } from './compare-sessions.js'
 export type { ChartState, ChartTransition, ChartView } from './chart-view.js'
 export type { GaugeView, GrantView, GuardView, MomentView, PendingView } from './moment-view.js'
 export type { Bar, RecordRow, SettledCall } from './record-rows.js'
 export type { Answer, ForkRequest, SavedView, TextEdit } from './requests.js'
-export type { DayView } from './session-catalogue.js'
 export type { SessionRow } from './session-library.js'
 export type { InstructionsView } from './session-step.js'
 export type { Decision, ShownMedia, ShownMessage } from './shown-values.js'
@@ -48,6 +46,15 @@ export interface SessionsView {
 /** `resetsAt` is null for a budget that never resets. */
 export type BudgetView = Pick<BudgetRow, 'id' | 'resetsAt'> &
   Record<'spent' | 'reserved' | 'limit', number> & { unit: 'usd' | 'tokens' }
+
+export interface DayView {
+  /** `2026-11-26`, in UTC. */
+  day: string
+  sessions: number
+  cost: CostSum
+  /** Number of failed sessions by reason. */
+  failures: Record<string, number>
+}
 
 export interface SessionView {
   session: SessionRow

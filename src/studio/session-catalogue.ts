@@ -3,9 +3,8 @@ import { type AgentState, failedStates } from '../../machines/agent/run-result.j
 import { UsageError } from '../core/base/errors.js'
 import { yieldToEventLoop } from '../core/base/platform.js'
 import { getOrCreate } from '../core/base/values.js'
-import { sumCosts } from './costs.js'
 import type { LogFacts } from './kept-digests.js'
-import type { SessionRow, SessionsView } from './protocol.js'
+import type { DayView, SessionRow, SessionsView } from './protocol.js'
 import type { ListRequest } from './routes.js'
 import { type SessionLibrary, toReadKey } from './session-library.js'
 import {
@@ -109,15 +108,11 @@ function countDays(found: readonly { row: SessionRow }[]): DayView[] {
   return Array.from({ length: maxDays }, (_, i) => days.get(first + i) ?? createDay((first + i) * dayMs))
 }
 
-export type DayView = ReturnType<typeof createDay>
-
-const createDay = (at: number) => ({
-  /** `2026-11-26`, in UTC. */
+const createDay = (at: number): DayView => ({
   day: new Date(at).toISOString().slice(0, 10),
   sessions: 0,
-  cost: sumCosts([]),
-  /** Number of failed sessions by reason. */
-  failures: {} as Record<string, number>,
+  cost: { usd: 0, isWhole: true },
+  failures: {},
 })
 
 /** Number of sessions per status to list first. A store with fewer sessions counts as small. */

@@ -17,8 +17,7 @@ import {
   type FoldedSession,
 } from '../core/sessions/fold-session.js'
 import { type CostSum, sumCosts } from './costs.js'
-import { createRow, TimelineBars } from './record-rows.js'
-import type { RecordRow } from './protocol.js'
+import { createRow, type RecordRow, TimelineBars } from './record-rows.js'
 import { recordGrants } from './moment-view.js'
 import { forkableStates, isFailed } from './session-query.js'
 import { formatGuardName } from './verdict.js'

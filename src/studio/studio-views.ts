@@ -9,14 +9,13 @@ import type { SessionStore } from '../core/sessions/store/store.js'
 import { toMachineJson } from '../diagram/index.js'
 import { listStoredBudgets } from '../fleet/create-budget.js'
 import { drawChart } from './chart-view.js'
-import { createCompareView } from './compare-sessions.js'
+import { type CompareView, createCompareView } from './compare-sessions.js'
 import { listAncestors } from './format.js'
 import { type MomentOptions, createMomentView } from './moment-view.js'
 import { MomentPacker } from './pack-moments.js'
 import type {
   BudgetView,
   ChartView,
-  CompareView,
   EndView,
   ExportedSession,
   MomentView,

@@ -10,9 +10,9 @@ import { Prefetcher } from '../../src/studio/prefetch.js'
 import { SessionCatalogue } from '../../src/studio/session-catalogue.js'
 import { SessionLibrary } from '../../src/studio/session-library.js'
 import { unpackMoment } from '../../src/studio/pack-moments.js'
+import type { CompareView } from '../../src/studio/compare-sessions.js'
 import type {
   ChartView,
-  CompareView,
   EndView,
   MomentView,
   PackedMoments,

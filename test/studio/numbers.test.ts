@@ -5,13 +5,8 @@ import { createPaint, getCachedPercent } from '../../src/core/format/format-word
 import { createStepFilter, listRunSteps } from '../../src/studio/run-steps.js'
 import { describeFork } from '../../src/studio/client/fork-choices.js'
 import { addCosts, formatCost, formatCostChange, sumCosts } from '../../src/studio/costs.js'
-import type {
-  CompareView,
-  EndView,
-  MomentView,
-  SessionsView,
-  SessionView,
-} from '../../src/studio/protocol.js'
+import type { CompareView } from '../../src/studio/compare-sessions.js'
+import type { EndView, MomentView, SessionsView, SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import { rehearsedAgent } from './rehearsed.js'
 import { visit } from './visitor.js'

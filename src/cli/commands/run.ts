@@ -89,8 +89,7 @@ function runAgent(
         start: (runOptions) => {
           const run = agent.run(prompt, {
             ...runOptions,
-            ...(options.by !== undefined && { by: options.by }),
-            ...(session !== undefined && { session }),
+            ...omitUndefined({ by: options.by, session }),
           })
           sessionId = run.sessionId
           studio?.attach(run)

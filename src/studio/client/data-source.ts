@@ -1,7 +1,6 @@
 import type {
   Answer,
   ChartView,
-  CompareView,
   Done,
   EndView,
   ExportedSession,
@@ -15,6 +14,7 @@ import type {
   SharedView,
   VisitsView,
 } from '../protocol.js'
+import type { CompareView } from '../compare-sessions.js'
 import type { MachineView } from '../machine-view.js'
 import type { RequestView } from '../request-view.js'
 import type { MarkRequest } from '../requests.js'
