@@ -1,6 +1,5 @@
 import type { StateValue } from 'xstate'
-import type { AgentContext } from '../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
+import type { AgentContext, AgentMachineEvent } from '../../machines/agent/context.js'
 import { noUsage, subtractUsage, type Usage } from '../../machines/agent/usage.js'
 import type { FoldedRun, FoldedSession } from '../core/sessions/fold-session.js'
 import type { RecordContent } from '../core/sessions/log/log-record.js'
