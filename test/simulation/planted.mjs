@@ -48,8 +48,8 @@ export const planted = [
         put: 'work: () => undefined,',
       },
       {
-        file: 'src/core/sessions/log/lease.ts',
-        find: 'return isHeld && mayBeStale ? renew() : undefined',
+        file: 'src/core/sessions/log/write-ahead-log.ts',
+        find: 'return this.#isHeld && mayBeStale ? this.#renew() : undefined',
         put: 'return undefined',
       },
     ],
@@ -71,8 +71,8 @@ export const planted = [
     patches: [
       {
         file: 'src/core/run/send-to-stored-session.ts',
-        find: 'const { message: number, holder } = await inbox.put(id, text)',
-        put: 'void Promise.resolve(inbox.put(id, text)).catch(() => undefined)\n  const { message: number, holder } = { message: 1, holder: isHeld ? "" : null }',
+        find: 'const { message: number, holder } = await putMessage(store, id, text)',
+        put: 'void putMessage(store, id, text).catch(() => undefined)\n  const { message: number, holder } = { message: 1, holder: isHeld ? "" : null }',
       },
     ],
   },
@@ -82,8 +82,8 @@ export const planted = [
     patches: [
       {
         file: reader,
-        find: 'else if (message <= before) this.remove([message])\n      else if (message <= this.applied) this.#done.push(message)\n      else if (this.#markDelivered(message)) ',
-        put: 'else if (this.#markDelivered(message) || true) ',
+        find: 'else if (message <= before) this.remove([message])\n      else if (message <= this.applied) this.#done.push(message)\n      else if (this.#isNew(message)) ',
+        put: 'else if (this.#isNew(message) || true) ',
       },
     ],
   },
@@ -127,7 +127,7 @@ export const planted = [
       {
         file: 'src/core/sessions/log/write-ahead-log.ts',
         find: 'return chain(answer, (appended) => {',
-        put: 'const again = () => this.store.append(this.#lease.lease, records, summary)\n    return chain(answer instanceof Promise ? answer.catch(again) : answer, (appended) => {',
+        put: 'const again = () => this.store.append(this.#lease, records, summary)\n    return chain(answer instanceof Promise ? answer.catch(again) : answer, (appended) => {',
       },
       { file: store, find: 'checkFollows(sessionId, records, row.head)', put: '' },
     ],
@@ -174,12 +174,16 @@ export const planted = [
     name: 'what is read between two runs is for the next one',
     seed: 426,
     patches: [
-      { file: reader, find: 'this.#forgetRead((message) => message === queued)', put: '' },
-      { file: reader, find: 'this.#forgetRead((message) => message <= last)', put: '' },
+      { file: reader, find: 'this.queued = queued\n    this.#forget(queued)', put: 'this.queued = queued' },
       {
         file: reader,
-        find: 'if (message <= this.queued || !this.#markDelivered(message)) return',
-        put: 'if (!this.#markDelivered(message)) return',
+        find: 'for (const message of this.#open.keys()) if (message <= last) this.#forget(message)',
+        put: '',
+      },
+      {
+        file: reader,
+        find: 'if (!this.#isNew(message) || message <= this.queued) return',
+        put: 'if (!this.#isNew(message)) return',
       },
     ],
   },
