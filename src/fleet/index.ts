@@ -18,8 +18,7 @@ export type {
 export type { BudgetPeriod, CreateBudgetOptions } from './budget-limits.js'
 export { createBudget } from './create-budget.js'
 export type { BatchItem, BatchProgress, RunAllOptions } from './batch.js'
-export type { BatchResult } from './run-all.js'
-export { runAll } from './run-all.js'
+export { type BatchResult, runAll } from './run-all.js'
 export {
   createLimiter,
   type CreateLimiterOptions,

@@ -233,9 +233,7 @@ function openTables({ sql }: ObjectStorage): ObjectTables {
       set({ id, at, data }) {
         run('INSERT OR REPLACE INTO statewright_timers (id, at, data) VALUES (?, ?, ?)', id, at, data)
       },
-      delete({ id }) {
-        run('DELETE FROM statewright_timers WHERE id = ?', id)
-      },
+      delete: ({ id }) => void run('DELETE FROM statewright_timers WHERE id = ?', id),
     },
     findFirstTime(past, then) {
       const query = 'SELECT min(CASE WHEN at > ? THEN at ELSE ? END) AS at FROM statewright_timers'

@@ -59,9 +59,7 @@ function createMemoryTable(sessions: Map<string, MemorySession>): SessionTable {
     putSession(row) {
       if (!sessions.has(row.id)) sessions.set(row.id, { row, records: [], inbox: [] })
     },
-    removeSession(id) {
-      sessions.delete(id)
-    },
+    removeSession: (id) => void sessions.delete(id),
     addRecords(id, records) {
       const known = listRecords(id)
       for (const record of records) known.push(record)
@@ -72,9 +70,7 @@ function createMemoryTable(sessions: Map<string, MemorySession>): SessionTable {
         0,
         listRecords(id).findLastIndex(({ seq, type }) => seq <= to && type === 'snapshot'),
       ) + 1,
-    addMessage({ id }, message) {
-      listMessages(id).push(message)
-    },
+    addMessage: ({ id }, message) => void listMessages(id).push(message),
     messages(id, after) {
       const inbox = listMessages(id)
       let from = inbox.length
