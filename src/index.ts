@@ -199,7 +199,7 @@ export { defineTool } from './core/tools/define-tool.js'
 export { type AgentSkills, type SkillInfo, type Sleep, sleepUntil } from './core/tools/tool-outcomes.js'
 export type { Tool, ToolExecution } from './core/tools/tool.js'
 export { toolContent, type ToolContent } from './core/tools/tool-content.js'
-export { defineToolGroup, type ToolGroup, type ToolSource } from './core/tools/tool-source.js'
+export { defineToolGroup, type ToolGroup, type ToolSource } from './core/tools/tool-set.js'
 export type { ContextOf, ToolEntry, ToolsOf } from './core/tools/tool-set.js'
 export type {
   PrepareStep,

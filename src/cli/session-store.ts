@@ -7,7 +7,7 @@ import { memoryStore } from '../core/sessions/store/memory-store.js'
 import { checkSessionId } from '../core/sessions/store/session-id.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
-import { scrubSecrets } from '../core/shields/scrub-secrets.js'
+import { scrubSecrets } from '../core/shields/secrets.js'
 import { findFolder, openStore } from '../stores/open-store.js'
 import {
   badUsageError,

@@ -83,7 +83,6 @@ export function flattenStates(state: ChartState): ChartState[] {
   return [state, ...state.states.flatMap(flattenStates)]
 }
 
-/** Assigns each state a unique name derived from its path by `word`. */
 export function createUniqueNames(
   states: readonly ChartState[],
   word: (id: string) => string,

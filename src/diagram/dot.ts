@@ -8,7 +8,7 @@ import {
   unknownStateError,
 } from './chart.js'
 import { agentLook, isMainTransition, type Look, palette, toneColors } from './look.js'
-import { escapeXml } from './svg-parts.js'
+import { escapeXml, formatAttributes } from './svg-parts.js'
 
 /** Options for drawing a chart with Graphviz. */
 export interface DotOptions {
@@ -229,7 +229,6 @@ function createCards(look: Look, counts?: TransitionCounts, order?: ReadonlyMap<
     const place = order?.get(transition.id)
     const fill = {
       ...(counts && count === 0 && { bgcolor: palette.missedFill }),
-      // The index of the transition.
       ...(place !== undefined && { href: `#t${place}` }),
     }
     const guard = toColored(main ? palette.main : palette.text, escapeXml(`[${when}]`) + gap)
@@ -243,8 +242,11 @@ function createCards(look: Look, counts?: TransitionCounts, order?: ReadonlyMap<
       to === '' ? toColored(palette.quiet, 'stays') : to,
       ...(counts ? [taken] : []),
     ]
-    const ports: Record<number, string> = { [cells.length - 1]: rowPort(index), 0: rowPort(index, 'left') }
-    return `<tr>${cells.map((content, column) => drawCell(content, fill, ports[column])).join('')}</tr>`
+    const ports: Record<number, object> = {
+      [cells.length - 1]: { port: rowPort(index) },
+      0: { port: rowPort(index, 'left') },
+    }
+    return `<tr>${cells.map((content, column) => drawCell(content, { ...fill, ...ports[column] })).join('')}</tr>`
   }
 
   function drawTarget(id: string, from: ChartState, main: boolean): string {
@@ -286,20 +288,12 @@ function toRelativeName(id: string, { id: from }: ChartState): string {
 /** Extra space, because some fonts are wider than the one Graphviz measures. */
 const gap = '&#160;&#160;'
 
-type Attributes = Readonly<Record<string, string | number>>
-
-function drawTable(attributes: Attributes, content: string): string {
-  return `<table cellborder="0" cellspacing="0" cellpadding="3" ${formatAttributes(attributes)}>${content}</table>`
+function drawTable(attributes: Parameters<typeof formatAttributes>[0], content: string): string {
+  return `<table${formatAttributes({ cellborder: 0, cellspacing: 0, cellpadding: 3, ...attributes })}>${content}</table>`
 }
 
-function drawCell(content: string, attributes: Attributes = {}, port?: string): string {
-  return `<td ${port === undefined ? '' : `port="${port}" `}align="left" ${formatAttributes(attributes)}>${content}</td>`
-}
-
-function formatAttributes(attributes: Attributes): string {
-  return Object.entries(attributes)
-    .map(([name, value]) => `${name}="${value}"`)
-    .join(' ')
+function drawCell(content: string, attributes: Parameters<typeof formatAttributes>[0] = {}): string {
+  return `<td${formatAttributes({ align: 'left', ...attributes })}>${content}</td>`
 }
 
 function toColored(color: string, content: string): string {

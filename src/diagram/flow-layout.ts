@@ -56,8 +56,8 @@ function listInnermostStates(state: ChartState): ChartState[] {
  * right. Edges do not cross. Transitions to final states are listed in their boxes; only the main path gets an
  * edge.
  *
- * A general graph layout (dagre 3.1) of the agent machine takes 2,527 × 1,509 pixels instead of 1,249 × 996, and its
- * edges run through labels and other edges.
+ * General graph layouts of the agent machine are larger (dagre 3.1: 2,527 × 1,509 pixels; ELK 0.12: 1,426 × 1,934;
+ * instead of 1,249 × 1,050) and their edges four times as long, and some run through labels.
  */
 export function layOutFlow(chart: Chart, look: Look, y: number) {
   const overview = toOverview(chart, look)
@@ -95,7 +95,7 @@ export function layOutFlow(chart: Chart, look: Look, y: number) {
   const links = centres.map((x, index) => {
     const [before, after] = [centres[index - 1], centres[index + 1]]
     return {
-      pair: lines.filter((line) => hasSameEnds(line, hubId, pieces[index]?.state.id ?? '')),
+      pair: listBetween(lines, hubId, pieces[index]?.state.id),
       x,
       left: Math.min(170, before === undefined ? x - margin - 18 : (x - before) / 2 - 24),
       right: Math.min(170, after === undefined ? 170 : (after - x) / 2 - 24),
@@ -127,7 +127,7 @@ export function layOutFlow(chart: Chart, look: Look, y: number) {
   for (const { state, head, place } of ends) {
     const at = endY + 22
     if (good && state.id === good.to)
-      svg.push(...drawLine({ ...good, from: hub.id }, [[hub.x + hub.width, at] as const, [x, at]], []))
+      svg.push(...drawLine({ ...good, from: hub.id }, [], [hub.x + hub.width, at], [x, at]))
     svg.push(...place(x, endY, head + 3).svg)
     endY += head + 3 + gap
   }
@@ -164,12 +164,12 @@ interface Line extends OverviewTransition {
   from: string
 }
 
-function listLines({ states }: Overview): Line[] {
+function listLines({ states }: Pick<Overview, 'states'>): Line[] {
   return states.flatMap(({ state, transitions }) => transitions.map((way) => ({ ...way, from: state.id })))
 }
 
-function hasSameEnds({ from, to }: { from: string; to: string }, a: string, b: string): boolean {
-  return (from === a && to === b) || (from === b && to === a)
+function listBetween(lines: readonly Line[], a: string | undefined, b: string | undefined): Line[] {
+  return lines.filter(({ from, to }) => (from === a && to === b) || (from === b && to === a))
 }
 
 /** Orders states so that most transitions connect neighbors. Ties keep document order. */
@@ -191,7 +191,6 @@ function listPermutations<T>(items: readonly T[]): T[][] {
   )
 }
 
-/** A transition into a state as text. */
 interface Note {
   head: string
   lines: readonly WayLabel[]
@@ -206,35 +205,28 @@ function collectNotes(
   room: number,
   first?: string,
 ): Note[] {
-  const sources = [
-    { from: '(root)', head: 'from anywhere', ways: anywhere },
-    ...states.map(({ state, transitions: ways }) => ({ from: state.id, head: `from ${state.key}`, ways })),
-  ]
-  return sources.flatMap(({ from, head, ways }) =>
-    ways
-      .filter(({ to }) => to === id)
-      .map((way) => ({
-        head,
-        lines: wrapWayLabels(way, room),
-        way: { ...way, from },
-        hasLine: way.main && from === first,
-      })),
-  )
+  const ways = [...anywhere.map((way): Line => ({ ...way, from: '(root)' })), ...listLines({ states })]
+  return ways
+    .filter(({ to }) => to === id)
+    .map((way) => ({
+      head: way.from === '(root)' ? 'from anywhere' : `from ${way.from}`,
+      lines: wrapWayLabels(way, room),
+      way,
+      hasLine: way.main && way.from === first,
+    }))
 }
 
 const measureRow = (boxes: readonly { width: number }[], gap: number): number =>
   boxes.reduce((sum, { width }) => sum + width, Math.max(0, boxes.length - 1) * gap)
 
-/** The left edges of boxes in a row. */
 const placeInRow = (boxes: readonly { width: number }[], x: number, gap: number): number[] =>
   boxes.map((_, index) => boxes.slice(0, index).reduce((sum, { width }) => sum + width + gap, x))
 
 function drawRow(pieces: readonly Piece[], lines: readonly Line[], x: number, y: number) {
   const states = pieces.map(({ state }) => state)
-  const findPair = (index: number): Line[] =>
-    lines.filter((line) => hasSameEnds(line, states[index]?.id ?? '', states[index + 1]?.id ?? ''))
+  const findPair = (index: number): Line[] => listBetween(lines, states[index]?.id, states[index + 1]?.id)
   const far = lines.filter((line) => isFar(states, line))
-  const needed = states.slice(1).map((_, index) => measureLevelHeight(findPair(index), rowGap))
+  const needed = states.slice(1).map((_, index) => measureLevelHeight(findPair(index)))
   const height = Math.max(0, ...pieces.map((piece) => piece.height), ...needed)
   const starts = placeInRow(pieces, x, rowGap)
   const blocks = pieces.map((piece, index) => {
@@ -312,7 +304,6 @@ export interface Block {
   svg: readonly string[]
 }
 
-/** A state's box before it has a place. */
 interface Piece {
   state: ChartState
   width: number
@@ -390,7 +381,7 @@ function drawWayLabel({ text, ids }: WayLabel, x: number, y: number, options: La
 
 type Point = readonly [x: number, y: number]
 
-function drawLine(line: Line, points: readonly Point[], words: readonly string[]): string[] {
+function drawLine(line: Line, words: readonly string[], ...points: Point[]): string[] {
   const { color, width, length, half } = line.main
     ? { color: palette.main, width: 3.2, length: 11, half: 6 }
     : { color: palette.line, width: 1.6, length: 9, half: 4.5 }
@@ -427,31 +418,24 @@ function toRoundedPath(points: readonly Point[]): string {
 function drawLevelLines(left: Block, right: Block, lines: readonly Line[]): string[] {
   const [x1, x2] = [left.x + left.width, right.x]
   const room = x2 - x1 - 4
-  const draw = (line: Line, [from, to]: readonly [number, number], y: number, wordsY: number): string[] => {
+  const draw = (line: Line, from: number, to: number, y: number, wordsY: number): string[] => {
     const words = wrapWayLabels(line, room).map((word, index) =>
       drawWayLabel(word, (x1 + x2) / 2, wordsY + index * labelStep, { width: room + 8, anchor: 'middle' }),
     )
-    return drawLine(
-      line,
-      [
-        [from, y],
-        [to, y],
-      ],
-      words,
-    )
+    return drawLine(line, words, [from, y], [to, y])
   }
   const there = lines.find(({ from }) => from === left.id)
   const back = lines.find(({ from }) => from === right.id)
   const thereY = left.y + 24 + (there ? wrapWayLabels(there, room).length * labelStep : 0)
   const backY = there ? thereY + 24 : left.y + 34
   return [
-    ...(there ? draw(there, [x1, x2], thereY, left.y + 18) : []),
-    ...(back ? draw(back, [x2, x1], backY, backY + 20) : []),
+    ...(there ? draw(there, x1, x2, thereY, left.y + 18) : []),
+    ...(back ? draw(back, x2, x1, backY, backY + 20) : []),
   ]
 }
 
-function measureLevelHeight(lines: readonly Line[], room: number): number {
-  const count = lines.reduce((sum, line) => sum + wrapWayLabels(line, room - 4).length, 0)
+function measureLevelHeight(lines: readonly Line[]): number {
+  const count = lines.reduce((sum, line) => sum + wrapWayLabels(line, rowGap - 4).length, 0)
   return 24 + count * labelStep + (lines.length > 1 ? 24 : 0) + 16
 }
 
@@ -459,13 +443,8 @@ function drawLaneBelow(from: Block, to: Block, line: Line, y: number): string[] 
   const apart = from.x > to.x ? -8 : 8
   const [x1, x2] = [from.x + from.width / 2 + apart, to.x + to.width / 2 - apart]
   const label = { width: Math.abs(x1 - x2) - 24, anchor: 'middle' } as const
-  const points: Point[] = [
-    [x1, from.y + from.height],
-    [x1, y],
-    [x2, y],
-    [x2, to.y + to.height],
-  ]
-  return drawLine(line, points, [drawLabel(line.events.join(' · '), (x1 + x2) / 2, y - 6, label)])
+  const words = drawLabel(line.events.join(' · '), (x1 + x2) / 2, y - 6, label)
+  return drawLine(line, [words], [x1, from.y + from.height], [x1, y], [x2, y], [x2, to.y + to.height])
 }
 
 /** Edges between a state and one below it: downward labels on the left, upward labels on the right. */
@@ -479,21 +458,17 @@ function drawUprightLines(
   const down = lines.find(({ from }) => from === above.id)
   const up = lines.find(({ from }) => from === below.id)
   const apart = down && up ? 9 : 0
-  const draw = (line: Line, points: readonly Point[], isLeft: boolean): string[] => {
+  const draw = (line: Line, lineX: number, from: number, to: number, isLeft: boolean): string[] => {
     const width = isLeft ? left : right
     const words = wrapWayLabels(line, width)
     const start = (top + bottom) / 2 - ((words.length - 1) * labelStep) / 2 + 4
     const wordsX = isLeft ? x - apart - 9 : x + apart + 9
     const options: LabelOptions = { width, ...(isLeft && { anchor: 'end' }) }
     const drawn = words.map((word, index) => drawWayLabel(word, wordsX, start + index * labelStep, options))
-    return drawLine(line, points, drawn)
+    return drawLine(line, drawn, [lineX, from], [lineX, to])
   }
-  const at = (px: number, from: number, to: number): Point[] => [
-    [px, from],
-    [px, to],
-  ]
   return [
-    ...(down ? draw(down, at(x - apart, top, bottom), up !== undefined) : []),
-    ...(up ? draw(up, at(x + apart, bottom, top), false) : []),
+    ...(down ? draw(down, x - apart, top, bottom, up !== undefined) : []),
+    ...(up ? draw(up, x + apart, bottom, top, false) : []),
   ]
 }

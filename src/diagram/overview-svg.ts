@@ -30,41 +30,35 @@ function drawLanes(
   sources: readonly OverviewCard[],
   side: 'left' | 'right',
 ): string[] {
-  const all = targets.map((target, index) => drawLane(target, index, sources, side))
-  return [...all.flatMap(({ upright }) => upright), ...all.flatMap(({ across }) => across)]
-}
-
-function drawLane(
-  target: OverviewCard,
-  index: number,
-  sources: readonly OverviewCard[],
-  side: 'left' | 'right',
-): { upright: string[]; across: string[] } {
-  const rows = sources.flatMap((card) => card.rows.filter(({ to }) => to === target.id && to !== card.id))
   const [first] = sources
-  if (!first || rows.length === 0) return { upright: [], across: [] }
+  if (!first) return []
   const edge = side === 'left' ? first.x : first.x + first.width
-  const lane = edge + (laneMargin + index * laneWidth) * (side === 'left' ? -1 : 1)
-  const end = target.y + 16
-  const heights = [end, ...rows.map(({ y }) => y)]
-  const [top, bottom] = [Math.min(...heights), Math.max(...heights)]
-  const main = rows.filter(({ isMain }) => isMain)
-  const [plain] = rows.filter(({ isMain }) => !isMain)
-  const last: Row = { ...(main[0] ?? plain ?? rows[0]), y: end } as Row
-  const isBend = (y: number): boolean => y === top || y === bottom
-  const joins = [...rows, last].filter(({ y }) => !isBend(y))
-  return {
-    upright: [
-      drawPath(`M${lane},${top}V${bottom}`, plain?.color ?? last.color, thin),
-      ...main.map(({ y, color }) => drawPath(`M${lane},${y}V${end}`, color, thick)),
-    ],
-    across: [
-      ...rows.flatMap((row) => drawLevelLine(edge, lane, row)),
-      ...drawLevelLine(lane, target.x - 8, last),
-      `<path d="M${target.x},${end}l-11,-5.5v11z" fill="${last.color}"/>`,
-      ...joins.map(({ y, color, isMain }) => drawDot(lane, y, color, isMain ? 4.5 : 3.2)),
-    ],
-  }
+  const lanes = targets.map((target, index) => {
+    const rows = sources.flatMap((card) => card.rows.filter(({ to }) => to === target.id && to !== card.id))
+    const main = rows.filter(({ isMain }) => isMain)
+    const plain = rows.find(({ isMain }) => !isMain)
+    const shown = main[0] ?? plain
+    if (!shown) return { upright: [], across: [] }
+    const lane = edge + (laneMargin + index * laneWidth) * (side === 'left' ? -1 : 1)
+    const end = target.y + 16
+    const heights = [end, ...rows.map(({ y }) => y)]
+    const [top, bottom] = [Math.min(...heights), Math.max(...heights)]
+    const last: Row = { ...shown, y: end }
+    const joins = [...rows, last].filter(({ y }) => y !== top && y !== bottom)
+    return {
+      upright: [
+        drawPath(`M${lane},${top}V${bottom}`, plain?.color ?? last.color, thin),
+        ...main.map(({ y, color }) => drawPath(`M${lane},${y}V${end}`, color, thick)),
+      ],
+      across: [
+        ...rows.flatMap((row) => drawLevelLine(edge, lane, row)),
+        ...drawLevelLine(lane, target.x - 8, last),
+        `<path d="M${target.x},${end}l-11,-5.5v11z" fill="${last.color}"/>`,
+        ...joins.map(({ y, color, isMain }) => drawDot(lane, y, color, isMain ? 4.5 : 3.2)),
+      ],
+    }
+  })
+  return [...lanes.flatMap(({ upright }) => upright), ...lanes.flatMap(({ across }) => across)]
 }
 
 function drawLevelLine(from: number, to: number, { y, color, isMain }: Row): string[] {
@@ -81,46 +75,43 @@ const endGap = 20
 export function drawOverview(chart: Chart, look: Look = agentLook, of?: string): string {
   if (of === undefined && isFlow(chart)) return drawFlowSvg(chart, look)
   const { shown, states, ends, anywhere } = createContents(chart, look, of)
+  const contents = [...anywhere, ...states]
   const reached = new Set(
-    [...anywhere, ...states].flatMap(({ id, ways }) => ways.map(({ to }) => to).filter((to) => to !== id)),
+    contents.flatMap(({ id, ways }) => ways.map(({ to }) => to).filter((to) => to !== id)),
   )
-  const room = (contents: readonly CardContent[]): number => {
-    const count = contents.filter(({ id }) => reached.has(id)).length
-    return count === 0 ? 0 : laneMargin + count * laneWidth
+  const listReached = <Each extends { id: string }>(all: readonly Each[]): Each[] =>
+    all.filter(({ id }) => reached.has(id))
+  const measureLanes = (all: readonly CardContent[]): number => {
+    const { length } = listReached(all)
+    return length === 0 ? 0 : laneMargin + length * laneWidth
   }
-  const left = margin + room(states)
-  const width = measureCardWidth([...anywhere, ...states], 470, 900)
-  const right = left + width + room(ends) + 16
+  const left = margin + measureLanes(states)
+  const width = measureCardWidth(contents, 470, 900)
+  const right = left + width + measureLanes(ends) + 16
   const endWidth = measureCardWidth(ends, 240, 500)
   const full = (ends.length > 0 ? right + endWidth : left + width) + margin
 
-  const title = of ?? chart.id
   const heading = wrapWords(shown.description, full - 2 * margin, fontSizes.words)
-  const headingHeight = margin + fontSizes.title + 12 + heading.length * lineHeight
-  const [topCard] = [...anywhere, ...states]
-  const isMarkedFirst = topCard !== undefined && shown.initial.includes(topCard.id)
-  const top = headingHeight + (isMarkedFirst ? initialMarkerHeight : 0)
-  const cards = stackCards([...anywhere, ...states], { x: left, y: top, width }, stateGap)
+  const isMarkedFirst = contents[0] !== undefined && shown.initial.includes(contents[0].id)
+  const top =
+    margin + fontSizes.title + 12 + heading.length * lineHeight + (isMarkedFirst ? initialMarkerHeight : 0)
+  const cards = stackCards(contents, { x: left, y: top, width }, stateGap)
   const height = getBottom(cards) - top
   const endPlace = { x: right, y: top, width: endWidth }
   const needed = getBottom(stackCards(ends, endPlace, 0)) - top
   // Final states are spread over the full height.
   const between = Math.max(endGap, Math.floor((height - needed) / Math.max(1, ends.length - 1)))
   const endCards = stackCards(ends, endPlace, between)
-
-  const targetsIn = (from: readonly OverviewCard[]): OverviewCard[] =>
-    from.filter(({ id }) => reached.has(id))
+  const all = [...cards, ...endCards]
   const bottom = Math.max(getBottom(cards), getBottom(endCards), top) + margin
-  return drawPage(title, full, bottom, [
+  return drawPage(of ?? chart.id, full, bottom, [
     ...heading.map((words, index) =>
       drawLabel(words, margin, margin + 20 + (index + 1) * lineHeight, { color: palette.quiet, width: full }),
     ),
-    ...drawLanes(targetsIn(cards), cards, 'left'),
-    ...drawLanes(targetsIn(endCards), cards, 'right'),
-    ...[...cards, ...endCards].flatMap(({ svg }) => svg),
-    ...[...cards, ...endCards]
-      .filter(({ id }) => shown.initial.includes(id))
-      .map(({ x, y }) => drawInitialMarker(x + 60, y)),
+    ...drawLanes(listReached(cards), cards, 'left'),
+    ...drawLanes(listReached(endCards), cards, 'right'),
+    ...all.flatMap(({ svg }) => svg),
+    ...all.filter(({ id }) => shown.initial.includes(id)).map(({ x, y }) => drawInitialMarker(x + 60, y)),
   ])
 }
 

@@ -141,12 +141,13 @@ function addCause(causes: Causes, event: string, ids: readonly string[]): void {
 
 /** Merges more than two interchangeable actor outcomes into one generic entry. */
 function mergeActorCauses(causes: Causes): Causes {
-  const many = (kind: RegExp): boolean => [...causes.keys()].filter((event) => kind.test(event)).length > 2
-  const [manyDone, manyFail] = [many(done), many(fails)]
-  const isMany = (event: string): boolean => (manyDone && done.test(event)) || (manyFail && fails.test(event))
-  const brief: Causes = new Map([...causes].filter(([event]) => !isMany(event)))
+  const brief: Causes = new Map(causes)
   for (const [kind, word] of [[done, anyDone] as const, [fails, anyFails] as const]) {
-    for (const [event, ids] of causes) if (isMany(event) && kind.test(event)) addCause(brief, word, ids)
+    const many = [...causes].filter(([event]) => kind.test(event))
+    for (const [event, ids] of many.length > 2 ? many : []) {
+      brief.delete(event)
+      addCause(brief, word, ids)
+    }
   }
   return brief
 }

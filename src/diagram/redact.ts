@@ -1,6 +1,6 @@
 import { optionsRule, expectArgument, objectRule } from '../core/base/values.js'
 import { truncate } from '../../guards/lib/words.js'
-import { scrubSecrets } from '../core/shields/scrub-secrets.js'
+import { scrubSecrets } from '../core/shields/secrets.js'
 import type { AgentContext, Features, AgentMachineEvent } from '../../machines/agent/context.js'
 import { hasUnclearedContent, maskContext } from '../../machines/agent/mask-uncleared.js'
 

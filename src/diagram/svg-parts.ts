@@ -60,6 +60,12 @@ export function escapeXml(plain: string): string {
     .replaceAll(/[&<>"]/g, (character) => escapes[character] ?? '')
 }
 
+export function formatAttributes(attributes: Readonly<Record<string, string | number>>): string {
+  return Object.entries(attributes)
+    .map(([name, value]) => ` ${name}="${escapeXml(`${value}`)}"`)
+    .join('')
+}
+
 /** Approximate Helvetica widths in thousandths of the font size, rounded up. */
 const widthByKind: readonly (readonly [RegExp, number])[] = [
   [/[ijl.,:;|!'`]/, 270],

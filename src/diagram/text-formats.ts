@@ -9,7 +9,7 @@ import {
   machineRule,
 } from './chart.js'
 import { agentLook, type Look, type Tone, palette, toneColors } from './look.js'
-import { escapeXml } from './svg-parts.js'
+import { formatAttributes } from './svg-parts.js'
 import type { AnyStateMachine } from 'xstate'
 import { getGuardName } from '../core/chart/state-labels.js'
 
@@ -241,12 +241,6 @@ function formatElement(tag: string, attributes: Readonly<Record<string, string>>
   return `<${tag}${formatAttributes(attributes)}/>`
 }
 
-function formatAttributes(attributes: Readonly<Record<string, string>>): string {
-  return Object.entries(attributes)
-    .map(([name, value]) => ` ${name}="${escapeXml(value)}"`)
-    .join('')
-}
-
 /**
  * The machine config as JSON, for Stately's editor and `createMachine`. Named functions are written as their
  * names, inline actions, guards and actors as `inline`. Other functions (initial context, input, output) are
@@ -284,10 +278,5 @@ function toPlainJson(value: unknown, key: string): unknown {
   if (Array.isArray(value)) return value.map((each) => toPlainJson(each, key))
   if (typeof value !== 'object' || value === null) return value
   if (key === 'src') return getImplementationName(value)
-  const entries = Object.entries(value).map(([name, each]): [string, unknown] => [
-    name,
-    toPlainJson(each, name),
-  ])
-  const written = entries.filter(([, each]) => each !== undefined)
-  return Object.fromEntries(written)
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, toPlainJson(each, name)]))
 }

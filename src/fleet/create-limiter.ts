@@ -5,7 +5,7 @@ import { type ArgumentRule, expectArgument, objectRule } from '../core/base/valu
 import { checkOptions, countRule, type OptionRules } from '../core/config/check-options.js'
 import { readTotalTokens } from '../core/models/normalize-response.js'
 import type { ModelRequest, RequestLimiter } from '../core/models/provider.js'
-import { replaceRequest } from '../core/models/foreign-reasoning.js'
+import { replaceRequest } from '../core/models/leave-out.js'
 import { toModelFailure } from '../core/models/to-model-failure.js'
 import { estimateRequestTokens } from '../core/prices/estimate-tokens.js'
 

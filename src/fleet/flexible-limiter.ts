@@ -2,7 +2,7 @@ import { type CallAbort, findCallAbort, runAbortable } from '../core/base/abort.
 import { systemClock, wait } from '../core/base/clock.js'
 import { describeError } from '../core/base/errors.js'
 import { ModelError, type RequestLimiter } from '../core/models/provider.js'
-import { replaceRequest } from '../core/models/foreign-reasoning.js'
+import { replaceRequest } from '../core/models/leave-out.js'
 import { toModelFailure } from '../core/models/to-model-failure.js'
 
 /**

@@ -1,5 +1,5 @@
 import { memoize } from '../core/base/values.js'
-import { scrubSecrets } from '../core/shields/scrub-secrets.js'
+import { scrubSecrets } from '../core/shields/secrets.js'
 import type { ContentPart, MediaPart, Message, ToolCall } from '../../machines/agent/messages.js'
 import type { ModelStepResponse, StepCompleted } from '../../machines/agent/announcements.js'
 import type { ModelRequest } from '../core/models/provider.js'

@@ -11,7 +11,7 @@ import type { TelemetryRunInfo, TelemetryStepInfo } from '../core/telemetry/tele
 import { limitContent, recordFailure } from './span-content.js'
 import { forEachThenThrow, type OtelKit, readMonotonicMs, type SpanPlace } from './otel-kit.js'
 import type { Metrics } from './otel-metrics.js'
-import { scrubSecrets } from '../core/shields/scrub-secrets.js'
+import { scrubSecrets } from '../core/shields/secrets.js'
 import { countBudgetTokens } from '../../guards/budget.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { getBudgetTotals, toBudgetLimits } from '../../machines/agent/budget-totals.js'

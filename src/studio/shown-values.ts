@@ -1,6 +1,6 @@
 import { truncate } from '../../guards/lib/words.js'
 import { memoize } from '../core/base/values.js'
-import { scrubSecrets } from '../core/shields/scrub-secrets.js'
+import { scrubSecrets } from '../core/shields/secrets.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { type MediaPart, type Message, readHandoff } from '../../machines/agent/messages.js'
 import type { BatchCall } from '../../machines/agent/batch-calls.js'

@@ -1,9 +1,12 @@
 import type { Message } from '../../machines/agent/messages.js'
 import type { AgentEvent, RunResult } from '../../src/index.js'
 import { createChatBodyBuilder } from '../../src/core/models/openai/chat-wire.js'
+import { createBodyEncoder } from '../../src/core/models/openai/encode-body.js'
 import type { ChatRequest } from '../../src/rehearsal/index.js'
 import { findStrictProblem } from '../../src/rehearsal/request-problem.js'
 import { findHistoryProblem } from '../../src/testing/index.js'
+
+const encodeBody = createBodyEncoder()
 
 /** The parts of a run's environment that affect its result. */
 export interface Surroundings {
@@ -32,7 +35,7 @@ export function ofHistory(messages: readonly Message[]): string[] {
     streamOptions: false,
     isMistral: false,
   })
-  const body = builder.body({
+  const body = builder({
     instructions: null,
     messages: [...messages, next],
     nudges: [],
@@ -41,7 +44,7 @@ export function ofHistory(messages: readonly Message[]): string[] {
     extraBody: {},
     stream: false,
   })
-  const refused = findStrictProblem(JSON.parse(new TextDecoder().decode(builder.encode(body))) as ChatRequest)
+  const refused = findStrictProblem(JSON.parse(new TextDecoder().decode(encodeBody(body))) as ChatRequest)
   return [
     ...(problem === null ? [] : [`history: ${problem}`]),
     ...(refused === null ? [] : [`sent: ${refused.message}`]),

@@ -12,7 +12,7 @@ import type { Receipt, SessionMessage } from '../sessions/inbox/session-message.
 import type { SessionSnapshot } from '../sessions/replay-session.js'
 import type { Approvers, Expiry } from '../../../machines/agent/approvals.js'
 import type { Policy } from '../tools/policy.js'
-import type { ShieldsOptions } from '../shields/shield-set.js'
+import type { ShieldsOptions } from '../shields/define-shield.js'
 import type { SentBy } from '../sessions/principal.js'
 import type { SessionTags } from '../sessions/store/session-tags.js'
 import type { SessionStore } from '../sessions/store/store.js'

@@ -4,7 +4,7 @@ import { createActorError } from '../base/errors.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { type StepPlan, findNextPlan } from '../../../machines/agent/step-plan.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import { getMarkedModel } from '../models/foreign-reasoning.js'
+import { getMarkedModel } from '../models/leave-out.js'
 import type { ModelProvider, ToolSpec } from '../models/provider.js'
 import type { ToolSet } from '../tools/tool-set.js'
 

@@ -9,7 +9,7 @@ import { loadScreening } from './run-tools.js'
 import type { Json } from '../../../machines/agent/json.js'
 import type { ModelResponse } from '../../../machines/agent/model-response.js'
 import { withheldReasoning } from '../../../machines/agent/screening.js'
-import { getReadableText } from '../shields/readable-text.js'
+import { getReadableText } from '../models/media.js'
 import { isPlaceholder, nameCall, withoutPlaceholder } from '../models/calls.js'
 
 interface StreamedCall {

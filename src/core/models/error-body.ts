@@ -77,19 +77,16 @@ type ErrorWords = Pick<ErrorBody, 'code' | 'type' | 'param' | 'message'>
 
 /** The content that a provider refused, or null. Each pattern matches the words of at least one provider. */
 export function findRefusedContent(status: number | null, words: ErrorWords): RefusedContent | null {
-  if (status !== null && !contentStatuses.has(status)) return findUnsupported(status, words)
   if (isAboutSettings(words)) return null
-  return findRefusedReasoning(words) ?? findFlagged(words) ?? findRefusedMedia(status, words)
+  if (status === null || contentStatuses.has(status))
+    return findRefusedReasoning(words) ?? findFlagged(words) ?? findRefusedMedia(status, words)
+  // Local servers respond with 500 if a model takes no images.
+  const media = status >= 500 ? findRefusedMedia(status, words) : null
+  return media?.what === 'media' && media.never ? media : null
 }
 
 /** For rejected parts of a request, OpenRouter and OpenAI respond with 404, and xAI responds with 403. */
 const contentStatuses = new Set([400, 403, 404, 415, 422, 451])
-
-/** Media that the model never accepts, or null. Local servers respond with 500 if a model takes no images. */
-function findUnsupported(status: number, words: ErrorWords): RefusedContent | null {
-  const media = status >= 500 && !isAboutSettings(words) ? findRefusedMedia(status, words) : null
-  return media?.what === 'media' && media.never ? media : null
-}
 
 /** Whether the error is about a setting. Tool and model names can contain any of the words that describe content. */
 function isAboutSettings({ code, param, message }: ErrorWords): boolean {
@@ -161,7 +158,9 @@ function findRefusedMedia(status: number | null, words: ErrorWords): RefusedCont
     return { what: 'media', never: true }
   const kinds = findKinds(`${code.replaceAll('_', ' ')} ${param} ${text}`)
   const isNamed =
-    mediaCodes.test(code) || mediaPaths.test(`${param} ${text}`) || sentences(text).some(isMediaProblem)
+    mediaCodes.test(code) ||
+    mediaPaths.test(`${param} ${text}`) ||
+    text.split(/(?<=[.!?])\s+/).some(isMediaProblem)
   if (!isNamed) return null
   const never = neverWords.test(text) && !/\b\w+\/[\w.+*-]+|\b(format|mime|media[_ ]type)/i.test(text)
   return { what: 'media', ...(kinds.length > 0 && { kinds }), ...(never && { never }) }
@@ -173,8 +172,6 @@ function isMediaProblem(sentence: string): boolean {
     problem.test(sentence)
   )
 }
-
-const sentences = (text: string): string[] => text.split(/(?<=[.!?])\s+/)
 
 /** Removes model names, because `gpt-image-1` is a model and not an image. */
 const withoutModelNames = (text: string): string =>

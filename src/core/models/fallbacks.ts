@@ -9,8 +9,7 @@ import {
   type ModelRequest,
   type StructuredOutputSupport,
 } from './provider.js'
-import { listMedia } from './leave-out.js'
-import { stripForeignEcho } from './foreign-reasoning.js'
+import { listMedia, stripForeignEcho } from './leave-out.js'
 import { refuseUnsupportedMedia, toAcceptedMessages } from './result-media.js'
 
 interface Candidate {
@@ -62,7 +61,8 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
       const silenced = last && instead.get(last)
       if (last) instead.delete(last)
       const chosen = Math.max(0, findAnsweredCandidate(request.messages, candidates))
-      const order = orderCandidates(candidates, silenced?.at ?? chosen)
+      const start = candidates[silenced?.at ?? chosen] as Candidate
+      const order = [start, ...candidates.filter((other) => other !== start)]
       let failure = silenced?.failure ?? null
       /** The first failure that a later attempt may avoid. */
       let passing = failure
@@ -77,7 +77,8 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
         for (;;) {
           const candidate = order[turn] as Candidate
           if (candidate.model !== first || failure !== null) {
-            const ready = options.onFallback?.(getIdentity(candidate), failure)
+            const { provider, model, endpoint } = candidate.model
+            const ready = options.onFallback?.({ provider, model, ...(endpoint && { endpoint }) }, failure)
             if (ready) await ready
           }
           try {
@@ -136,17 +137,6 @@ function findAnsweredCandidate(messages: readonly Message[], candidates: readonl
   const names = messages.slice(begun + 1).map((message) => message.role === 'assistant' && message.by)
   const last = names.findLast(Boolean)
   return candidates.findIndex(({ name }) => name === last)
-}
-
-function orderCandidates(candidates: readonly Candidate[], from: number): Candidate[] {
-  const start = candidates[from] ?? (candidates[0] as Candidate)
-  return [start, ...candidates.filter((other) => other !== start)]
-}
-
-function getIdentity({
-  model: { provider, model, endpoint },
-}: Candidate): Pick<ModelProvider, 'provider' | 'model' | 'endpoint'> {
-  return { provider, model, ...(endpoint && { endpoint }) }
 }
 
 /** @throws ModelError `unsupported_content` if an image would be omitted that a later model accepts */

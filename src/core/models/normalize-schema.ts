@@ -24,30 +24,28 @@ export function normalizeSchema({ nullable: _nullable, ...schema }: JsonObject):
 /** `\p{…}`, named groups and other syntax that Python regular expressions do not support. */
 const foreignPattern = /\\[pPckuU]|\(\?<[^=!]/
 
-const jsonTypes = 'string number integer boolean array object null'.split(' ')
-
-const typeNames: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(jsonTypes.map((name) => [name, name])),
-  str: 'string',
-  float: 'number',
-  double: 'number',
-  decimal: 'number',
-  int: 'integer',
-  long: 'integer',
-  bool: 'boolean',
-  list: 'array',
-  dict: 'object',
-  map: 'object',
-}
+const typeNames = new Map([
+  ...'string number integer boolean array object null'.split(' ').map((name) => [name, name] as const),
+  ['str', 'string'],
+  ['float', 'number'],
+  ['double', 'number'],
+  ['decimal', 'number'],
+  ['int', 'integer'],
+  ['long', 'integer'],
+  ['bool', 'boolean'],
+  ['list', 'array'],
+  ['dict', 'object'],
+  ['map', 'object'],
+])
 
 type Reader = (value: Json, isOld: boolean) => Json | undefined
 
-const isNumber: Reader = (value) => (Number.isFinite(value) ? value : undefined)
-const isCount: Reader = (value) => (Number.isSafeInteger(value) && Number(value) >= 0 ? value : undefined)
-const isText: Reader = (value) => (typeof value === 'string' ? value : undefined)
-const isFlag: Reader = (value) => (typeof value === 'boolean' ? value : undefined)
-const isList: Reader = (value) => (Array.isArray(value) ? value : undefined)
-const isFilled: Reader = (value) => (Array.isArray(value) && value.length > 0 ? value : undefined)
+const when =
+  (fits: (value: Json) => boolean): Reader =>
+  (value) =>
+    fits(value) ? value : undefined
+
+const isFilled = (value: Json): boolean => Array.isArray(value) && value.length > 0
 
 const readSchema: Reader = (value, isOld) => {
   if (typeof value === 'boolean') return value
@@ -56,7 +54,7 @@ const readSchema: Reader = (value, isOld) => {
 }
 
 const readSchemas: Reader = (value, isOld) =>
-  isFilled(value, isOld) && (value as Json[]).map((inner) => readSchema(inner, isOld) ?? {})
+  isFilled(value) ? (value as Json[]).map((inner) => readSchema(inner, isOld) ?? {}) : undefined
 
 /** Reads a map of schemas. Boolean schemas are expanded, because not every provider accepts them in a map. */
 const readMap: Reader = (value, isOld) => {
@@ -73,14 +71,20 @@ const readNames: Reader = (value) =>
 /** Readers by keyword. A keyword with an invalid value is dropped; unknown keywords are kept. */
 const readers: Readonly<Record<string, Reader>> = Object.assign(
   Object.create(null) as Record<string, Reader>,
-  toReaders(isNumber, 'minimum maximum exclusiveMinimum exclusiveMaximum'),
+  toReaders(when(Number.isFinite), 'minimum maximum exclusiveMinimum exclusiveMaximum'),
   toReaders(
-    isCount,
+    when((value) => Number.isSafeInteger(value) && Number(value) >= 0),
     'minLength maxLength minItems maxItems minProperties maxProperties minContains maxContains',
   ),
-  toReaders(isText, 'title description $comment $id $anchor $ref $dynamicRef $dynamicAnchor format'),
-  toReaders(isFlag, 'uniqueItems readOnly writeOnly deprecated'),
-  toReaders(isList, 'examples'),
+  toReaders(
+    when((value) => typeof value === 'string'),
+    'title description $comment $id $anchor $ref $dynamicRef $dynamicAnchor format',
+  ),
+  toReaders(
+    when((value) => typeof value === 'boolean'),
+    'uniqueItems readOnly writeOnly deprecated',
+  ),
+  toReaders(when(Array.isArray), 'examples'),
   toReaders(
     readSchema,
     'items additionalProperties unevaluatedProperties unevaluatedItems contains not if then else ' +
@@ -89,12 +93,13 @@ const readers: Readonly<Record<string, Reader>> = Object.assign(
   toReaders(readSchemas, 'anyOf oneOf allOf prefixItems'),
   toReaders(readMap, 'properties patternProperties dependentSchemas $defs definitions'),
   toReaders(readNames, 'required'),
-  toReaders(isFilled, 'enum'),
+  toReaders(when(isFilled), 'enum'),
   {
-    multipleOf: (value) => (Number.isFinite(value) && Number(value) > 0 ? value : undefined),
-    pattern: (value) => (typeof value === 'string' && isPattern(value) ? value : undefined),
-    dependentRequired: (value) =>
-      isObject(value) && Object.values(value).every((names) => readNames(names, false)) ? value : undefined,
+    multipleOf: when((value) => Number.isFinite(value) && Number(value) > 0),
+    pattern: when((value) => typeof value === 'string' && isPattern(value)),
+    dependentRequired: when(
+      (value) => isObject(value) && Object.values(value).every((names) => readNames(names, false)),
+    ),
     type: readType,
   } satisfies Record<string, Reader>,
 )
@@ -152,18 +157,14 @@ function pickAnnotations({ $ref, title, description, $defs, definitions }: JsonO
 
 /** Reads the types of a schema. An unknown type name means any type. */
 function readType(value: Json): Json | undefined {
-  const names = (Array.isArray(value) ? value : [value]).map((name) =>
-    name === null ? (Array.isArray(value) ? 'null' : undefined) : getTypeName(name),
-  )
+  const isList = Array.isArray(value)
+  const names = (isList ? value : [value]).map((name) => {
+    if (name === null) return isList ? 'null' : undefined
+    return typeof name === 'string' ? typeNames.get(name.toLowerCase()) : undefined
+  })
   if (names.length === 0 || names.includes(undefined)) return undefined
   const unique = [...new Set(names as string[])]
-  return unique.length === 1 && !(Array.isArray(value) && value.length === 1) ? unique[0] : unique
-}
-
-function getTypeName(name: Json): string | undefined {
-  if (typeof name !== 'string') return undefined
-  const known = name.toLowerCase()
-  return Object.hasOwn(typeNames, known) ? typeNames[known] : undefined
+  return unique.length === 1 && !(isList && value.length === 1) ? unique[0] : unique
 }
 
 function allowNull(schema: JsonObject): JsonObject {

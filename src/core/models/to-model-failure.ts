@@ -23,20 +23,17 @@ export function toModelFailure(
   advise: (status: number) => string = getFatalAdvice,
 ): ModelFailure {
   const failure = readFailure(error, now, advise)
-  const code = toPlainCode(failure.code)
+  const word = scrubEvidence(toSingleLine(truncate(failure.code, 1000)))
+  const code = truncate(word, 100) || 'unknown'
   const message = stripControls(failure.message)
   return code === failure.code && message === failure.message ? failure : { ...failure, code, message }
-}
-
-function toPlainCode(code: string): string {
-  return truncate(scrubEvidence(toSingleLine(truncate(code, 1000))), 100) || 'unknown'
 }
 
 function readFailure(error: unknown, now: number, advise: (status: number) => string): ModelFailure {
   try {
     if (error instanceof ModelError) return normalizeFailure(error.failure)
-    const status = readStatusNumber(error, 'status')
-    if (status !== null)
+    const status = readProperty(error, 'status')
+    if (typeof status === 'number' && Number.isInteger(status) && status >= 100)
       return toHttpFailure(status, readBody(error), readProperty(error, 'headers'), now, advise)
     return toConnectionFailure(error) ?? toUnknownFailure(error)
   } catch {
@@ -51,7 +48,7 @@ export function toBodyFailure(body: unknown): ModelFailure {
   const { retryAfterMs } = error
   const code = error.code || error.type || 'provider_error'
   const message = formatSentence('The provider aborted its response', error.message)
-  return { ...createFailure(classifyWords(error), code, message, error), retryAfterMs }
+  return { ...createFailure(classifyError(null, error), code, message, error), retryAfterMs }
 }
 
 function toHttpFailure(
@@ -62,7 +59,7 @@ function toHttpFailure(
   advise: (status: number) => string,
 ): ModelFailure {
   const unsupported = status >= 500 ? findRefusedContent(status, error) : null
-  const kind = unsupported ? 'fatal' : classifyStatus(status, error)
+  const kind = unsupported ? 'fatal' : classifyError(status, error)
   const advice = kind === 'fatal' ? advise(status) : kind === 'context_overflow' ? overflowAdvice : ''
   const target = status >= 300 && status <= 399 ? getHeader(headers, 'location') : ''
   const redirect = target === '' ? '' : `it redirects to ${target}`
@@ -74,26 +71,25 @@ function toHttpFailure(
   return { ...createFailure(kind, code, message, error, status), status, retryAfterMs }
 }
 
-function classifyStatus(status: number, error: ErrorBody): FailureKind {
+/** `status` is null for an error in a stream. */
+function classifyError(status: number | null, error: ErrorBody): FailureKind {
   const { code, type, message } = error
+  const words = `${code} ${type}`
   if (isContextOverflow(status, error)) return 'context_overflow'
-  const words = `${code} ${type}`
   if (misgeneratedCodes.test(code)) return 'transient'
-  if (status === 429) return accountWords.test(words) || isAccountExhausted(message) ? 'fatal' : 'rate_limit'
-  if (status === 408 || status === 409 || status === 425 || status >= 500) return 'transient'
-  return /overloaded/i.test(words) ? 'transient' : 'fatal'
-}
-
-function classifyWords(error: ErrorBody): FailureKind {
-  const { code, type, message } = error
-  const words = `${code} ${type}`
-  if (isContextOverflow(null, error)) return 'context_overflow'
-  if (misgeneratedCodes.test(code)) return 'transient'
-  if (accountWords.test(words) || isAccountExhausted(message)) return 'fatal'
+  const isExhausted = accountWords.test(words) || isAccountExhausted(message)
+  if (status === 429) return isExhausted ? 'fatal' : 'rate_limit'
+  if (status !== null)
+    return status >= 500 || [408, 409, 425].includes(status) || /overloaded/i.test(words)
+      ? 'transient'
+      : 'fatal'
+  if (isExhausted) return 'fatal'
   if (/rate_?limit|too_?many_?requests|throttl/i.test(words)) return 'rate_limit'
-  if (/invalid|auth|permission|denied|not_?found|forbidden|unsupported|content_?(filter|policy)/i.test(words))
-    return 'fatal'
-  return 'transient'
+  return /invalid|auth|permission|denied|not_?found|forbidden|unsupported|content_?(filter|policy)/i.test(
+    words,
+  )
+    ? 'fatal'
+    : 'transient'
 }
 
 const accountWords = /insufficient|billing|balance|payment|credit|exceeded_current_quota|hard_limit/i
@@ -179,20 +175,13 @@ function toUnknownFailure(error: unknown): ModelFailure {
   const code = readText(error, 'code')
   const message = readText(error, 'message') || (typeof error === 'string' ? error : '')
   const words: ErrorBody = { ...readErrorBody(undefined), code, type: readText(error, 'type'), message }
-  const kind = isContextOverflow(null, words)
-    ? 'context_overflow'
-    : code === ''
-      ? 'fatal'
-      : classifyCode(words)
+  const known = classifyError(null, words)
+  const isPassing = /overloaded|unavailable|server_error/i.test(code)
+  // An error without a status is classified only if its code is unambiguous.
+  const isClear = known === 'context_overflow' || (code !== '' && !isPassing && known !== 'transient')
+  const kind = isClear ? known : isPassing ? 'transient' : 'fatal'
   const shown = message === '' ? 'The provider failed with an error without a message.' : toEvidence(message)
   return createFailure(kind, code || 'unknown', shown)
-}
-
-/** Classifies an error without a status, but only if its code is unambiguous. */
-function classifyCode(words: ErrorBody): FailureKind {
-  if (/overloaded|unavailable|server_error/i.test(words.code)) return 'transient'
-  const kind = classifyWords(words)
-  return kind === 'transient' ? 'fatal' : kind
 }
 
 function createFailure(
@@ -207,18 +196,10 @@ function createFailure(
 }
 
 function formatSentence(what: string, why: string, advice = ''): string {
-  const sentence =
-    why === ''
-      ? `${what}.`
-      : /[.!?…]$/.test(why.trimEnd())
-        ? `${what}: ${why.trimEnd()}`
-        : `${what}: ${why.trimEnd()}.`
+  const reason = why.trimEnd()
+  const end = /[.!?…]$/.test(reason) ? '' : '.'
+  const sentence = why === '' ? `${what}.` : `${what}: ${reason}${end}`
   return advice === '' ? toEvidence(sentence) : `${toEvidence(sentence)} ${advice}`
-}
-
-function readStatusNumber(value: unknown, key: string): number | null {
-  const number = readProperty(value, key)
-  return typeof number === 'number' && Number.isInteger(number) && number >= 100 ? number : null
 }
 
 const overflowCodes =

@@ -3,9 +3,8 @@ import { toEvidence, truncate } from '../../../guards/lib/words.js'
 import { CallAbort, onAbort, attachSignal, runWithTimeout } from '../base/abort.js'
 import { type Clock, systemClock } from '../base/clock.js'
 import { describeError } from '../base/errors.js'
-import type { Shield, ShieldScene } from './define-shield.js'
+import { type Shield, type ShieldScene, defaultTimeoutMs } from './define-shield.js'
 import { expectArgument, listRule, objectRule } from '../base/values.js'
-import { defaultTimeoutMs } from './shield-set.js'
 
 export interface AskShieldsOptions extends ShieldScene {
   signal: AbortSignal

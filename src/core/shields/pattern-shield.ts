@@ -38,13 +38,19 @@ export function patternShield(options: PatternShieldOptions): Shield {
   const { name = 'patterns', patterns, action } = options
   const isList = Array.isArray(patterns) && patterns.length > 0
   expectOption(name, 'patterns', isList, 'an array of at least one regular expression')
-  expectOption(name, 'action', action !== undefined, actionRule)
+  expectAction(name, action)
   const finders = Array.from(patterns, (entry: unknown, index) => toFinder(name, entry, index))
   return createFinderShield(name, finders, 'The text matches', options)
 }
 
-const actions = ['redact', 'block', 'warn'] as const
-const actionRule = "'redact', 'block' or 'warn'"
+function expectAction(name: string, action: unknown): void {
+  expectOption(
+    name,
+    'action',
+    ['redact', 'block', 'warn'].some((one) => one === action),
+    "'redact', 'block' or 'warn'",
+  )
+}
 
 function toFinder(shield: string, entry: unknown, index: number): Finder {
   const place = `patterns[${index}]`
@@ -107,12 +113,7 @@ function createFinderShield(
 
 function checkOptions(name: string, finders: readonly Finder[], options: FinderShieldOptions): void {
   const { action, message, replacement } = options
-  expectOption(
-    name,
-    'action',
-    actions.some((known) => known === action),
-    actionRule,
-  )
+  expectAction(name, action)
   expectOption(name, 'message', ['undefined', 'string'].includes(typeof message), 'a string')
   for (const { kind } of finders) {
     const text = (typeof replacement === 'function' ? replacement(kind) : replacement) as string

@@ -1,4 +1,5 @@
-import { createWordStart, type Finder } from './finder.js'
+import { createWordStart, type Finder, redactAll } from './finder.js'
+import { scrubEvidence } from '../../../guards/lib/words.js'
 
 type Pattern = Omit<Finder, 'kind'>
 
@@ -134,3 +135,13 @@ export function createSecretFinders(kinds: readonly SecretKind[]): Finder[] {
     [patterns[kind]].flat().map((pattern: Pattern) => ({ kind, reads: 'plainly' as const, ...pattern })),
   )
 }
+
+const finders = /* @__PURE__ */ createSecretFinders(secretKinds)
+
+/** Removes what `secretsShield` finds and what guard evidence omits. If that fails, omits the whole text. */
+export function scrubSecrets(text: string): string {
+  const { text: rest, clean } = redactAll(finders, scrubEvidence(text), () => redacted)
+  return clean ? rest : redacted
+}
+
+const redacted = '[redacted]'

@@ -40,30 +40,24 @@ export interface RunBatchOptions extends RunCallOptions {
 export class RunningBatch implements CallOwner {
   readonly #calls: readonly RunnableCall[]
   readonly #options: RunBatchOptions
-  readonly #lanes: (RunningCall | null)[]
+  readonly #most: number
+  readonly #running: RunningCall[] = []
   #used = 0
   #waiting = 0
   #inTurn = 0
-  /** Idle lanes that wait for the next turn of the event loop. */
-  #paused: number[] | undefined
+  #isPaused = false
   #isHalted = false
 
   constructor(calls: readonly RunnableCall[], options: RunBatchOptions) {
-    const lanes = Math.min(calls.length, Math.max(1, options.concurrency || 1))
     this.#calls = calls
     this.#options = options
-    this.#lanes = Array.from({ length: lanes }, () => null)
-  }
-
-  start(): void {
-    for (const lane of this.#lanes.keys()) this.#takeNext(lane)
-    if (this.#lanes.length === 0) this.#options.onDone()
+    this.#most = Math.max(1, Math.min(calls.length, options.concurrency || 1))
   }
 
   stop(reason?: unknown): void {
     const { abort } = this.#options
     abort.abort(reason)
-    for (const call of this.#lanes) call?.stop(abort.reason)
+    for (const call of this.#running) call.stop(abort.reason)
   }
 
   /** Starts no further calls. Returns the calls that were not started. */
@@ -74,10 +68,9 @@ export class RunningBatch implements CallOwner {
 
   onCallEnd(ended: RunningCall, result: ToolResult | null): void {
     if (this.#options.abort.aborted) return
-    const lane = this.#lanes.indexOf(ended)
-    this.#lanes[lane] = null
+    this.#running.splice(this.#running.indexOf(ended), 1)
     if (result !== null) this.#report(ended.call, result)
-    this.#takeNext(lane)
+    this.start()
   }
 
   #report({ id }: RunnableCall, result: ToolResult): void {
@@ -88,51 +81,51 @@ export class RunningBatch implements CallOwner {
     }
   }
 
-  async #takeNextAfter(ready: Promise<void>, lane: number): Promise<void> {
+  /** Yields to the event loop after a number of calls that completed synchronously. */
+  async #pause(): Promise<void> {
+    if (this.#isPaused) return
+    this.#isPaused = true
+    await yieldToEventLoop()
+    this.#isPaused = false
+    this.#inTurn = 0
+    this.start()
+  }
+
+  async #startAfter(ready: Promise<void>): Promise<void> {
+    this.#waiting += 1
     await ready
     this.#waiting -= 1
-    this.#takeNext(lane, true)
+    this.start(true)
   }
 
-  /** Yields to the event loop after a number of calls that completed synchronously. */
-  async #pause(lane: number): Promise<void> {
-    const lanes = (this.#paused ??= [])
-    if (lanes.push(lane) > 1) return
-    await yieldToEventLoop()
-    this.#paused = undefined
-    this.#inTurn = 0
-    for (const each of lanes) this.#takeNext(each)
-  }
-
-  #takeNext(lane: number, isReady = false): void {
+  /** `isReady` applies to the first call. */
+  start(isReady = false): void {
     const { abort } = this.#options
-    const call = this.#calls[this.#used]
-    if (abort.aborted || this.#isHalted) return
-    if (call === undefined) {
-      if (this.#waiting === 0 && this.#lanes.every((running) => running === null)) this.#options.onDone()
-      return
+    while (!abort.aborted && !this.#isHalted && this.#running.length + this.#waiting < this.#most) {
+      const call = this.#calls[this.#used]
+      if (call === undefined) {
+        if (this.#waiting + this.#running.length === 0) this.#options.onDone()
+        return
+      }
+      if (!isReady && this.#inTurn >= startsPerTick) return void this.#pause()
+      const ready = isReady ? undefined : this.#options.ready?.()
+      isReady = false
+      if (ready) void this.#startAfter(ready)
+      else this.#startCall(call)
     }
-    if (!isReady && this.#inTurn >= startsPerTick) {
-      void this.#pause(lane)
-      return
-    }
-    const ready = isReady ? undefined : this.#options.ready?.()
-    if (ready) {
-      this.#waiting += 1
-      void this.#takeNextAfter(ready, lane)
-      return
-    }
+  }
+
+  #startCall(call: RunnableCall): void {
     this.#used += 1
     this.#inTurn += 1
     const refusal = this.#options.refuseNext?.() ?? null
     if (refusal !== null) {
       if (refusal !== 'waits') this.#report(call, refusal)
-      this.#takeNext(lane)
       return
     }
     this.#options.onStart?.(call.id)
     // A subscriber may stop the batch here.
-    if (!abort.aborted) this.#lanes[lane] = new RunningCall(call, this.#options, this)
+    if (!this.#options.abort.aborted) this.#running.push(new RunningCall(call, this.#options, this))
   }
 }
 

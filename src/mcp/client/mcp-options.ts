@@ -21,7 +21,7 @@ import { configError } from '../../core/base/errors.js'
 import { authKind, type McpAuth } from './sign-in/auth-options.js'
 import { isHttpUrl } from '../../core/models/openai/openai-options.js'
 import type { Tool } from '../../core/tools/tool.js'
-import type { ToolSource } from '../../core/tools/tool-source.js'
+import type { ToolSource } from '../../core/tools/tool-set.js'
 
 /** A server that runs as a child process and communicates over stdin and stdout. */
 export interface McpCommand {

@@ -23,7 +23,7 @@ import {
   sealRecording,
   type RecordedTool,
 } from './recording.js'
-import { scrubSecrets } from '../../core/shields/scrub-secrets.js'
+import { scrubSecrets } from '../../core/shields/secrets.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentParts } from '../../core/live/agent-parts.js'
 import { subAgentByDelegate } from '../../core/sub-agents/as-tool.js'

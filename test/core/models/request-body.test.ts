@@ -1,7 +1,10 @@
 import * as fc from 'fast-check'
 import type { AssistantMessage, Message, UserMessage } from '../../../machines/agent/messages.js'
 import { type ChatBodyOptions, createChatBodyBuilder } from '../../../src/core/models/openai/chat-wire.js'
+import { createBodyEncoder } from '../../../src/core/models/openai/encode-body.js'
 import type { ModelRequest } from '../../../src/core/models/provider.js'
+
+const encodeBody = createBodyEncoder()
 
 const request: ModelRequest = {
   instructions: null,
@@ -22,8 +25,8 @@ const options: ChatBodyOptions = {
 
 function bodyOf(part: Partial<ModelRequest>, other: Partial<ChatBodyOptions> = {}) {
   const builder = createChatBodyBuilder({ ...options, ...other })
-  const body = builder.body({ ...request, ...part })
-  const sent: unknown = JSON.parse(new TextDecoder().decode(builder.encode(body)))
+  const body = builder({ ...request, ...part })
+  const sent: unknown = JSON.parse(new TextDecoder().decode(encodeBody(body)))
   expect(sent).toEqual(JSON.parse(JSON.stringify(body)))
   return sent
 }
@@ -98,7 +101,7 @@ test('arguments that no server could parse are sent as JSON', () => {
 test('reasoning is sent back with calls if the provider requires it', () => {
   const builder = createChatBodyBuilder({ ...options, echoReasoning: 'with_calls' })
   const messages = [{ ...called('{}'), reasoning: 'why' }, assistant({ content: 'a', reasoning: 'b' })]
-  const { messages: sent } = builder.body({ ...request, messages: [user('hi'), ...messages] })
+  const { messages: sent } = builder({ ...request, messages: [user('hi'), ...messages] })
   expect(sent).toEqual([
     { role: 'user', content: 'hi' },
     expect.objectContaining({ reasoning_content: 'why' }),
@@ -119,10 +122,10 @@ describe('nudges', () => {
   test('join a user message at the end, whose text stays unchanged', () => {
     const builder = createChatBodyBuilder(options)
     const messages = [user('hi')]
-    expect(builder.body({ ...request, messages, nudges }).messages).toEqual([
+    expect(builder({ ...request, messages, nudges }).messages).toEqual([
       { role: 'user', content: 'hi\n\nStop.\n\nThink.' },
     ])
-    expect(builder.body({ ...request, messages }).messages).toEqual([{ role: 'user', content: 'hi' }])
+    expect(builder({ ...request, messages }).messages).toEqual([{ role: 'user', content: 'hi' }])
   })
 
   test('become a part if the message has parts', () => {
@@ -198,16 +201,15 @@ test('a message that was already sent is not serialized again', () => {
       return 'hi'
     },
   })
-  const first = builder.encode(builder.body({ ...request, messages: [message] }))
-  expect(builder.encode(builder.body({ ...request, messages: [message] }))).toEqual(first)
+  const first = encodeBody(builder({ ...request, messages: [message] }))
+  expect(encodeBody(builder({ ...request, messages: [message] }))).toEqual(first)
   expect(reads).toBe(1)
 })
 
 test('the bytes are those of JSON.stringify', () => {
-  const builder = createChatBodyBuilder(options)
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (body) => {
-      expect(new TextDecoder().decode(builder.encode(body))).toBe(JSON.stringify(body))
+      expect(new TextDecoder().decode(encodeBody(body))).toBe(JSON.stringify(body))
     }),
   )
 })

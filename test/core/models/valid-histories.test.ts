@@ -2,10 +2,13 @@ import * as fc from 'fast-check'
 import type { ContentPart, Message, ToolCall } from '../../../machines/agent/messages.js'
 import { reasoningForms } from '../../../src/core/models/openai/openai-options.js'
 import { type ChatBodyOptions, createChatBodyBuilder } from '../../../src/core/models/openai/chat-wire.js'
+import { createBodyEncoder } from '../../../src/core/models/openai/encode-body.js'
 import type { ChatRequest } from '../../../src/rehearsal/index.js'
 import { findStrictProblem } from '../../../src/rehearsal/request-problem.js'
 import { sampled } from '../../support/extent.js'
 import { unicodeText } from '../../support/unicode-text.js'
+
+const encodeBody = createBodyEncoder()
 
 /** Any text: words, the empty string, blanks, lone surrogates. */
 const anyText = fc.oneof(
@@ -70,7 +73,7 @@ const plain: ChatBodyOptions = {
 
 function sent(messages: Message[], options: ChatBodyOptions, instructions: string | null, nudges: string[]) {
   const builder = createChatBodyBuilder(options)
-  const body = builder.body({
+  const body = builder({
     instructions,
     messages,
     nudges,
@@ -79,7 +82,7 @@ function sent(messages: Message[], options: ChatBodyOptions, instructions: strin
     extraBody: {},
     stream: false,
   })
-  return JSON.parse(new TextDecoder().decode(builder.encode(body))) as ChatRequest
+  return JSON.parse(new TextDecoder().decode(encodeBody(body))) as ChatRequest
 }
 
 const echoes = fc.constantFrom('none' as const, 'with_calls' as const, ...reasoningForms)

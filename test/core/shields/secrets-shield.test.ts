@@ -8,7 +8,7 @@ import {
 import type { ModelRequest } from '../../../src/index.js'
 import { redactEvent } from '../../../src/diagram/index.js'
 import { formatInputMessages, formatInstructions } from '../../../src/otel/span-content.js'
-import { scrubSecrets } from '../../../src/core/shields/scrub-secrets.js'
+import { scrubSecrets } from '../../../src/core/shields/secrets.js'
 import { toShownText } from '../../../src/studio/shown-values.js'
 import { redactedBy, refusal, verdictOf } from './support.js'
 

@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { ConfigError } from '../../../src/core/base/errors.js'
 import { defineTool } from '../../../src/core/tools/define-tool.js'
-import { defineToolGroup } from '../../../src/core/tools/tool-source.js'
+import { defineToolGroup, type ToolEntry, createToolSet } from '../../../src/core/tools/tool-set.js'
 import type { Tool } from '../../../src/core/tools/tool.js'
-import { type ToolEntry, createToolSet } from '../../../src/core/tools/tool-set.js'
 
 const tool = (name: string, description = 'Does.') =>
   defineTool({ name, description, input: z.object({}), readOnly: true, execute: () => name })

@@ -14,11 +14,10 @@ import {
   type Shield,
 } from '../../../src/index.js'
 import { findJsonProblem } from '../../../src/core/base/json.js'
-import { scrubSecrets } from '../../../src/core/shields/scrub-secrets.js'
+import { scrubSecrets, secretKinds } from '../../../src/core/shields/secrets.js'
 import { stripControls, shorten } from '../../../src/core/format/format-words.js'
 import { classifyToolError } from '../../../src/core/tools/tool-error.js'
 import { piiKinds } from '../../../src/core/shields/pii.js'
-import { secretKinds } from '../../../src/core/shields/secrets.js'
 import { redactEvent } from '../../../src/diagram/redact.js'
 import { type Row, row } from '../measure.js'
 

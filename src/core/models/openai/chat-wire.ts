@@ -1,26 +1,11 @@
-import { getReasoningEcho, type OpenAIChatOptions, type ReasoningEcho } from './openai-options.js'
+import type { OpenAIChatOptions, ReasoningEcho } from './openai-options.js'
 import type { ApiWire } from './exchange.js'
 import type { Message } from '../../../../machines/agent/messages.js'
-import {
-  type ModelRequest,
-  type Sampling,
-  type ToolChoice,
-  type ToolSpec,
-  ModelError,
-  type ToolCallDelta,
-} from '../provider.js'
+import { type Sampling, type ToolChoice, type ToolSpec, ModelError, type ToolCallDelta } from '../provider.js'
 import { insertMediaMessages } from '../result-media.js'
 import { toWellFormed } from '../plain-json.js'
-import {
-  arrangeMessages,
-  toTextMessages,
-  createTextMessageCache,
-  createCallIdMapper,
-  toWireMessage,
-  type WireMessage,
-  type WireStyle,
-} from './wire-messages.js'
-import { createBodyEncoder, type RequestBody, mergeExtraBody } from './encode-body.js'
+import { createArranger, createCallIdMapper, toWireMessage, type WireStyle } from './wire-messages.js'
+import { mergeExtraBody } from './encode-body.js'
 import { omitUndefined } from '../../../../guards/lib/json.js'
 import type { Json, JsonObject } from '../../../../machines/agent/json.js'
 import type { TokenUsage } from '../../../../machines/agent/usage.js'
@@ -34,16 +19,20 @@ import { ThinkSplitter } from './think-tags.js'
 import { ToolCallFold } from './tool-call-fold.js'
 import { readUsage } from './read-usage.js'
 
-export function createChatWire(options: OpenAIChatOptions, provider: string): ApiWire {
+export function createChatWire(
+  options: OpenAIChatOptions,
+  provider: string,
+  echoReasoning: ReasoningEcho,
+): ApiWire {
   return {
     path: '/chat/completions',
     format: chatFormat,
-    bodies: createChatBodyBuilder({
+    toBody: createChatBodyBuilder({
       model: options.model,
       maxTokensField:
         options.maxTokensField ??
         (provider === 'openai' || provider === 'azure' ? 'max_completion_tokens' : 'max_tokens'),
-      echoReasoning: getReasoningEcho(provider, options.echoReasoning),
+      echoReasoning,
       // Mistral rejects unknown fields and reports usage anyway.
       streamOptions: provider !== 'mistral',
       isMistral: isMistral(provider, options.model),
@@ -66,8 +55,8 @@ export interface ChatBodyOptions {
 }
 
 /** Converts and serializes each message and tool once, because every request sends the whole transcript. */
-export function createChatBodyBuilder(options: ChatBodyOptions) {
-  const systemOf = createTextMessageCache('system')
+export function createChatBodyBuilder(options: ChatBodyOptions): ApiWire['toBody'] {
+  const arrange = createArranger({ bridge: options.isMistral })
   const style: WireStyle = {
     echoReasoning: options.echoReasoning,
     callId: createCallIdMapper(options.model, options.isMistral),
@@ -78,33 +67,19 @@ export function createChatBodyBuilder(options: ChatBodyOptions) {
     toWellFormed({ type: 'function', function: { name, description, parameters } }),
   )
 
-  function messagesOf({ instructions, messages, nudges }: ModelRequest): WireMessage[] {
-    const wire = systemOf(toWellFormed(instructions))
-    for (const message of insertMediaMessages(messages)) {
-      const text = wireOf(message)
-      if (text !== null) wire.push(text)
+  return (request) => {
+    const { tools, toolChoice, responseFormat, stream } = request
+    const body: Record<string, unknown> = {
+      model: options.model,
+      messages: arrange(request, insertMediaMessages(request.messages).map(wireOf)),
+      ...(tools.length > 0 && { tools: tools.map(functionOf) }),
+      ...(tools.length > 0 && toolChoice !== undefined && { tool_choice: toWireChoice(toolChoice) }),
+      ...(responseFormat && { response_format: { type: 'json_schema', json_schema: responseFormat } }),
+      ...toWireSampling(request.sampling, options.maxTokensField),
+      stream,
+      ...(stream && options.streamOptions && { stream_options: { include_usage: true } }),
     }
-    wire.push(...toTextMessages('user', toWellFormed(nudges.join('\n\n'))))
-    return arrangeMessages(wire, { bridge: options.isMistral })
-  }
-
-  return {
-    body(request: ModelRequest): RequestBody {
-      const { tools, toolChoice, responseFormat, stream } = request
-      const body: Record<string, unknown> = {
-        model: options.model,
-        messages: messagesOf(request),
-        ...(tools.length > 0 && { tools: tools.map(functionOf) }),
-        ...(tools.length > 0 && toolChoice !== undefined && { tool_choice: toWireChoice(toolChoice) }),
-        ...(responseFormat && { response_format: { type: 'json_schema', json_schema: responseFormat } }),
-        ...toWireSampling(request.sampling, options.maxTokensField),
-        stream,
-        ...(stream && options.streamOptions && { stream_options: { include_usage: true } }),
-      }
-      return mergeExtraBody(body, request.extraBody)
-    },
-
-    encode: createBodyEncoder(),
+    return mergeExtraBody(body, request.extraBody)
   }
 }
 
@@ -214,7 +189,7 @@ function createChatFold(reportsCalls = false): ResponseFold {
     push(value, whole = false) {
       const chunk = asObject(value)
       if (chunk === null) return noDelta
-      const choice = findFirstChoice(chunk.choices)
+      const choice = asObject(asList(chunk.choices).find((one) => isObject(one) && (one.index ?? 0) === 0))
       model ??= asText(chunk.model) || null
       id ||= asText(chunk.id)
       usage =
@@ -270,10 +245,6 @@ function toWholeDelta(message: unknown): JsonObject | null {
       return entry === null ? [] : [{ ...entry, index }]
     }),
   }
-}
-
-function findFirstChoice(choices: unknown): JsonObject | null {
-  return asObject(asList(choices).find((choice) => isObject(choice) && (choice.index ?? 0) === 0))
 }
 
 function isErrorBody(body: JsonObject): boolean {

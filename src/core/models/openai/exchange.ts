@@ -6,7 +6,7 @@ import {
   createAnswerReader,
   type ReadAnswerOptions,
 } from './answer-reader.js'
-import type { RequestBody } from './encode-body.js'
+import { createBodyEncoder, type RequestBody } from './encode-body.js'
 import type { ModelResponse } from '../../../../machines/agent/model-response.js'
 import { describeError } from '../../base/errors.js'
 import { loadOnce } from '../../base/platform.js'
@@ -15,7 +15,7 @@ import { toModelFailure } from '../to-model-failure.js'
 import { createPlainClient, createStatusError, isPlainClientEnough, loadClient } from './request-client.js'
 import { findNodeHttp, getNodeHttp, type NodeHttp, postByDispatcher, postRequest } from './node-transport.js'
 import type { ClientRequestOptions, OpenAIClient, OpenAIOptions } from './openai-options.js'
-import { createSentSecrets, type SentSecrets } from './sent-secrets.js'
+import { createSentSecrets } from './sent-secrets.js'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { CallAbort } from '../../base/abort.js'
 import type { Duplex, Readable } from 'node:stream'
@@ -23,19 +23,17 @@ import type { Duplex, Readable } from 'node:stream'
 export interface ApiWire {
   readonly path: string
   readonly format: AnswerFormat
-  readonly bodies: {
-    body(request: ModelRequest): RequestBody
-    encode(body: RequestBody): Uint8Array<ArrayBuffer>
-  }
+  toBody(request: ModelRequest): RequestBody
   send(client: OpenAIClient, body: RequestBody, options: ClientRequestOptions): Promise<Response>
 }
 
-/** Sends one request and reads the response. Rejects with a `ModelError`. */
-export type Exchange = (request: ModelRequest, options: ExchangeOptions) => Promise<ModelResponse>
-
-/** Creates the exchange of an API. The client is loaded with the first request. */
-export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: string): Exchange {
-  const { path, format, bodies } = wire
+/**
+ * Returns a function that sends one request and reads the response. It rejects with a `ModelError`. The client is
+ * loaded with the first request.
+ */
+export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: string) {
+  const { path, format } = wire
+  const encode = createBodyEncoder()
   const { apiKey, dispatcher, timeoutMs } = options
   const secrets = createSentSecrets(options)
   const family = findSchemaFamily(provider, options.model)
@@ -48,8 +46,9 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
   function findNode(): NodeHttp | null {
     if (!dispatcher) return isPlainClientEnough(options) ? findNodeHttp() : null
     const node = getNodeHttp()
-    if (node === null) throw noNodeError()
-    return node
+    if (node !== null) return node
+    const message = 'The model option dispatcher requires Node. Remove it on this platform.'
+    throw new ModelError({ kind: 'fatal', code: 'dispatcher_needs_node', message })
   }
 
   /** Takes less than half the CPU time of `fetch`, and avoids its 300-second limits. */
@@ -59,7 +58,7 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
     { abort, ...callbacks }: ExchangeOptions,
   ): Promise<ModelResponse> {
     const outgoing = await plain.getOutgoing()
-    const body = bodies.encode(bodies.body(request))
+    const body = encode(wire.toBody(request))
     const sent = dispatcher
       ? postByDispatcher(dispatcher, outgoing, body, abort)
       : postRequest(node, outgoing, body, abort)
@@ -77,12 +76,17 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
     request: ModelRequest,
     { abort, ...callbacks }: ExchangeOptions,
   ): Promise<ModelResponse> {
-    const body = bodies.body(request)
+    const body = wire.toBody(request)
     const isOurs = options.client === undefined && options.fetch === undefined
     const { signal } = abort
     const sent = wire.send(client, body, {
       // Others may inspect the body, and Azure derives the URL from it, so they receive no bytes.
-      ...(isOurs && { body: bodies.encode(body), headers: jsonHeaders, fetchOptions: noRedirects }),
+      ...(isOurs && {
+        body: encode(body),
+        headers: { 'content-type': 'application/json' },
+        // The conversation is sent only to the configured address.
+        fetchOptions: { redirect: 'manual' as const },
+      }),
       signal,
       maxRetries: 0,
       ...(timeoutMs !== undefined && { timeout: timeoutMs }),
@@ -94,7 +98,7 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
     return await readFetchAnswer(response, { ...callbacks, format, signal })
   }
 
-  return async (original, callbacks) => {
+  return async (original: ModelRequest, callbacks: ExchangeOptions): Promise<ModelResponse> => {
     const request = fitTools(original, family, callbacks.onWarning)
     let client: Pick<OpenAIClient, 'apiKey'> | undefined
     try {
@@ -109,29 +113,15 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
     } catch (error) {
       // At this point, the client has the key of this request.
       secrets.noteClient(client)
-      throw toSafeModelError(error, secrets)
+      const failure = toModelFailure(error)
+      const hidden = secrets.hideInFailure(failure)
+      if (hidden !== null || secrets.occurIn(describeError(error))) throw new ModelError(hidden ?? failure)
+      throw error instanceof ModelError ? error : new ModelError(failure, { cause: error })
     }
   }
 }
 
-function toSafeModelError(error: unknown, secrets: SentSecrets): ModelError {
-  const failure = toModelFailure(error)
-  const hidden = secrets.hideInFailure(failure)
-  if (hidden !== null || secrets.occurIn(describeError(error))) return new ModelError(hidden ?? failure)
-  return error instanceof ModelError ? error : new ModelError(failure, { cause: error })
-}
-
-function noNodeError(): ModelError {
-  const message = 'The model option dispatcher requires Node. Remove it on this platform.'
-  return new ModelError({ kind: 'fatal', code: 'dispatcher_needs_node', message })
-}
-
-const jsonHeaders = { 'content-type': 'application/json' }
-
-/** Redirects are rejected, so that the conversation is sent only to the configured address. */
-const noRedirects = { redirect: 'manual' as const }
-
-export type ExchangeOptions = AnswerCallbacks & {
+type ExchangeOptions = AnswerCallbacks & {
   abort: CallAbort
   onSent: ModelRequestOptions['onSent'] | undefined
 }

@@ -4,6 +4,7 @@ import type { pipeline, Readable } from 'node:stream'
 import type * as Zlib from 'node:zlib'
 import type { ClientRequest, IncomingHttpHeaders, RequestOptions } from 'node:http'
 import type { CallAbort } from '../../base/abort.js'
+import { readText } from '../../base/json.js'
 
 export interface NodeHttp {
   readonly http: typeof Http
@@ -156,8 +157,8 @@ export function postRequest(
       })
       created.on('error', (error) => {
         if (settled) return
-        if (created.reusedSocket && isConnectionReset(error) && !abort.aborted && resent++ < maxResends)
-          send()
+        const isReset = ['ECONNRESET', 'EPIPE'].includes(readText(error, 'code'))
+        if (created.reusedSocket && isReset && !abort.aborted && resent++ < maxResends) send()
         else fail(error)
       })
       created.end(body)
@@ -178,11 +179,6 @@ export function postRequest(
       fail(error)
     }
   })
-}
-
-function isConnectionReset(error: Error): boolean {
-  const { code } = error as { code?: unknown }
-  return code === 'ECONNRESET' || code === 'EPIPE'
 }
 
 /** The used parts of undici's `Dispatcher`: `new Agent()`, `new Pool(origin)`, `new ProxyAgent(url)`. */
@@ -219,7 +215,7 @@ export async function postByDispatcher(
     })
   } catch (error) {
     if (abort.aborted) throw abort.reason
-    const isTimeout = (error as { code?: unknown } | null)?.code === 'UND_ERR_HEADERS_TIMEOUT'
+    const isTimeout = readText(error, 'code') === 'UND_ERR_HEADERS_TIMEOUT'
     throw new Error(isTimeout ? 'Request timed out.' : 'Connection error.', { cause: error })
   }
 }

@@ -1,9 +1,9 @@
 import { ConfigError } from '../../base/errors.js'
+import { readPath, readProperty } from '../../base/json.js'
 import type { MediaKind } from '../../../../machines/agent/refusals.js'
 import { isMediaList } from '../media.js'
 import { isLimiter, limiterPhrase, type RequestLimiter, type ModelProvider } from '../provider.js'
 import type { RequestDispatcher } from './node-transport.js'
-import type { AssistantMessage } from '../../../../machines/agent/messages.js'
 import type { JsonObject } from '../../../../machines/agent/json.js'
 
 export interface ClientRequestOptions {
@@ -91,27 +91,17 @@ export interface OpenAIChatOptions extends OpenAIOptions {
 
 /** @throws ConfigError for invalid options. */
 export function checkChatOptions(options: OpenAIChatOptions): void {
-  const invalid = createOptionError('openaiChat')
-  checkSharedOptions(options, invalid)
-  const { client, echoReasoning } = options
-  const { completions }: Partial<OpenAIClient['chat']> =
-    (client as Partial<OpenAIClient> | undefined)?.chat ?? {}
-  if (client !== undefined && typeof completions?.create !== 'function') throw invalid('client', clientPhrase)
+  const invalid = checkSharedOptions('openaiChat', options, ['chat', 'completions', 'create'], '.')
+  const { echoReasoning } = options
   const echoes: unknown[] = [undefined, true, false, ...reasoningForms]
   if (!echoes.includes(echoReasoning))
     throw invalid('echoReasoning', `must be true, false or one of ${reasoningForms.join(', ')}.`)
 }
 
-type OptionErrorFactory = (option: string, what: string) => ConfigError
-
-const createOptionError =
-  (provider: string): OptionErrorFactory =>
-  (option, what) =>
-    new ConfigError('invalid_option', `${provider}: ${option} ${what}`, option)
-
-const clientPhrase = 'must be an OpenAI client, such as new OpenAI() or new AzureOpenAI().'
-
-function checkSharedOptions(options: OpenAIOptions | null | undefined, invalid: OptionErrorFactory): void {
+/** `method` is the path of the used method in a custom client, and `note` says which clients have it. */
+function checkSharedOptions(name: string, options: OpenAIOptions, method: readonly string[], note: string) {
+  const invalid = (option: string, what: string): ConfigError =>
+    new ConfigError('invalid_option', `${name}: ${option} ${what}`, option)
   const { model, client, baseURL, apiKey, media, timeoutMs }: Partial<OpenAIOptions> = options ?? {}
   const { limiter, dispatcher, fetch }: Partial<OpenAIOptions> = options ?? {}
   if (typeof model !== 'string' || model.trim() === '')
@@ -124,10 +114,7 @@ function checkSharedOptions(options: OpenAIOptions | null | undefined, invalid: 
   if (baseURL !== undefined && !isHttpUrl(baseURL))
     throw invalid('baseURL', "must be an http(s) URL, such as 'http://localhost:11434/v1'.")
   if (baseURL !== undefined && hasUserInfo(baseURL)) throw invalid('baseURL', noUserPhrase)
-  if (
-    dispatcher !== undefined &&
-    typeof (dispatcher as Partial<RequestDispatcher> | null)?.request !== 'function'
-  )
+  if (dispatcher !== undefined && typeof readProperty(dispatcher, 'request') !== 'function')
     throw invalid('dispatcher', "must be an undici dispatcher, such as new Pool('https://api.openai.com').")
   if (dispatcher !== undefined && (client !== undefined || fetch !== undefined))
     throw invalid(
@@ -139,6 +126,9 @@ function checkSharedOptions(options: OpenAIOptions | null | undefined, invalid: 
     throw invalid('media', "must be a list of zero or more of 'image', 'audio' and 'file'.")
   if (timeoutMs !== undefined && !(Number.isInteger(timeoutMs) && timeoutMs > 0 && timeoutMs < 2 ** 31))
     throw invalid('timeoutMs', 'must be a whole number of milliseconds, from 1 to 2147483647.')
+  if (client !== undefined && typeof readPath(client, method) !== 'function')
+    throw invalid('client', `must be an OpenAI client, such as new OpenAI() or new AzureOpenAI()${note}`)
+  return invalid
 }
 
 export function isHttpUrl(url: unknown): url is string {
@@ -158,34 +148,6 @@ type ReasoningForm = (typeof reasoningForms)[number]
 
 export const reasoningForms = ['reasoning_content', 'reasoning', 'thinking'] as const
 
-const echoByProvider: Readonly<Record<string, ReasoningEcho>> = {
-  deepseek: 'with_calls',
-  moonshotai: 'with_calls',
-  zai: 'reasoning_content',
-  gpustack: 'reasoning_content',
-  ollama: 'reasoning',
-  mistral: 'thinking',
-}
-
-export function getReasoningEcho(provider: string, wanted?: boolean | ReasoningForm): ReasoningEcho {
-  if (wanted === false) return 'none'
-  if (typeof wanted === 'string') return wanted
-  const form = Object.hasOwn(echoByProvider, provider) ? echoByProvider[provider] : undefined
-  return form ?? (wanted === true ? 'with_calls' : 'none')
-}
-
-export function toEchoFields(
-  { reasoning = '', tool_calls: calls = [] }: AssistantMessage,
-  content: string | null,
-  echo: ReasoningEcho,
-): Readonly<Record<string, unknown>> {
-  if (echo === 'with_calls') return calls.length > 0 ? { content, reasoning_content: reasoning } : { content }
-  if (echo === 'none' || reasoning === '') return { content }
-  if (echo !== 'thinking') return { content, [echo]: reasoning }
-  const thinking = { type: 'thinking', thinking: [{ type: 'text', text: reasoning }] }
-  return { content: content ? [thinking, { type: 'text', text: content }] : [thinking] }
-}
-
 /** Options for `openaiResponses`. */
 export interface OpenAIResponsesOptions extends OpenAIOptions {
   /**
@@ -203,12 +165,11 @@ export interface OpenAIResponsesOptions extends OpenAIOptions {
 }
 
 export function checkResponsesOptions(options: OpenAIResponsesOptions): void {
-  const invalid = createOptionError('openaiResponses')
-  checkSharedOptions(options, invalid)
-  const { client, hostedTools, reasoningSummary, encryptedReasoning } = options
-  if (client !== undefined && typeof (client as Partial<OpenAIClient>).responses?.create !== 'function')
-    throw invalid('client', `${clientPhrase.slice(0, -1)}, from a version that has responses.create.`)
-  if (hostedTools !== undefined && !(Array.isArray(hostedTools) && hostedTools.every(isHostedTool)))
+  const note = ', from a version that has responses.create.'
+  const invalid = checkSharedOptions('openaiResponses', options, ['responses', 'create'], note)
+  const { hostedTools, reasoningSummary, encryptedReasoning } = options
+  const isTool = (tool: unknown): boolean => typeof readProperty(tool, 'type') === 'string'
+  if (hostedTools !== undefined && !(Array.isArray(hostedTools) && hostedTools.every(isTool)))
     throw invalid('hostedTools', "must be a list of tools with a type, such as [{ type: 'web_search' }].")
   const own = hostedTools?.find(({ type }) => type === 'function')
   if (own !== undefined)
@@ -217,10 +178,6 @@ export function checkResponsesOptions(options: OpenAIResponsesOptions): void {
     throw invalid('reasoningSummary', 'must be auto, concise or detailed.')
   if (encryptedReasoning !== undefined && typeof encryptedReasoning !== 'boolean')
     throw invalid('encryptedReasoning', 'must be true or false.')
-}
-
-function isHostedTool(tool: unknown): boolean {
-  return typeof (tool as { type?: unknown } | null)?.type === 'string'
 }
 
 const officialURL = 'https://api.openai.com/v1'

@@ -1,6 +1,5 @@
 import type { ModelProvider, StructuredOutputSupport } from '../provider.js'
 import {
-  getReasoningEcho,
   checkChatOptions,
   type OpenAIChatOptions,
   checkResponsesOptions,
@@ -29,14 +28,12 @@ export type { OpenAIChatOptions, OpenAIResponsesOptions } from './openai-options
  */
 export function openaiChat(options: OpenAIChatOptions): ModelProvider {
   checkChatOptions(options)
-  return createWireProvider(
-    options,
-    async (provider) => {
-      const { createChatWire } = await import('./chat-wire.js')
-      return createChatWire(options, provider)
-    },
-    (provider) => getReasoningEcho(provider, options.echoReasoning),
-  )
+  const echoOf = (provider: string) => getReasoningEcho(provider, options.echoReasoning)
+  const load = async (provider: string) => {
+    const { createChatWire } = await import('./chat-wire.js')
+    return createChatWire(options, provider, echoOf(provider))
+  }
+  return createWireProvider(options, load, echoOf)
 }
 
 /**
@@ -64,16 +61,16 @@ export function openaiResponses(options: OpenAIResponsesOptions): ModelProvider 
 /** Creates a provider for one of the APIs. The provider's code is loaded with the first request. */
 function createWireProvider(
   options: OpenAIOptions,
-  wireAt: (provider: string) => Promise<ApiWire>,
-  echoAt: (provider: string) => ReasoningEcho = () => 'none',
+  loadWire: (provider: string) => Promise<ApiWire>,
+  echoOf: (provider: string) => ReasoningEcho = () => 'none',
 ): ModelProvider {
   const provider = options.provider ?? getProviderName(getBaseURL(options))
   const exchange = loadOnce(async () => {
     const { createExchange } = await import('./exchange.js')
-    return createExchange(options, await wireAt(provider), provider)
+    return createExchange(options, await loadWire(provider), provider)
   })
   const structuredOutput = findStructuredOutput(provider)
-  const echo = echoAt(provider)
+  const echo = echoOf(provider)
   const endpoint = findEndpoint(options)
   const created: ModelProvider = {
     provider,
@@ -97,6 +94,22 @@ function createWireProvider(
 }
 
 const ignoreDelta = () => undefined
+
+const echoByProvider: Readonly<Record<string, ReasoningEcho>> = {
+  deepseek: 'with_calls',
+  moonshotai: 'with_calls',
+  zai: 'reasoning_content',
+  gpustack: 'reasoning_content',
+  ollama: 'reasoning',
+  mistral: 'thinking',
+}
+
+function getReasoningEcho(provider: string, wanted: OpenAIChatOptions['echoReasoning']): ReasoningEcho {
+  if (wanted === false) return 'none'
+  if (typeof wanted === 'string') return wanted
+  const form = Object.hasOwn(echoByProvider, provider) ? echoByProvider[provider] : undefined
+  return form ?? (wanted === true ? 'with_calls' : 'none')
+}
 
 /**
  * Providers that accept `json_schema` for all current models, but where it fails next to tools, or prevents calls.

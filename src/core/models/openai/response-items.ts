@@ -7,11 +7,11 @@ import type {
   ToolMessage,
 } from '../../../../machines/agent/messages.js'
 import type { ModelResponse } from '../../../../machines/agent/model-response.js'
-import { asList, asObject, asText } from '../../base/values.js'
+import { asList, asObject, asText, getOrCreate } from '../../base/values.js'
 import { describeMediaList, toContentPart } from '../media.js'
 import { toWellFormed } from '../plain-json.js'
 import type { WireMessage } from './wire-messages.js'
-import { noDelta } from './answer-reader.js'
+import { noDelta, type Delta } from './answer-reader.js'
 import { mayHaveTag, ThinkSplitter } from './think-tags.js'
 
 export const messageSeparator = '\n\n'
@@ -235,4 +235,239 @@ export function splitMessage(message: JsonObject): { message: JsonObject; though
     message: { ...message, content },
     thoughts: [...thoughts, tagged].filter((thought) => thought !== ''),
   }
+}
+
+export interface StreamedItem {
+  at: number
+  item: JsonObject
+  isDone: boolean
+}
+
+type PieceKind = 'text' | 'reasoning' | 'refusal' | 'arguments'
+
+/** A part of an item. It is streamed in pieces and may then be sent as a whole. */
+interface Piece {
+  name: string
+  kind: PieceKind
+  text: string
+  isDone: boolean
+}
+
+interface ItemDraft extends StreamedItem {
+  pieces: Map<string, Piece>
+  received: Map<string, { text: string; part: number }>
+  callIndex: number | undefined
+  readonly think: ThinkSplitter
+}
+
+const argumentsName = 'response.function_call_arguments'
+
+/** Event types (without suffix) and the text that they carry. */
+const pieceKinds: Readonly<Record<string, { kind: PieceKind; whole: string; index: string }>> = {
+  'response.output_text': { kind: 'text', whole: 'text', index: 'content_index' },
+  'response.refusal': { kind: 'refusal', whole: 'refusal', index: 'content_index' },
+  'response.reasoning_text': { kind: 'reasoning', whole: 'text', index: 'content_index' },
+  'response.reasoning_summary_text': { kind: 'reasoning', whole: 'text', index: 'summary_index' },
+  [argumentsName]: { kind: 'arguments', whole: 'arguments', index: '' },
+}
+
+/** Identifies items by `output_index`, because some servers change ids during the stream (GitHub Copilot). */
+export function createOutputItems(reportsCalls: boolean) {
+  const drafts = new Map<number, ItemDraft>()
+  let latest: ItemDraft | undefined
+  let callCount = 0
+  const shown = { text: null as string | null, reasoning: null as string | null }
+
+  function draftAt(event: JsonObject): ItemDraft {
+    const { output_index: at, item_id: id } = event
+    const index = typeof at === 'number' ? at : null
+    // Finds an item by its id. Used only for events without an index, because a stream may have thousands of items.
+    const byId = (): ItemDraft | undefined =>
+      typeof id === 'string' ? [...drafts.values()].find(({ item }) => item.id === id) : undefined
+    const known =
+      index === null ? (byId() ?? (event.item === undefined ? latest : undefined)) : drafts.get(index)
+    if (known !== undefined) return known
+    const draft: ItemDraft = {
+      at: index ?? Math.max(-1, ...drafts.keys()) + 1,
+      item: {},
+      isDone: false,
+      pieces: new Map(),
+      received: new Map(),
+      callIndex: undefined,
+      think: new ThinkSplitter(),
+    }
+    drafts.set(draft.at, draft)
+    return draft
+  }
+
+  function show(draft: ItemDraft, name: string, kind: PieceKind, added: string): Delta {
+    if (kind === 'arguments') return reportCall(draft, added)
+    if (kind === 'text') return showWords(draft, draft.think.push(added))
+    return kind === 'reasoning'
+      ? { text: '', reasoning: separate(kind, `${draft.at} ${name}`, added) }
+      : noDelta
+  }
+
+  function showWords({ at }: ItemDraft, { text, reasoning }: Delta): Delta {
+    if (text === '' && reasoning === '') return noDelta
+    const place = `${at} words`
+    return { text: separate('text', place, text), reasoning: separate('reasoning', place, reasoning) }
+  }
+
+  function separate(kind: 'text' | 'reasoning', place: string, added: string): string {
+    if (added === '') return ''
+    const isNext = shown[kind] !== null && shown[kind] !== place && !added.startsWith(messageSeparator)
+    shown[kind] = place
+    return (isNext ? messageSeparator : '') + added
+  }
+
+  /** Returns the new part of the arguments. The first delta of a call contains all arguments so far. */
+  function reportCall(draft: ItemDraft, added: string): Delta {
+    const { item, received } = draft
+    if (!reportsCalls || item.type !== 'function_call') return noDelta
+    if (draft.callIndex !== undefined && added === '') return noDelta
+    const isFirst = draft.callIndex === undefined
+    const index = (draft.callIndex ??= callCount++)
+    const text = isFirst ? (received.get(argumentsName)?.text ?? '') : added
+    const id = asText(item.call_id) || asText(item.id)
+    return { ...noDelta, calls: [{ index, id, name: asText(item.name), arguments: text }] }
+  }
+
+  /** Adds text to a part and returns the new text. Returns '' if the whole text contradicts the pieces. */
+  function advance(draft: ItemDraft, name: string, part: number, text: string, isWhole: boolean): Delta {
+    const { kind } = pieceKinds[name] as { kind: PieceKind }
+    const piece = getPiece(draft, name, kind, part, isWhole ? text : null)
+    // Comparing each piece would take quadratic time.
+    const added = isWhole ? getAdded(text, piece.text) : text
+    piece.text = isWhole ? text : piece.text + text
+    piece.isDone = isWhole
+    if (added === '') return noDelta
+    const before = draft.received.get(name)
+    const isNext = before !== undefined && before.text !== '' && before.part !== part
+    const next = (isNext ? getSeparator(kind) : '') + added
+    draft.received.set(name, { text: (before?.text ?? '') + next, part })
+    return show(draft, name, kind, next)
+  }
+
+  /** Compares parts as one text, because items and events may number them differently (Bedrock). */
+  function settle(draft: ItemDraft, item: JsonObject): Delta {
+    let delta: Delta = noDelta
+    for (const [name, texts] of listWholes(item)) {
+      const { kind } = pieceKinds[name] as { kind: PieceKind }
+      for (const [key, piece] of draft.pieces) if (piece.name === name) draft.pieces.delete(key)
+      for (const [part, text] of texts)
+        draft.pieces.set(`${name} ${part}`, { name, kind, text, isDone: true })
+      const before = draft.received.get(name)?.text ?? ''
+      const whole = [...texts.values()].join(getSeparator(kind))
+      draft.received.set(name, { text: whole, part: Math.max(...texts.keys()) })
+      if (whole.startsWith(before))
+        delta = joinDeltas(delta, show(draft, name, kind, whole.slice(before.length)))
+    }
+    return delta
+  }
+
+  return {
+    push(type: string, event: JsonObject): Delta {
+      const item = asObject(event.item)
+      if (item !== null && (type === 'response.output_item.added' || type === 'response.output_item.done')) {
+        const draft = (latest = draftAt(event))
+        draft.isDone ||= type === 'response.output_item.done'
+        draft.item = typeof item.type === 'string' ? item : { ...draft.item, ...item }
+        const shown = settle(draft, item)
+        return draft.callIndex === undefined ? joinDeltas(shown, reportCall(draft, '')) : shown
+      }
+      const [, name = '', end = ''] = /^(.*)\.(delta|done)$/.exec(type) ?? []
+      const known = pieceKinds[name]
+      if (known === undefined) return noDelta
+      const draft = (latest = draftAt(event))
+      const part = event[known.index]
+      const isWhole = end === 'done'
+      const text = asText(event[isWhole ? known.whole : 'delta'])
+      if (isWhole && text === '') return noDelta
+      return advance(draft, name, typeof part === 'number' ? part : 0, text, isWhole)
+    },
+
+    flush(): Delta {
+      return [...drafts.values()]
+        .map((draft) => showWords(draft, draft.think.flush()))
+        .reduce((all, delta) => joinDeltas(all, delta), noDelta)
+    },
+
+    result(): StreamedItem[] {
+      return [...drafts.values()]
+        .toSorted((a, b) => a.at - b.at)
+        .map((draft) => ({ at: draft.at, isDone: draft.isDone, item: finishItem(draft) }))
+        .filter(({ item: { type } }) => typeof type === 'string')
+    },
+  }
+}
+
+/** Finds the part that an event refers to. The whole text may be numbered differently from its pieces. */
+function getPiece({ pieces }: ItemDraft, name: string, kind: PieceKind, part: number, whole: string | null) {
+  const continues = (piece: Piece): boolean =>
+    whole !== null && piece.name === name && !piece.isDone && whole.startsWith(piece.text)
+  const key = `${name} ${part}`
+  const known = pieces.get(key) ?? [...pieces.values()].find(continues)
+  return known ?? getOrCreate(pieces, key, (): Piece => ({ name, kind, text: '', isDone: false }))
+}
+
+const getSeparator = (kind: PieceKind): string => (kind === 'reasoning' ? messageSeparator : '')
+
+/** Returns '' if the whole text contradicts the text so far. */
+export function getAdded(whole: string, before: string): string {
+  return whole.startsWith(before) ? whole.slice(before.length) : ''
+}
+
+function listWholes(item: JsonObject): Map<string, Map<number, string>> {
+  const wholes = new Map<string, Map<number, string>>()
+  const add = (name: string, part: number, text: string): void => {
+    const full = `response.${name}`
+    if (text !== '') wholes.set(full, (wholes.get(full) ?? new Map<number, string>()).set(part, text))
+  }
+  const addAll = (list: Json | undefined, partOf: (part: JsonObject) => [string, string]): void => {
+    for (const [i, value] of asList(list).entries()) {
+      const [name, text] = partOf(asObject(value) ?? {})
+      add(name, i, text)
+    }
+  }
+  if (item.type === 'message') {
+    addAll(item.content, (part) => {
+      if (part.type === 'refusal') return ['refusal', asText(part.refusal)]
+      return isThought(part) ? ['reasoning_text', readThought(part)] : ['output_text', asText(part.text)]
+    })
+  } else if (item.type === 'reasoning') {
+    addAll(item.summary, ({ text }) => ['reasoning_summary_text', asText(text)])
+    addAll(item.content, ({ text }) => ['reasoning_text', asText(text)])
+  } else add('function_call_arguments', 0, readItemArguments(item))
+  return wholes
+}
+
+/** The final item, with the streamed text if the final event does not repeat it. */
+function finishItem(draft: ItemDraft): JsonObject {
+  const { isDone, item } = draft
+  return isDone && (item.type === 'reasoning' || listWholes(item).size > 0) ? item : addPieces(draft)
+}
+
+function addPieces({ item, pieces }: ItemDraft): JsonObject {
+  const all = [...pieces.values()]
+  const of = (kind: PieceKind) => all.filter((piece) => piece.kind === kind)
+  const [call] = of('arguments')
+  if (call !== undefined) return { ...item, type: item.type ?? 'function_call', arguments: call.text }
+  const thoughts = of('reasoning')
+  const words: JsonObject[] = [
+    ...of('text').map(({ text }) => ({ type: 'output_text', text, annotations: [] })),
+    ...of('refusal').map(({ text }) => ({ type: 'refusal', refusal: text })),
+  ]
+  const inMessage = thoughts.map(({ text }) => ({ type: 'reasoning_text', text }))
+  if (words.length > 0 || (item.type === 'message' && thoughts.length > 0))
+    return { ...item, type: 'message', role: 'assistant', content: [...inMessage, ...words] }
+  if (thoughts.length === 0) return item
+  return { ...item, type: 'reasoning', summary: thoughts.map(({ text }) => ({ type: 'summary_text', text })) }
+}
+
+function joinDeltas(a: Delta, b: Delta): Delta {
+  if (a === noDelta) return b
+  if (b === noDelta) return a
+  const calls = [...(a.calls ?? []), ...(b.calls ?? [])]
+  return { text: a.text + b.text, reasoning: a.reasoning + b.reasoning, ...(calls.length > 0 && { calls }) }
 }

@@ -14,8 +14,10 @@ import {
   refuseTooLarge,
 } from './answer-reader.js'
 import { readUsage } from './read-usage.js'
-import { createOutputItems, getAdded, type StreamedItem } from './output-items.js'
 import {
+  createOutputItems,
+  getAdded,
+  type StreamedItem,
   readWords,
   isImageCall,
   readCalls,
@@ -82,7 +84,10 @@ function createResponsesFold(from: string, reportsCalls: boolean): ResponseFold 
     const status = asText(response.status)
     if (type === 'response.failed' || status === 'failed' || status === 'cancelled')
       fail({ error: response.error ?? { code: status || 'failed', message: 'the response failed' } })
-    if (status === 'queued' || (status === 'in_progress' && type === '')) throw unfinishedError(status)
+    if (status === 'queued' || (status === 'in_progress' && type === '')) {
+      const message = `The provider returned a response that is still ${status}. Remove background from extraBody, because the run does not poll for responses.`
+      throw new ModelError({ kind: 'fatal', code: 'unfinished_response', message })
+    }
     const isCut = type === 'response.incomplete' || status === 'incomplete'
     ending = isCut ? getCutReason(response) : status || 'completed'
     const listed = asList(response.output).flatMap(toOutputItems)
@@ -143,9 +148,7 @@ function createResponsesFold(from: string, reportsCalls: boolean): ResponseFold 
 
     getResponse() {
       const id = asText(response.id)
-      return toModelResponse({
-        items: output ?? items.result().map(({ item }) => item),
-        from,
+      return toModelResponse(output ?? items.result().map(({ item }) => item), from, {
         finishReason: ending,
         complete: ending !== null && (!isLost || output !== null),
         usage,
@@ -180,11 +183,6 @@ function getCutReason({ incomplete_details: details }: JsonObject): string {
   return asText(asObject(details)?.reason) === 'content_filter' ? 'content_filter' : 'max_output_tokens'
 }
 
-function unfinishedError(status: string): ModelError {
-  const message = `The provider returned a response that is still ${status}. Remove background from extraBody, because the run does not poll for responses.`
-  return new ModelError({ kind: 'fatal', code: 'unfinished_response', message })
-}
-
 /** Keyed by position, because ids may change. */
 function createHostedItemTracker() {
   const track = createHostedCallTracker()
@@ -206,17 +204,20 @@ function findHostedName({ type, name, server_label: server }: JsonObject): strin
   return kind.slice(0, -'_call'.length)
 }
 
-interface ResponseAnswer extends Pick<ModelResponse, 'finishReason' | 'complete' | 'usage' | 'model' | 'id'> {
-  items: readonly JsonObject[]
-  from: string
-}
-
 /**
  * Commentary (`phase: commentary`) is used as the text only if there is no other text.
  * @throws ModelError `unsupported_output` for items that require an output other than a function result
  */
-function toModelResponse({ items: all, from, ...answer }: ResponseAnswer): ModelResponse {
-  const items = listDistinctCalls(all.map(withoutThoughts), readSentCall)
+function toModelResponse(
+  all: readonly JsonObject[],
+  from: string,
+  answer: Pick<ModelResponse, 'finishReason' | 'complete' | 'usage' | 'model' | 'id'>,
+): ModelResponse {
+  const items = listDistinctCalls(all.map(withoutThoughts), (item): SentCall | null =>
+    item.type === 'function_call'
+      ? { id: asText(item.call_id), name: asText(item.name), arguments: readItemArguments(item) }
+      : null,
+  )
   const foreign = items.find((item) => needsOutput(item, items))
   if (foreign !== undefined && answer.complete) throw unsupportedOutputError(foreign)
   const messages = items.filter(({ type }) => type === 'message')
@@ -225,7 +226,9 @@ function toModelResponse({ items: all, from, ...answer }: ResponseAnswer): Model
   const refusal = visible.map((item) => readWords(item, 'refusal')).join('')
   const toolCalls = readCalls(items, from)
   const media = readPictures(items)
-  const annotations = readCitations(visible.flatMap(listCitations))
+  const annotations = readCitations(
+    visible.flatMap(({ content }) => asList(content).flatMap((part) => asList(asObject(part)?.annotations))),
+  )
   const isPicture = visible.length === 0 && toolCalls.length === 0
   return {
     ...answer,
@@ -240,11 +243,6 @@ function toModelResponse({ items: all, from, ...answer }: ResponseAnswer): Model
   }
 }
 
-function readSentCall(item: JsonObject): SentCall | null {
-  if (item.type !== 'function_call') return null
-  return { id: asText(item.call_id), name: asText(item.name), arguments: readItemArguments(item) }
-}
-
 /** All text, including commentary. */
 function joinText(items: readonly JsonObject[]): string {
   const messages = items.filter(({ type }) => type === 'message').map(withoutThoughts)
@@ -256,10 +254,6 @@ function joinText(items: readonly JsonObject[]): string {
 
 function joinThoughts(items: readonly JsonObject[]): string {
   return items.flatMap(listThoughts).join(messageSeparator)
-}
-
-function listCitations({ content }: JsonObject): readonly Json[] {
-  return asList(content).flatMap((part) => asList(asObject(part)?.annotations))
 }
 
 function hasWords(item: JsonObject): boolean {

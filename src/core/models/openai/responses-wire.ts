@@ -8,15 +8,13 @@ import { ModelError, type ModelRequest, type Sampling, type ToolChoice, type Too
 import { asList, memoize } from '../../base/values.js'
 import { toWellFormed } from '../plain-json.js'
 import {
-  arrangeMessages,
-  toTextMessages,
-  createTextMessageCache,
+  createArranger,
   createCallIdMapper,
   toWireMessage,
   type WireMessage,
   type WireStyle,
 } from './wire-messages.js'
-import { createBodyEncoder, type RequestBody, mergeExtraBody } from './encode-body.js'
+import { mergeExtraBody } from './encode-body.js'
 import {
   createAnswerFilter,
   toApprovalAnswer,
@@ -31,7 +29,7 @@ export function createResponsesWire(options: OpenAIResponsesOptions, provider: s
   return {
     path: '/responses',
     format: createResponsesFormat(from),
-    bodies: createResponsesBodyBuilder(options, from, isMistral(provider, options.model)),
+    toBody: createResponsesBodyBuilder(options, from, isMistral(provider, options.model)),
     send: (client, body, sending) => client.responses.create(body as never, sending).asResponse(),
   }
 }
@@ -44,10 +42,14 @@ function isNonReasoningModel(model: string): boolean {
 const maxCallIdLength = 64
 
 /** Converts each message once, as for Chat Completions, and then splits it into items. */
-function createResponsesBodyBuilder(options: OpenAIResponsesOptions, from: string, bridge: boolean) {
+function createResponsesBodyBuilder(
+  options: OpenAIResponsesOptions,
+  from: string,
+  bridge: boolean,
+): ApiWire['toBody'] {
   const { model, hostedTools = [], reasoningSummary } = options
   const { encryptedReasoning = !isNonReasoningModel(model) } = options
-  const systemOf = createTextMessageCache('system')
+  const arrange = createArranger({ bridge, most: Infinity })
   const style: WireStyle = {
     echoReasoning: 'none',
     callId: createCallIdMapper(model, bridge, maxCallIdLength),
@@ -63,46 +65,35 @@ function createResponsesBodyBuilder(options: OpenAIResponsesOptions, from: strin
     false: memoize((message: WireMessage) => toInputItems(message, false)),
   }
 
-  function inputOf({ instructions, messages, nudges }: ModelRequest, isStored: boolean): object[] {
-    const wire = systemOf(toWellFormed(instructions))
+  function inputOf(request: ModelRequest, isStored: boolean): object[] {
     const isAnswer = createAnswerFilter(from)
-    for (const message of messages) {
-      const entry = isAnswer(message) ? answerOf(message) : wireOf(message)
-      if (entry !== null) wire.push(entry)
-    }
-    wire.push(...toTextMessages('user', toWellFormed(nudges.join('\n\n'))))
-    return makeCallIdsUnique(
-      arrangeMessages(wire, { bridge, most: Infinity }).map((message) => itemsOf[`${isStored}`](message)),
-    )
+    const wire = request.messages.map((message) => (isAnswer(message) ? answerOf(message) : wireOf(message)))
+    return makeCallIdsUnique(arrange(request, wire).map((message) => itemsOf[`${isStored}`](message)))
   }
 
-  return {
-    body(request: ModelRequest): RequestBody {
-      const { toolChoice, responseFormat, stream, extraBody } = request
-      const isStored = extraBody['store'] === true
-      const searches =
-        request.tools.some(({ deferred }) => deferred) &&
-        !hostedTools.some(({ type }) => type === 'tool_search')
-      const tools = [
-        ...request.tools.map((tool) => functionOf(tool)),
-        ...hostedTools,
-        ...(searches ? [{ type: 'tool_search' }] : []),
-      ]
-      const body: Record<string, unknown> = {
-        model,
-        input: inputOf(request, isStored),
-        ...(tools.length > 0 && { tools }),
-        ...(tools.length > 0 && toolChoice !== undefined && { tool_choice: toWireChoice(toolChoice) }),
-        ...(responseFormat && { text: { format: { type: 'json_schema', ...responseFormat } } }),
-        ...toWireSampling(request.sampling, reasoningSummary),
-        store: false,
-        ...(encryptedReasoning && !isStored && { include: ['reasoning.encrypted_content'] }),
-        stream,
-      }
-      return mergeExtraBody(body, extraBody)
-    },
-
-    encode: createBodyEncoder(),
+  return (request) => {
+    const { toolChoice, responseFormat, stream, extraBody } = request
+    const isStored = extraBody['store'] === true
+    const searches =
+      request.tools.some(({ deferred }) => deferred) &&
+      !hostedTools.some(({ type }) => type === 'tool_search')
+    const tools = [
+      ...request.tools.map(functionOf),
+      ...hostedTools,
+      ...(searches ? [{ type: 'tool_search' }] : []),
+    ]
+    const body: Record<string, unknown> = {
+      model,
+      input: inputOf(request, isStored),
+      ...(tools.length > 0 && { tools }),
+      ...(tools.length > 0 && toolChoice !== undefined && { tool_choice: toWireChoice(toolChoice) }),
+      ...(responseFormat && { text: { format: { type: 'json_schema', ...responseFormat } } }),
+      ...toWireSampling(request.sampling, reasoningSummary),
+      store: false,
+      ...(encryptedReasoning && !isStored && { include: ['reasoning.encrypted_content'] }),
+      stream,
+    }
+    return mergeExtraBody(body, extraBody)
   }
 }
 

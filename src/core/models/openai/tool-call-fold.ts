@@ -1,5 +1,5 @@
 import { fingerprintCall } from '../../../../guards/lib/fingerprint.js'
-import type { Json, JsonObject } from '../../../../machines/agent/json.js'
+import type { Json } from '../../../../machines/agent/json.js'
 import type { ToolCall } from '../../../../machines/agent/messages.js'
 import type { ToolCallDelta } from '../provider.js'
 import { isPlaceholder, listDistinctCalls, type SentCall, withoutPlaceholder } from '../calls.js'
@@ -38,7 +38,9 @@ export class ToolCallFold {
       const index = typeof entry.index === 'number' ? entry.index : null
       const id = typeof entry.id === 'number' ? String(entry.id) : asText(entry.id)
       const name = asText(call?.name)
-      const piece = readArguments(call)
+      const input = call?.arguments
+      // Some servers send parsed arguments.
+      const piece = typeof input === 'object' && input !== null ? JSON.stringify(input) : asText(input)
 
       let draft = this.#find(index, id)
       const isAgain = draft !== undefined && isSentAgain(draft, { index, id, name, piece })
@@ -127,12 +129,6 @@ function isSentAgain(
   // A repetition may differ in white space. The limit keeps the work linear.
   if (piece.length * 4 < draft.arguments.length || !isWholeObject(piece)) return false
   return fingerprintCall('', draft.arguments) === fingerprintCall('', piece)
-}
-
-function readArguments(call: JsonObject | null): string {
-  const value = call?.arguments
-  // Some servers send parsed arguments.
-  return typeof value === 'object' && value !== null ? JSON.stringify(value) : asText(value)
 }
 
 /** Whether a named piece starts another call at the same index (Ollama, Gemini). */

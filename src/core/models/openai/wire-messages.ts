@@ -3,7 +3,8 @@ import type { AssistantMessage, ContentPart, Message, ToolCall } from '../../../
 import { parseJsonOr } from '../../base/json.js'
 import { maxDepth, isNestedDeeper, isWellFormed, toWellFormed } from '../plain-json.js'
 import { readTextFile } from '../media.js'
-import { toEchoFields, type ReasoningEcho } from './openai-options.js'
+import type { ModelRequest } from '../provider.js'
+import type { ReasoningEcho } from './openai-options.js'
 
 export type WireMessage = Readonly<Record<string, unknown>>
 
@@ -70,6 +71,18 @@ function toWireAnswer(message: AssistantMessage, { echoReasoning, callId }: Wire
   }
 }
 
+function toEchoFields(
+  { reasoning = '', tool_calls: calls = [] }: AssistantMessage,
+  content: string | null,
+  echo: ReasoningEcho,
+): WireMessage {
+  if (echo === 'with_calls') return calls.length > 0 ? { content, reasoning_content: reasoning } : { content }
+  if (echo === 'none' || reasoning === '') return { content }
+  if (echo !== 'thinking') return { content, [echo]: reasoning }
+  const thinking = { type: 'thinking', thinking: [{ type: 'text', text: reasoning }] }
+  return { content: content ? [thinking, { type: 'text', text: content }] : [thinking] }
+}
+
 /** Maps call ids to valid ones. The mapping is deterministic, so that results match their calls. */
 type CallIdMapper = (id: string) => string
 
@@ -120,13 +133,32 @@ export function toObjectText(text: string): string {
 
 const maxCallsPerMessage = 128
 
+interface ArrangeOptions {
+  /** Whether a user message must not follow a result. */
+  bridge: boolean
+  /** Calls per message. Defaults to 128. */
+  most?: number
+}
+
+/** Returns the messages of a request, with unchanged instructions as the same object. */
+export function createArranger(options: ArrangeOptions) {
+  let system: WireMessage[] = []
+  return ({ instructions, nudges }: ModelRequest, messages: readonly (WireMessage | null)[]) => {
+    const words = toWellFormed(instructions)
+    if (system[0]?.['content'] !== words) system = toTextMessages('system', words)
+    const guidance = toTextMessages('user', toWellFormed(nudges.join('\n\n')))
+    const sent = messages.filter((message) => message !== null)
+    return arrangeMessages([...system, ...sent, ...guidance], options)
+  }
+}
+
 /**
  * Arranges messages so that every provider accepts them: one system message first, then alternating user and assistant
  * messages with a limited number of calls each. Unchanged messages stay the same objects.
  */
-export function arrangeMessages(
+function arrangeMessages(
   messages: readonly WireMessage[],
-  { bridge, most = maxCallsPerMessage }: { bridge: boolean; most?: number },
+  { bridge, most = maxCallsPerMessage }: ArrangeOptions,
 ): WireMessage[] {
   const system: WireMessage[] = []
   const turns: WireMessage[] = []
@@ -153,17 +185,8 @@ export function arrangeMessages(
   return [...system, ...turns]
 }
 
-export function toTextMessages(role: 'system' | 'user', words: string | null): WireMessage[] {
+function toTextMessages(role: 'system' | 'user', words: string | null): WireMessage[] {
   return isBlank(words) ? [] : [{ role, content: words }]
-}
-
-/** Returns the same message as before if the text did not change. */
-export function createTextMessageCache(role: 'system' | 'user'): (words: string | null) => WireMessage[] {
-  let last: WireMessage[] = []
-  return (words) => {
-    if (last[0]?.['content'] !== words) last = toTextMessages(role, words)
-    return [...last]
-  }
 }
 
 /** The app may greet the user first, but most chat templates reject a conversation that starts with the assistant. */
