@@ -21,28 +21,13 @@ export interface AskShieldsOptions extends ShieldScene {
 export async function askShields(
   shields: readonly Shield[],
   content: string,
-  { signal, clock, timeoutMs, failOpen, reportThrown, ...scene }: AskShieldsOptions,
+  options: AskShieldsOptions,
 ): Promise<Screening> {
-  const running = new Set<CallAbort>()
-  const asking = { scene, clock, timeoutMs, running, reportThrown }
-  const ask = async (shield: Shield, text: string, onFailure: 'warn' | 'block'): Promise<ShieldAnswer> =>
-    signal.aborted
-      ? { ...createStoppedAnswer(shield), durationMs: 0 }
-      : askShield(shield, text, { ...asking, onFailure })
-
-  const stopWaiting = onAbort(signal, () => {
-    for (const abort of running) abort.abort(signal.reason)
-  })
-  try {
-    const onFailure = failOpen ? 'warn' : 'block'
-    const answers = await Promise.all(
-      shields.map(async (shield) => ({ shield, answer: await ask(shield, content, onFailure) })),
-    )
-    const redacted = await redactInTurn(content, answers, (shield, text) => ask(shield, text, 'block'))
-    return sumUpAnswers(redacted, answers)
-  } finally {
-    stopWaiting()
-  }
+  const onFailure = options.failOpen ? 'warn' : 'block'
+  const answers = await Promise.all(
+    shields.map(async (shield) => ({ shield, answer: await askShield(shield, content, onFailure, options) })),
+  )
+  return sumUpAnswers(await redactInTurn(content, answers, options), answers)
 }
 
 interface AnsweredShield {
@@ -54,7 +39,7 @@ interface AnsweredShield {
 async function redactInTurn(
   content: string,
   answers: AnsweredShield[],
-  askAgain: (shield: Shield, text: string) => Promise<ShieldAnswer>,
+  options: AskShieldsOptions,
 ): Promise<string> {
   if (answers.some(({ answer }) => answer.action === 'block')) return content
   let text: string | undefined
@@ -65,7 +50,7 @@ async function redactInTurn(
       text = answer.content
       continue
     }
-    const again = await askAgain(shield, text)
+    const again = await askShield(shield, text, 'block', options)
     const durationMs = answer.durationMs + again.durationMs
     if (again.action === 'block') {
       answered.answer = { ...again, durationMs }
@@ -113,20 +98,20 @@ function readShieldVerdict(value: unknown): CheckedShieldVerdict | { problem: st
 const shapes =
   "return { action: 'allow' | 'warn' | 'block', message? } or { action: 'redact', content, message? }"
 
-interface AskShieldOptions extends Pick<AskShieldsOptions, 'clock' | 'timeoutMs' | 'reportThrown'> {
-  scene: ShieldScene
-  onFailure: 'warn' | 'block'
-  /** Checks in progress. They are aborted when the screening is aborted. */
-  running: Set<CallAbort>
-}
-
 type ShieldAnswer = CheckedShieldVerdict & { durationMs: number }
 
 /** Consults one shield. Every outcome, including a timeout, becomes an answer. Never rejects. */
-async function askShield(shield: Shield, content: string, asking: AskShieldOptions): Promise<ShieldAnswer> {
-  const { scene, clock, onFailure, running } = asking
-  const timeoutMs = shield.timeoutMs ?? asking.timeoutMs
+async function askShield(
+  shield: Shield,
+  content: string,
+  onFailure: 'warn' | 'block',
+  options: AskShieldsOptions,
+): Promise<ShieldAnswer> {
+  const { signal, clock, timeoutMs: common, failOpen: _failOpen, reportThrown, ...scene } = options
+  if (signal.aborted) return { ...createStoppedAnswer(shield), durationMs: 0 }
+  const timeoutMs = shield.timeoutMs ?? common
   const abort = new CallAbort()
+  const unfollow = onAbort(signal, () => abort.abort(signal.reason))
   const startedAt = clock.now()
   const fail = (failure: string): CheckedShieldVerdict => {
     const consequence =
@@ -138,19 +123,18 @@ async function askShield(shield: Shield, content: string, asking: AskShieldOptio
   }
   const check = async (): Promise<CheckedShieldVerdict> => {
     try {
-      const verdict = readShieldVerdict(await shield.check(content, attachSignal({ ...scene }, abort)))
+      const verdict = readShieldVerdict(await shield.check(content, attachSignal(scene, abort)))
       if ('problem' in verdict) return fail(verdict.problem)
       return verdict.action === 'block'
         ? { ...verdict, message: verdict.message ?? `Shield '${shield.name}' blocked the content.` }
         : verdict
     } catch (error) {
       const failure = `it threw: ${describeError(error)}`
-      if (asking.reportThrown === undefined) return fail(failure)
-      asking.reportThrown(toEvidence(`Shield '${shield.name}' failed: ${failure}`))
+      if (reportThrown === undefined) return fail(failure)
+      reportThrown(toEvidence(`Shield '${shield.name}' failed: ${failure}`))
       return fail('check() threw')
     }
   }
-  running.add(abort)
   const limit = {
     what: 'The check',
     timeoutMs,
@@ -160,7 +144,7 @@ async function askShield(shield: Shield, content: string, asking: AskShieldOptio
     stopped: () => createStoppedAnswer(shield),
   }
   const verdict = await runWithTimeout<CheckedShieldVerdict>(limit, check)
-  running.delete(abort)
+  unfollow()
   return { ...verdict, durationMs: Math.max(0, clock.now() - startedAt) }
 }
 

@@ -38,19 +38,13 @@ export function patternShield(options: PatternShieldOptions): Shield {
   const { name = 'patterns', patterns, action } = options
   const isList = Array.isArray(patterns) && patterns.length > 0
   expectOption(name, 'patterns', isList, 'an array of at least one regular expression')
-  expectAction(name, action)
+  expectOption(name, 'action', actions.includes(action), actionRule)
   const finders = Array.from(patterns, (entry: unknown, index) => toFinder(name, entry, index))
   return createFinderShield(name, finders, 'The text matches', options)
 }
 
-function expectAction(name: string, action: unknown): void {
-  expectOption(
-    name,
-    'action',
-    ['redact', 'block', 'warn'].some((one) => one === action),
-    "'redact', 'block' or 'warn'",
-  )
-}
+const actions: readonly unknown[] = ['redact', 'block', 'warn']
+const actionRule = "'redact', 'block' or 'warn'"
 
 function toFinder(shield: string, entry: unknown, index: number): Finder {
   const place = `patterns[${index}]`
@@ -113,7 +107,7 @@ function createFinderShield(
 
 function checkOptions(name: string, finders: readonly Finder[], options: FinderShieldOptions): void {
   const { action, message, replacement } = options
-  expectAction(name, action)
+  expectOption(name, 'action', actions.includes(action), actionRule)
   expectOption(name, 'message', ['undefined', 'string'].includes(typeof message), 'a string')
   for (const { kind } of finders) {
     const text = (typeof replacement === 'function' ? replacement(kind) : replacement) as string

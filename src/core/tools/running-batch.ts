@@ -191,12 +191,9 @@ export class RunningCall {
     this.#options = options
     this.#owner = owner
     const tool = options.tools.get(call.name)
-    if (call.hosted) this.#endSoon(createApprovedResult(call))
-    else if (tool === undefined)
-      this.#endSoon(this.#toFailure('unknown_tool', formatUnknownTool(call.name, options.tools.names)))
-    else if (call.unloaded) this.#loadSoon(tool)
-    else if (call.approvalTimedOut) this.#endSoon(this.#toUndecidedResult(tool))
-    else this.#start(tool)
+    const isReady = tool && !call.hosted && !call.unloaded && !call.approvalTimedOut
+    if (isReady) this.#start(tool)
+    else queueMicrotask(() => this.#end(this.#toUnstartedResult(tool)))
   }
 
   /** Aborts the tool's signal without calling the owner. */
@@ -262,12 +259,21 @@ export class RunningCall {
     if (!this.#isOver && names.length > 0) this.#options.onLoad?.(this.call.id, names)
   }
 
-  /** Loads the tool instead of running the call, because the model wrote the arguments without the schema. */
-  #loadSoon(tool: Tool): void {
-    queueMicrotask(() => {
-      this.#load([tool.name])
-      this.#end(this.#toFailure('not_loaded', formatNotLoaded(tool, this.#options.tools.search)))
-    })
+  #toUnstartedResult(tool: Tool | undefined): ToolResult {
+    const { name, hosted, arguments: text, unloaded } = this.call
+    const { tools, defaultTimeoutMs } = this.#options
+    // The hash lets guards distinguish calls.
+    const which = hosted && fingerprintCall(name, text).slice(0, 8)
+    if (which) return toResult('ok', `Approved: the provider executes it (#${which}).`)
+    if (tool === undefined) return this.#toFailure('unknown_tool', formatUnknownTool(name, tools.names))
+    if (unloaded) {
+      // The model wrote the arguments without the schema.
+      this.#load([name])
+      return this.#toFailure('not_loaded', formatNotLoaded(tool, tools.search))
+    }
+    const limitMs = getDecisionTimeout(tool, defaultTimeoutMs)
+    const message = `The tool '${name}' was not called: needsApproval did not return within ${limitMs} ms.`
+    return this.#toFailure('timeout', message, 'transient', limitMs)
   }
 
   #createExecution({ keepsHandle }: Tool): ToolExecution {
@@ -345,12 +351,6 @@ export class RunningCall {
     this.#abort.abort(timeoutError('The call', timeoutMs))
   }
 
-  #toUndecidedResult(tool: Tool): ToolResult {
-    const limitMs = getDecisionTimeout(tool, this.#options.defaultTimeoutMs)
-    const message = `The tool '${tool.name}' was not called: needsApproval did not return within ${limitMs} ms.`
-    return this.#toFailure('timeout', message, 'transient', limitMs)
-  }
-
   #toFailure(
     status: ResultStatus,
     message: string,
@@ -367,10 +367,6 @@ export class RunningCall {
 
   #getDuration(): number {
     return this.#startedAt === undefined ? 0 : Math.max(0, this.#options.clock.now() - this.#startedAt)
-  }
-
-  #endSoon(result: ToolResult): void {
-    queueMicrotask(() => this.#end(result))
   }
 
   #end(result: ToolResult | null): void {
@@ -391,12 +387,6 @@ function readsContext({ execute }: Tool, error: unknown): boolean {
   const message = readProperty(error, 'name') === 'TypeError' && readProperty(error, 'message')
   if (typeof message !== 'string' || !/\bundefined\b/.test(message)) return false
   return Function.prototype.toString.call(execute).includes('context')
-}
-
-/** The result of a call that the provider executes. The hash lets guards distinguish calls. */
-function createApprovedResult({ name, arguments: text }: RunnableCall): ToolResult {
-  const which = fingerprintCall(name, text).slice(0, 8)
-  return toResult('ok', `Approved: the provider executes it (#${which}).`)
 }
 
 const explanations: Record<ToolErrorKind, string> = {

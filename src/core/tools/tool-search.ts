@@ -93,7 +93,7 @@ export function toolSearch(options: ToolSearchOptions = {}): Tool<{ query: strin
     },
     find,
     unwrap: isDispatching ? unwrapCall : (call) => call,
-    wrap: isDispatching ? wrapMessages : (messages) => messages,
+    wrap: isDispatching ? (messages) => messages.map(wrapMessage) : (messages) => messages,
   }
   const tool = defineTool({
     name: 'tool_search',
@@ -231,22 +231,15 @@ function unwrapCall(call: ToolCall): ToolCall {
   return { ...call, function: { name, arguments: JSON.stringify(inner) }, dispatched: true }
 }
 
-/** Restores the calls in the transcript to the form that the model wrote. */
-function wrapMessages(messages: readonly Message[]): readonly Message[] {
-  return messages.map((message) =>
-    message.role === 'assistant' && message.tool_calls?.some(({ dispatched }) => dispatched)
-      ? wrapMessage(message)
-      : message,
-  )
-}
-
-/** The same object for the same message, because providers cache messages by identity. */
-const wrapMessage = memoize(
-  (message: AssistantMessage): AssistantMessage => ({
-    ...message,
-    tool_calls: (message.tool_calls ?? []).map(wrapCall),
-  }),
-)
+/**
+ * Restores the calls of a message to the form that the model wrote. The same object for the same message, because
+ * providers cache messages by identity.
+ */
+const wrapMessage = memoize((message: Message): Message => {
+  const { tool_calls: calls = [] } = message.role === 'assistant' ? message : {}
+  if (!calls.some(({ dispatched }) => dispatched)) return message
+  return { ...(message as AssistantMessage), tool_calls: calls.map(wrapCall) }
+})
 
 function wrapCall(call: ToolCall): ToolCall {
   if (!call.dispatched) return call

@@ -126,7 +126,10 @@ export function createAnswerReader(url: string, options: ReadAnswerOptions) {
 
     /** Converts an exception to the abort reason, or to a `ModelError` with the partial text. */
     toFailure(error: unknown): unknown {
-      return signal.aborted ? signal.reason : addPartial(error, fold)
+      if (signal.aborted) return signal.reason
+      const { text: partialText, usage } = fold.getPartial()
+      const failure = toModelFailure(error)
+      return new ModelError({ ...failure, partialText, usage: failure.usage ?? usage }, { cause: error })
     },
   }
 }
@@ -156,12 +159,6 @@ function invalidResponseError(url: string, what: string): ModelError {
     code: 'invalid_response',
     message: `${url || 'The provider'} returned ${what}. The base URL is probably wrong: it usually ends in /v1.`,
   })
-}
-
-function addPartial(error: unknown, fold: ResponseFold): ModelError {
-  const { text, usage } = fold.getPartial()
-  const failure = toModelFailure(error)
-  return new ModelError({ ...failure, partialText: text, usage: failure.usage ?? usage }, { cause: error })
 }
 
 export interface AnswerFormat {

@@ -185,7 +185,10 @@ const officialURL = 'https://api.openai.com/v1'
 /** Custom clients check this themselves. @throws ConfigError `missing_api_key`, `browser_key` */
 export function checkCredentials(options: OpenAIOptions): void {
   if (options.client !== undefined) return
-  if (isKeyMissing(options)) {
+  const names = ['OPENAI_API_KEY', 'OPENAI_ADMIN_KEY']
+  const hasKey = Boolean(options.apiKey) || names.some(getEnvironmentVariable)
+  // Only OpenAI's own server requires a key.
+  if (!hasKey && new URL(getBaseURL(options)).host === new URL(officialURL).host) {
     throw new ConfigError(
       'missing_api_key',
       'No API key. Set OPENAI_API_KEY or the option apiKey. For a server without a key, set baseURL.',
@@ -226,13 +229,6 @@ export function findEndpoint(options: OpenAIOptions): ModelProvider['endpoint'] 
   const { hostname, port, protocol } = new URL(getBaseURL(options))
   const usual = protocol === 'http:' ? 80 : 443
   return { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: port === '' ? usual : Number(port) }
-}
-
-/** Whether a required key is missing. Only OpenAI's own server requires a key. */
-function isKeyMissing(options: OpenAIOptions): boolean {
-  const names = ['OPENAI_API_KEY', 'OPENAI_ADMIN_KEY']
-  const isThere = Boolean(options.apiKey) || names.some(getEnvironmentVariable)
-  return !isThere && new URL(getBaseURL(options)).host === new URL(officialURL).host
 }
 
 function hasSecret({ apiKey, headers = {} }: OpenAIOptions): boolean {

@@ -123,7 +123,8 @@ function createHeaders(options: OpenAIOptions, key: string | null): Headers {
 
 /** Has the fields of the client's errors and the whole body. The client keeps only the body's `error`. */
 export function createStatusError(status: number, text: string, headers: Headers): Error {
-  const body = parseJsonOr(text, undefined) as { error?: ErrorBody } | null | undefined
+  type Words = Partial<Record<'message' | 'code' | 'param' | 'type', unknown>>
+  const body = parseJsonOr(text, undefined) as { error?: Words } | null | undefined
   const error = body?.error
   const message = error?.message || error || (body === undefined ? text : undefined)
   const words = typeof message === 'string' ? message : message === undefined ? '' : JSON.stringify(message)
@@ -137,13 +138,6 @@ export function createStatusError(status: number, text: string, headers: Headers
     type: error?.type,
     requestID: headers.get('x-request-id'),
   })
-}
-
-interface ErrorBody {
-  message?: unknown
-  code?: unknown
-  param?: unknown
-  type?: unknown
 }
 
 /**

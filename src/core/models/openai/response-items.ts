@@ -8,6 +8,7 @@ import type {
 } from '../../../../machines/agent/messages.js'
 import type { ModelResponse } from '../../../../machines/agent/model-response.js'
 import { asList, asObject, asText, getOrCreate } from '../../base/values.js'
+import { toArgumentText } from '../calls.js'
 import { describeMediaList, toContentPart } from '../media.js'
 import { toWellFormed } from '../plain-json.js'
 import type { WireMessage } from './wire-messages.js'
@@ -18,7 +19,7 @@ export const messageSeparator = '\n\n'
 
 type Call = Pick<ModelResponse['toolCalls'][number], 'id' | 'function' | 'hosted'>
 
-export interface MessageContent {
+interface MessageContent {
   content: string
   refusal: string
   calls: readonly Call[]
@@ -28,7 +29,7 @@ export interface MessageContent {
 /** Stores text and images once, in the message, so that its redactions apply here too. Items keep their length. */
 export function toKeptItems(items: readonly JsonObject[], answers: readonly JsonObject[]): Json[] {
   return items.map((item): JsonObject => {
-    if (item.type === 'function_call' || isApprovalRequest(item)) {
+    if (isCall(item)) {
       const { name: _name, arguments: _arguments, ...rest } = item
       delete rest[isApprovalRequest(item) ? 'id' : 'call_id']
       return rest
@@ -161,11 +162,13 @@ export function readCalls(items: readonly JsonObject[], from: string): ToolCall[
   })
 }
 
-/** Returns the arguments as JSON text. Some servers send parsed arguments. */
+/** Returns '' for an item that is not a call. */
 export function readItemArguments(item: JsonObject): string {
-  const { type, arguments: input } = item
-  if (type !== 'function_call' && !isApprovalRequest(item)) return ''
-  return typeof input === 'object' && input !== null ? JSON.stringify(input) : asText(input)
+  return isCall(item) ? toArgumentText(item.arguments) : ''
+}
+
+export function isCall(item: JsonObject): boolean {
+  return item.type === 'function_call' || isApprovalRequest(item)
 }
 
 export function toApprovalItem(
@@ -212,7 +215,7 @@ export function isThought({ type }: JsonObject): boolean {
   return ['reasoning_text', 'reasoning', 'thinking', 'summary_text'].includes(asText(type))
 }
 
-export const readThought = ({ text, thinking }: JsonObject): string => asText(text) || asText(thinking)
+const readThought = ({ text, thinking }: JsonObject): string => asText(text) || asText(thinking)
 
 /** Separates thoughts from a message: reasoning parts, and text inside tags such as `<think>`. */
 export function splitMessage(message: JsonObject): { message: JsonObject; thoughts: string[] } {
@@ -420,25 +423,21 @@ export function getAdded(whole: string, before: string): string {
 
 function listWholes(item: JsonObject): Map<string, Map<number, string>> {
   const wholes = new Map<string, Map<number, string>>()
-  const add = (name: string, part: number, text: string): void => {
-    const full = `response.${name}`
-    if (text !== '') wholes.set(full, (wholes.get(full) ?? new Map<number, string>()).set(part, text))
-  }
-  const addAll = (list: Json | undefined, partOf: (part: JsonObject) => [string, string]): void => {
-    for (const [i, value] of asList(list).entries()) {
+  const addAll = (list: readonly Json[], partOf: (part: JsonObject) => [string, string]): void => {
+    for (const [i, value] of list.entries()) {
       const [name, text] = partOf(asObject(value) ?? {})
-      add(name, i, text)
+      if (text !== '') getOrCreate(wholes, `response.${name}`, () => new Map<number, string>()).set(i, text)
     }
   }
   if (item.type === 'message') {
-    addAll(item.content, (part) => {
+    addAll(asList(item.content), (part) => {
       if (part.type === 'refusal') return ['refusal', asText(part.refusal)]
       return isThought(part) ? ['reasoning_text', readThought(part)] : ['output_text', asText(part.text)]
     })
   } else if (item.type === 'reasoning') {
-    addAll(item.summary, ({ text }) => ['reasoning_summary_text', asText(text)])
-    addAll(item.content, ({ text }) => ['reasoning_text', asText(text)])
-  } else add('function_call_arguments', 0, readItemArguments(item))
+    addAll(asList(item.summary), ({ text }) => ['reasoning_summary_text', asText(text)])
+    addAll(asList(item.content), ({ text }) => ['reasoning_text', asText(text)])
+  } else addAll([item], () => ['function_call_arguments', readItemArguments(item)])
   return wholes
 }
 

@@ -26,7 +26,7 @@ import {
   toKeptItems,
   splitMessage,
   readPictures,
-  isApprovalRequest,
+  isCall,
 } from './response-items.js'
 import { readCitations } from '../citations.js'
 import { createHostedCallTracker, listDistinctCalls, type SentCall } from '../calls.js'
@@ -336,10 +336,6 @@ function isSameItem(a: JsonObject, b: JsonObject): boolean {
     (asText(a.id) !== '' && a.id === b.id) ||
     (a.type === 'message' && readText(a) !== '' && readText(a) === readText(b))
   )
-}
-
-function isCall(item: JsonObject): boolean {
-  return item.type === 'function_call' || isApprovalRequest(item)
 }
 
 function hasContent(item: JsonObject): boolean {

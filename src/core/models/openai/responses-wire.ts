@@ -6,6 +6,7 @@ import type { Json } from '../../../../machines/agent/json.js'
 import type { Message, ToolCall, ContentPart } from '../../../../machines/agent/messages.js'
 import { ModelError, type ModelRequest, type Sampling, type ToolChoice, type ToolSpec } from '../provider.js'
 import { asList, memoize } from '../../base/values.js'
+import { omitUndefined } from '../../../../guards/lib/json.js'
 import { toWellFormed } from '../plain-json.js'
 import {
   createArranger,
@@ -108,21 +109,7 @@ function toWireWithItems(message: Message, wire: WireMessage | null, from: strin
   const own = stored?.from === from ? asList(stored.items) : null
   const items = own && restoreItems(own, { content: content ?? '', refusal, calls, media })
   if (items !== null) return { role: 'assistant', ...wire, items: toWellFormed(items as Json[]) }
-  return pending.length === 0
-    ? wire
-    : { role: 'assistant', ...wire, items: toWellFormed(rebuildItems(wire, calls)) }
-}
-
-function rebuildItems(
-  wire: WireMessage | null,
-  calls: readonly Pick<ToolCall, 'id' | 'function' | 'hosted'>[],
-): object[] {
-  const { tool_calls: _calls, ...answer } = wire ?? {}
-  const words = answer['content'] == null ? [] : [{ role: 'assistant', content: answer['content'] }]
-  const asking = calls.map((call) =>
-    call.hosted ? toApprovalItem(call) : { type: 'function_call', call_id: call.id, ...call.function },
-  )
-  return [...words, ...asking]
+  return pending.length === 0 ? wire : { role: 'assistant', ...wire, tool_calls: calls }
 }
 
 /** A result refers to its call only by id, and some providers count from `call_0` in each response. */
@@ -175,18 +162,18 @@ function toWireSampling(sampling: Sampling, summary: string | undefined): Record
     throw new ModelError({ kind: 'fatal', code: 'unsupported_parameter', message })
   }
   const { temperature, topP, maxTokens, reasoningEffort: effort } = sampling
-  const reasoning = { ...(effort !== undefined && { effort }), ...(summary !== undefined && { summary }) }
-  return {
-    ...(temperature !== undefined && { temperature }),
-    ...(topP !== undefined && { top_p: topP }),
-    ...(maxTokens !== undefined && { max_output_tokens: maxTokens }),
-    ...(Object.keys(reasoning).length > 0 && { reasoning }),
-  }
+  const reasoning = omitUndefined({ effort, summary })
+  return omitUndefined({
+    temperature,
+    top_p: topP,
+    max_output_tokens: maxTokens,
+    reasoning: Object.keys(reasoning).length > 0 ? reasoning : undefined,
+  })
 }
 
 type InputItem = Readonly<Record<string, unknown>>
 
-type WireCall = Pick<ToolCall, 'id' | 'function'>
+type WireCall = Pick<ToolCall, 'id' | 'function' | 'hosted'>
 
 /** Converts a chat message. `isStored` means that the provider stores responses and knows items by id. */
 function toInputItems(message: WireMessage, isStored: boolean): readonly InputItem[] {
@@ -196,7 +183,11 @@ function toInputItems(message: WireMessage, isStored: boolean): readonly InputIt
     return [{ type: 'function_call_output', call_id: message['tool_call_id'], output: toInputParts(content) }]
   const words = content == null ? [] : [{ role, content: toInputParts(content) }]
   const calls = (message['tool_calls'] ?? []) as readonly WireCall[]
-  const asking = calls.map(({ id, function: called }) => ({ type: 'function_call', call_id: id, ...called }))
+  const asking = calls.map((call) =>
+    call.hosted
+      ? toWellFormed(toApprovalItem(call))
+      : { type: 'function_call', call_id: call.id, ...call.function },
+  )
   return [...words, ...asking]
 }
 
