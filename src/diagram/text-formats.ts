@@ -100,24 +100,16 @@ function formatStyles(states: readonly ChartState[], look: Look, getName: (id: s
     ({ id, states: inner }) => inner.length === 0 && look.mainPath.some((path) => path.includes(id)),
   )
   const used = [...new Set(finals.map(getTone))]
+  const listNames = (of: readonly ChartState[]): string => of.map(({ id }) => getName(id)).join(',')
   return [
     ...(main.length === 0
       ? []
-      : [
-          `  classDef main stroke:${palette.main},stroke-width:3px`,
-          `  class ${main.map(({ id }) => getName(id)).join(',')} main`,
-        ]),
-    ...used.map(
-      (tone) =>
-        `  classDef ${tone} fill:${toneColors[tone].fill},stroke:${toneColors[tone].line},color:${palette.text}`,
-    ),
-    ...used.map(
-      (tone) =>
-        `  class ${finals
-          .filter((each) => getTone(each) === tone)
-          .map(({ id }) => getName(id))
-          .join(',')} ${tone}`,
-    ),
+      : [`  classDef main stroke:${palette.main},stroke-width:3px`, `  class ${listNames(main)} main`]),
+    ...used.map((tone) => {
+      const { fill, line } = toneColors[tone]
+      return `  classDef ${tone} fill:${fill},stroke:${line},color:${palette.text}`
+    }),
+    ...used.map((tone) => `  class ${listNames(finals.filter((each) => getTone(each) === tone))} ${tone}`),
   ]
 }
 

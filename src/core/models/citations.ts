@@ -2,46 +2,36 @@ import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import type { Annotation } from '../../../machines/agent/messages.js'
 import { asObject, asText } from '../base/values.js'
 
+interface Citation {
+  key: string
+  title: string | undefined
+  annotation: Annotation
+}
+
 /** Drops duplicates. Accepts the forms of Chat Completions and Responses, search results, and plain URLs. */
 export function readCitations(input: readonly unknown[]): Annotation[] {
-  const read = new Map<string, Annotation>()
+  const read = new Map<string, Citation>()
   for (const value of input) {
-    const annotation = readCitation(value)
-    if (annotation === null) continue
-    const key = getCitationKey(annotation)
-    const known = read.get(key)
+    const citation = readCitation(value)
     // A later entry may add the title.
-    if (known === undefined || getTitle(known) === undefined) read.set(key, annotation)
+    if (citation && read.get(citation.key)?.title === undefined) read.set(citation.key, citation)
   }
-  return [...read.values()]
+  return [...read.values()].map(({ annotation }) => annotation)
 }
 
-function readCitation(value: unknown): Annotation | null {
-  if (typeof value === 'string')
-    return value === '' ? null : { type: 'url_citation', url_citation: { url: value } }
-  const input = asObject(value)
+function readCitation(value: unknown): Citation | null {
+  const input: JsonObject | null = typeof value === 'string' ? { url: value } : asObject(value)
   if (input === null) return null
   const own = asObject(input.url_citation) ?? asObject(input.file_citation) ?? input
-  const title = asText(own.title) === '' ? {} : { title: asText(own.title) }
+  const title = asText(own.title) || undefined
+  const more = title === undefined ? {} : { title }
   const url = asText(own.url)
-  if (url !== '') return { type: 'url_citation', url_citation: { url, ...title } }
-  const filename = readFilename(input, own)
-  return filename === '' ? null : { type: 'file_citation', file_citation: { filename, ...title } }
-}
-
-/** Returns '' for files created by the model, because they are not sources. */
-function readFilename({ type }: JsonObject, own: JsonObject): string {
-  return type === 'file_path' ? '' : asText(own.filename) || asText(own.file_id)
-}
-
-function getCitationKey(annotation: Annotation): string {
-  return annotation.type === 'url_citation'
-    ? `url ${annotation.url_citation.url}`
-    : `file ${annotation.file_citation.filename}`
-}
-
-function getTitle(annotation: Annotation): string | undefined {
-  return annotation.type === 'url_citation' ? annotation.url_citation.title : annotation.file_citation.title
+  if (url !== '')
+    return { key: `url ${url}`, title, annotation: { type: 'url_citation', url_citation: { url, ...more } } }
+  // Files created by the model are not sources.
+  const filename = input.type === 'file_path' ? '' : asText(own.filename) || asText(own.file_id)
+  const annotation: Annotation = { type: 'file_citation', file_citation: { filename, ...more } }
+  return filename === '' ? null : { key: `file ${filename}`, title, annotation }
 }
 
 /** Citations at the top level of a response (Perplexity, xAI). Search results come first because they have titles. */

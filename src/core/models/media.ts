@@ -2,6 +2,7 @@ import { memoize } from '../base/values.js'
 import type { ContentPart, MediaPart } from '../../../machines/agent/messages.js'
 import type { MediaKind } from '../../../machines/agent/refusals.js'
 import { inputError } from '../base/errors.js'
+import { readPath } from '../base/json.js'
 import { decodeBase64, decodePercent } from '../base/text.js'
 
 /** Bytes, base64, or a `data:` or `http(s):` URL. Converted to a Chat Completions message part. */
@@ -25,12 +26,9 @@ export type InputPart = ContentPart | MediaInput
 
 const payloads: Record<ContentPart['type'], (part: Fields) => unknown> = {
   text: (part) => part['text'],
-  image_url: (part) => (part['image_url'] as { url?: unknown } | undefined)?.url,
-  input_audio: (part) => (part['input_audio'] as { data?: unknown } | undefined)?.data,
-  file: (part) => {
-    const file = part['file'] as { file_data?: unknown; file_id?: unknown } | undefined
-    return file?.file_data ?? file?.file_id
-  },
+  image_url: (part) => readPath(part, ['image_url', 'url']),
+  input_audio: (part) => readPath(part, ['input_audio', 'data']),
+  file: (part) => readPath(part, ['file', 'file_data']) ?? readPath(part, ['file', 'file_id']),
 }
 
 type Fields = Record<string, unknown>

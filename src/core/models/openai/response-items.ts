@@ -251,7 +251,6 @@ type PieceKind = 'text' | 'reasoning' | 'refusal' | 'arguments'
 /** A part of an item. It is streamed in pieces and may then be sent as a whole. */
 interface Piece {
   name: string
-  kind: PieceKind
   text: string
   isDone: boolean
 }
@@ -303,7 +302,8 @@ export function createOutputItems(reportsCalls: boolean) {
     return draft
   }
 
-  function show(draft: ItemDraft, name: string, kind: PieceKind, added: string): Delta {
+  function show(draft: ItemDraft, name: string, added: string): Delta {
+    const kind = getKind(name)
     if (kind === 'arguments') return reportCall(draft, added)
     if (kind === 'text') return showWords(draft, draft.think.push(added))
     return kind === 'reasoning'
@@ -338,8 +338,7 @@ export function createOutputItems(reportsCalls: boolean) {
 
   /** Adds text to a part and returns the new text. Returns '' if the whole text contradicts the pieces. */
   function advance(draft: ItemDraft, name: string, part: number, text: string, isWhole: boolean): Delta {
-    const { kind } = pieceKinds[name] as { kind: PieceKind }
-    const piece = getPiece(draft, name, kind, part, isWhole ? text : null)
+    const piece = getPiece(draft, name, part, isWhole ? text : null)
     // Comparing each piece would take quadratic time.
     const added = isWhole ? getAdded(text, piece.text) : text
     piece.text = isWhole ? text : piece.text + text
@@ -347,24 +346,21 @@ export function createOutputItems(reportsCalls: boolean) {
     if (added === '') return noDelta
     const before = draft.received.get(name)
     const isNext = before !== undefined && before.text !== '' && before.part !== part
-    const next = (isNext ? getSeparator(kind) : '') + added
+    const next = (isNext ? getSeparator(name) : '') + added
     draft.received.set(name, { text: (before?.text ?? '') + next, part })
-    return show(draft, name, kind, next)
+    return show(draft, name, next)
   }
 
   /** Compares parts as one text, because items and events may number them differently (Bedrock). */
   function settle(draft: ItemDraft, item: JsonObject): Delta {
     let delta: Delta = noDelta
     for (const [name, texts] of listWholes(item)) {
-      const { kind } = pieceKinds[name] as { kind: PieceKind }
       for (const [key, piece] of draft.pieces) if (piece.name === name) draft.pieces.delete(key)
-      for (const [part, text] of texts)
-        draft.pieces.set(`${name} ${part}`, { name, kind, text, isDone: true })
+      for (const [part, text] of texts) draft.pieces.set(`${name} ${part}`, { name, text, isDone: true })
       const before = draft.received.get(name)?.text ?? ''
-      const whole = [...texts.values()].join(getSeparator(kind))
+      const whole = [...texts.values()].join(getSeparator(name))
       draft.received.set(name, { text: whole, part: Math.max(...texts.keys()) })
-      if (whole.startsWith(before))
-        delta = joinDeltas(delta, show(draft, name, kind, whole.slice(before.length)))
+      if (whole.startsWith(before)) delta = joinDeltas(delta, show(draft, name, whole.slice(before.length)))
     }
     return delta
   }
@@ -406,15 +402,17 @@ export function createOutputItems(reportsCalls: boolean) {
 }
 
 /** Finds the part that an event refers to. The whole text may be numbered differently from its pieces. */
-function getPiece({ pieces }: ItemDraft, name: string, kind: PieceKind, part: number, whole: string | null) {
+function getPiece({ pieces }: ItemDraft, name: string, part: number, whole: string | null): Piece {
   const continues = (piece: Piece): boolean =>
     whole !== null && piece.name === name && !piece.isDone && whole.startsWith(piece.text)
   const key = `${name} ${part}`
   const known = pieces.get(key) ?? [...pieces.values()].find(continues)
-  return known ?? getOrCreate(pieces, key, (): Piece => ({ name, kind, text: '', isDone: false }))
+  return known ?? getOrCreate(pieces, key, () => ({ name, text: '', isDone: false }))
 }
 
-const getSeparator = (kind: PieceKind): string => (kind === 'reasoning' ? messageSeparator : '')
+const getKind = (name: string): PieceKind | undefined => pieceKinds[name]?.kind
+
+const getSeparator = (name: string): string => (getKind(name) === 'reasoning' ? messageSeparator : '')
 
 /** Returns '' if the whole text contradicts the text so far. */
 export function getAdded(whole: string, before: string): string {
@@ -449,7 +447,7 @@ function finishItem(draft: ItemDraft): JsonObject {
 
 function addPieces({ item, pieces }: ItemDraft): JsonObject {
   const all = [...pieces.values()]
-  const of = (kind: PieceKind) => all.filter((piece) => piece.kind === kind)
+  const of = (kind: PieceKind) => all.filter(({ name }) => getKind(name) === kind)
   const [call] = of('arguments')
   if (call !== undefined) return { ...item, type: item.type ?? 'function_call', arguments: call.text }
   const thoughts = of('reasoning')
