@@ -99,7 +99,6 @@ export function assembleAgent(
     return existing
   }
 
-  /** Checks that the run can start, before the first request. */
   const ready = async ({ config, usage, speaker }: AgentInput, inherited?: PriceBook): Promise<void> => {
     const { model, tools: spoken } = toSpeaker(parts, speaker)
     await checkPriceKnown({ model, prices: inherited ?? prices }, config, usage)
@@ -186,12 +185,7 @@ export function assembleAgent(
         const binding = { context, journal, budgets }
         const request = { runId, sessionId: session.id, config, input: newMessages, ...requesters }
         const input = bind(request, state, binding)
-        const waits =
-          config.limits.costLimit > 0 ||
-          config.context.window > 0 ||
-          output?.ready !== undefined ||
-          tools.search !== undefined
-        return run({ ...handle, origin: { input }, ready: waits ? ready(input) : undefined })
+        return run({ ...handle, origin: { input }, ready: ready(input) })
       } catch (error) {
         // The session is busy or invalid. The run is refused in the same way as with a store.
         return run({ ...handle, origin: Promise.reject(error) })

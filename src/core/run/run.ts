@@ -633,7 +633,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     await log?.close()
   }
 
-  /** Logs the usage of a dropped request and the orderly stop of the process. */
   #recordRelease(actor: Actor<AgentMachine>, log: SessionLog): void {
     const { status, context } = actor.getSnapshot()
     if (status !== 'active' || !isWorkState(context.state)) return
@@ -685,31 +684,28 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     }
   }
 
-  #settle({ context, status }: AgentSnapshot): void {
-    const atFinal = status !== 'active'
-    const atRest = isRestState(context.state)
-    if (!atFinal && !atRest) {
+  #settle({ context, output }: AgentSnapshot): void {
+    if (!output && !isRestState(context.state)) {
       this.#rest.leave()
       this.#log?.markRunning(context)
       return
     }
     freezeOnce([context.messages, context.usage, context.error])
     this.#session.update(context)
-    if (atFinal) {
+    if (output) {
       this.#unfollow?.()
       this.#session.release(this.id)
       // The store may have ended the run, in which case the previous rest is no longer the result.
       this.#rest.leave()
     }
     const written = this.#log?.rest(context)
-    const ended = atFinal ? this.#withObject(this.#toEndResult(context)) : null
+    const ended = output && this.#withObject(this.#toEndResult(output))
     if (written || ended instanceof Promise)
       void this.#rest.reachLater(written, () => ended ?? toRunResult(context), toUnsavedResult)
     else this.#rest.reach(() => ended ?? toRunResult(context))
   }
 
-  #toEndResult(context: AgentContext): RunResult {
-    const result = toRunResult(context)
+  #toEndResult(result: RunResult): RunResult {
     // A run that ended because its log could not be written can be resumed.
     const isResumable = result.reason === 'store_error' && this.#log?.isResumable === true
     return isResumable ? ({ ...result, resumable: true } as RunResult) : result

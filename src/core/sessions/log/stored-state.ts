@@ -27,7 +27,7 @@ export function restoreState(stored: MachineState): MachineState & { context: Ag
   const output = getLastAnswer(stored.context.messages)
   const context = completeContext({ output, ...stored.context } as AgentContext)
   const state = { ...stored, historyValue: {}, context }
-  return isEnded(state) && stored['output'] === undefined ? { ...state, output: toRunResult(context) } : state
+  return isEnded(state) ? { ...state, output: toRunResult(context) } : state
 }
 
 const isEnded = ({ status }: MachineState): boolean => status === 'done'
