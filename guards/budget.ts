@@ -26,7 +26,6 @@ export interface BudgetRemaining {
 
 export type BudgetReason = 'token_budget' | 'output_tokens' | 'cost_limit'
 
-/** The first limit that has been reached, in the order tokens, output tokens, cost. */
 export function findCrossedLimit(totals: BudgetTotals, limits: BudgetLimits): BudgetReason | null {
   const left = getRemaining(totals, limits)
   if (left.tokens === 0) return 'token_budget'
@@ -37,7 +36,6 @@ export function findCrossedLimit(totals: BudgetTotals, limits: BudgetLimits): Bu
 
 export type NearReason = Exclude<BudgetReason, 'output_tokens'>
 
-/** The first limit that is down to its reserve, in the order tokens, cost. */
 export function findNearLimit(
   totals: BudgetTotals,
   limits: BudgetLimits,

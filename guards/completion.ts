@@ -19,17 +19,12 @@ export interface ResponseFacts {
 const lengthReasons = new Set(['length', 'max_tokens', 'model_length', 'max_output_tokens'])
 
 /** Finish reasons of filtered responses from OpenAI, Gemini, Bedrock and Zhipu. */
-const filterReasons = new Set([
-  'content_filter',
-  'content_filtered',
-  'safety',
-  'recitation',
-  'blocklist',
-  'prohibited_content',
-  'spii',
-  'guardrail_intervened',
-  'sensitive',
-])
+const filterReasons = new Set(
+  (
+    'content_filter content_filtered safety recitation blocklist prohibited_content spii guardrail_intervened ' +
+    'sensitive'
+  ).split(' '),
+)
 
 /** Finish reasons are inconsistent, so only filter and truncation reasons, whose calls must not run, are trusted. */
 export function classifyAnswer({ text, refusal, calls, finishReason }: ResponseFacts): ResponseKind {

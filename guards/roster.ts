@@ -43,7 +43,6 @@ export type GuardrailsConfig = { [Key in keyof Roster]: Roster[Key]['defaults'] 
 
 export type GuardKey = keyof Roster
 
-/** The guards of the roster, with their types erased. */
 export const guards = Object.entries(roster) as readonly [GuardKey, Guard<object, object, GuardName>][]
 
 export const rules = Object.entries(all) as readonly [keyof All, AnyRule][]

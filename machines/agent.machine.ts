@@ -12,7 +12,6 @@ import { toRunResult } from './agent/to-result.js'
  *
  * The machine is pure: its context is plain JSON, time comes from events, and all asynchronous work is in actors. The
  * same events always produce the same states, so the event log fully describes a run.
- *
  * @example
  * // The bare machine: its events in, its states out. `agent.machine` is the same with an agent's actors.
  * const [before] = initialTransition(agentMachine, agent.createInput('Go.'))

@@ -21,7 +21,6 @@ export function isPlain(value: unknown): value is Record<string, unknown> {
 
 export const count = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
 
-/** Whether a value is a non-negative number. */
 export const amount = (value: unknown): value is number => Number.isFinite(value) && Number(value) >= 0
 
 export const text = (value: unknown): value is string => typeof value === 'string'

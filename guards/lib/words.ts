@@ -58,7 +58,6 @@ const secrets: [pattern: RegExp, replacement: string][] = [
 /** Longer texts are cut first to limit the running time. */
 const longest = 8000
 
-/** Removes API keys, bearer tokens, private keys and passwords in recognizable formats. */
 export function scrubEvidence(text: string): string {
   return secrets.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), text)
 }
@@ -77,7 +76,6 @@ export function nameCalls(calls: readonly CallFact[]): { tools: string; calls: s
   return { tools: formatTools(calls), calls: text, number: calls.length }
 }
 
-/** Tool names, such as `read_file` or `read_file, grep and 3 more`. */
 export function formatTools(calls: readonly CallFact[]): string {
   const names = [...new Set(calls.map((call) => call.name))]
   const first = names.slice(0, shownCalls).map(formatName).join(', ')

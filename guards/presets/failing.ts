@@ -106,7 +106,6 @@ function forgiveSuccesses(before: Failures, results: readonly ResultFact[]): Fai
   return { ...noFailures, identical: before.identical.filter((one) => unsuccessful.has(one.fingerprint)) }
 }
 
-/** Groups failures by kind. Each call occurs once per group. */
 function groupFailures(results: readonly ResultFact[]): { kind: ToolFailureKind; calls: ResultFact[] }[] {
   const excused = isPolling(results) ? 'transient' : null
   return failureKinds

@@ -166,7 +166,6 @@ type Ran = 'ok' | 'error' | 'timeout' | 'denied'
  * with the same id.
  *
  * Waiting for people is not a step. The step of an approved call starts when the call runs. Client calls have no step.
- *
  * @example
  * run.events$.subscribe((event) => {
  *   if (event.type !== 'step_started') return
@@ -206,7 +205,6 @@ export type StepProgress = { type: 'step_progress'; progress: unknown } & StepOf
 
 /**
  * A step ended. Emitted exactly once for each `step_started`, and before `run_ended`.
- *
  * @example
  * run.events$.subscribe((event) => {
  *   if (event.type !== 'step_completed') return
@@ -293,7 +291,6 @@ export interface Stamp {
 
 /**
  * An event that a run emits. The union is closed and discriminated by `type`. `Tools` are the agent's tools.
- *
  * @example
  * for await (const event of run) {
  *   if (event.type === 'stream_chunk') process.stdout.write(event.text)

@@ -19,7 +19,6 @@ export interface Expiry {
 
 /**
  * The people who may approve a call. Without `ids` and `roles`, anyone may approve.
- *
  * @example
  * const twoOfFinance: Approvers = { roles: ['finance'], count: 2, notRequester: true }
  */

@@ -40,7 +40,6 @@ export type ResultStatus =
 /**
  * How guards classify a tool's failure. A `transient` failure may resolve without a change; a `policy_denied` failure
  * does not.
- *
  * @example
  * const kind: ToolErrorKind = 'transient' // 'policy_denied' ends the run when it is asked for again
  * throw new ToolError(kind, 'The database restarts; try again.')
@@ -77,7 +76,6 @@ export interface ToolResult {
   truncated?: true
 }
 
-/** The result of a call that did not run to its end. */
 export function toResult(status: ResultStatus, content: string): ToolResult {
   return { status, content, durationMs: 0 }
 }
@@ -189,7 +187,6 @@ export function isUnloadedTool(
   return Object.hasOwn(tools, name) && tools[name]?.deferred === true && !loaded.includes(name)
 }
 
-/** The index of an open call, or -1. */
 export function findOpenCallIndex(calls: readonly BatchCall[], callId: string): number {
   return calls.findIndex(({ id, result }) => result === undefined && id === callId)
 }

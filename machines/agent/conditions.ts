@@ -122,7 +122,6 @@ export const asksWithinBudget: Condition = ({ context, event }) => {
   return classifyResponse(response) === 'calls' && !exceedsBudget(context, response.usage)
 }
 
-/** Whether this further usage exceeds the budget. */
 const exceedsBudget = (context: AgentContext, usage: Usage): boolean =>
   findBudgetReason({ config: context.config, ...addToTotals(context, usage) }) !== null
 
@@ -316,7 +315,6 @@ function findAwaitedVote(scope: ConditionScope): Question | undefined {
   return terms && findVoteFault(terms, event, context) === null ? terms : undefined
 }
 
-/** The open call that an answer refers to. */
 function findAwaitedCall({ context, event }: ConditionScope, needs: string): AskedCall | undefined {
   const target = 'callId' in event ? findAskedCall(context, event.callId) : undefined
   if (target === undefined) return undefined

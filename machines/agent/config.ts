@@ -136,7 +136,6 @@ export type PresetName = 'aar' | 'openhuman' | 'openhumanTask' | 'llamaStack' | 
 
 /**
  * The configuration that a user writes. All keys are optional. `null` disables a limit or a guard.
- *
  * @example
  * const config: AgentConfigInput = {
  *   limits: { maxSteps: 20, timeoutMs: 60_000, tokenBudget: null }, // null: off

@@ -366,7 +366,6 @@ export interface PartialAnswer {
 
 /**
  * An event that people and programs send to a run.
- *
  * @example
  * const stop: ControlEvent = { type: 'CANCEL', why: 'The user has closed the page.' }
  * createActor(agent.machine, { input: 'Go.' }).start().send(stop)

@@ -8,7 +8,6 @@ export type GrantValue = string | number | boolean | null
 
 /**
  * Allows an argument to have this value, one of these values, or a number in this range.
- *
  * @example
  * const upTo500: GrantMatcher = { max: 500 }
  */
@@ -36,7 +35,6 @@ export interface NewGrant extends GrantLimits {
 
 /**
  * An approval for later calls to one tool, within limits.
- *
  * @example
  * run.events$.subscribe((event) => {
  *   if (event.type !== 'grant_changed') return

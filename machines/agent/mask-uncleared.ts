@@ -97,7 +97,6 @@ export function maskMessage(message: UserMessage, content: string): UserMessage 
   return { ...message, content, data: { ...message.data, screened: true, withheld: true } }
 }
 
-/** The calls whose arguments still need a check by shields or policies. */
 export function listUnclearedCalls({ calls }: Pick<AgentContext, 'calls'>): BatchCall[] {
   return calls.filter((call) => call.unscreenedArguments || (call.undecided && call.result === undefined))
 }

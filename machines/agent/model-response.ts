@@ -7,7 +7,6 @@ import type { TokenUsage, Usage } from './usage.js'
 
 /**
  * A complete answer from a model, independent of the wire format.
- *
  * @example
  * const response: ModelResponse = {
  *   text: 'Hello.',
@@ -58,7 +57,6 @@ export type FailureKind = 'transient' | 'rate_limit' | 'incomplete' | 'context_o
 
 /**
  * A failed request, as plain data.
- *
  * @example
  * throw new ModelError({
  *   kind: 'rate_limit', // waited out and tried again; `fatal` is not

@@ -1,6 +1,5 @@
 /**
  * A person or a program, as the app identifies it.
- *
  * @example
  * const bob: Principal = { id: 'bob', roles: ['finance'] }
  */

@@ -4,34 +4,20 @@ import type { Message } from './messages.js'
 import type { Usage } from './usage.js'
 
 /** The states of a run. The first two are active; the others are resting or final. */
-export type AgentState =
-  | 'RUNNING'
-  | 'WAITING_FOR_TOOL'
-  | 'WAITING_FOR_INPUT'
-  | 'PAUSED'
-  | 'COMPLETED'
-  | 'CANCELLED'
-  | 'TIMED_OUT'
-  | 'MAX_STEPS'
-  | 'BUDGET_EXCEEDED'
-  | 'BLOCKED'
-  | 'ERROR'
+export type AgentState = (typeof agentStates)[number]
 
-const knownStates: Record<AgentState, true> = {
-  RUNNING: true,
-  WAITING_FOR_TOOL: true,
-  WAITING_FOR_INPUT: true,
-  PAUSED: true,
-  COMPLETED: true,
-  CANCELLED: true,
-  TIMED_OUT: true,
-  MAX_STEPS: true,
-  BUDGET_EXCEEDED: true,
-  BLOCKED: true,
-  ERROR: true,
-}
+export const openStates = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] as const
 
-export const agentStates = /* @__PURE__ */ Object.keys(knownStates) as readonly AgentState[]
+export const agentStates = [
+  ...openStates,
+  'COMPLETED',
+  'CANCELLED',
+  'TIMED_OUT',
+  'MAX_STEPS',
+  'BUDGET_EXCEEDED',
+  'BLOCKED',
+  'ERROR',
+] as const
 
 export function isWorkState(state: AgentState | null | undefined): state is 'RUNNING' | 'WAITING_FOR_TOOL' {
   return state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
@@ -57,8 +43,6 @@ export const failedStates: ReadonlySet<string | null> = /* @__PURE__ */ new Set(
     (state) => isFinalState(state) && state !== 'COMPLETED' && state !== 'CANCELLED',
   ),
 )
-
-export const openStates = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] as const
 
 export type FinalState = Exclude<AgentState, (typeof openStates)[number]>
 
@@ -120,7 +104,6 @@ export type AnyTools = never
 
 /**
  * A call that waits for an answer.
- *
  * @example
  * if (result.state === 'WAITING_FOR_INPUT') {
  *   for (const call of result.pending) {
@@ -135,7 +118,6 @@ export type PendingCall<Tools = AnyTools> = UnansweredCall<Tools> &
 /**
  * A question that a tool's server asks a person during a call. The answer goes to that server, and the model sees
  * neither the question nor the answer. The text comes from the server, with invisible characters removed.
- *
  * @example
  * for (const call of result.pending ?? [])
  *   if (call.needs === 'elicitation') run.addToolOutput(call, { action: 'accept', content: { seat: '12A' } })
@@ -184,7 +166,6 @@ export type ElicitationValue = string | number | boolean | string[]
 
 /**
  * A person's answer. `decline` refuses the server's request; `cancel` dismisses it without an answer.
- *
  * @example
  * const answer: ElicitationAnswer = { action: 'accept', content: { seat: '12A' } }
  */
@@ -316,7 +297,6 @@ export interface PausedResult extends RestingResult {
 /**
  * The store could not be written to, so the run stopped in this process. `agent.resume` or the next `runSession`
  * resumes the run from the last record of its log.
- *
  * @example
  * if (result.state === 'ERROR' && result.resumable) await agent.resume(result.sessionId)
  */
@@ -335,7 +315,6 @@ interface RestingResult extends CommonResult {
 
 /**
  * A run that is active, or was active when its process died. Only `agent.replay()` returns this type.
- *
  * @example
  * const { run: latest } = await agent.replay('ann')
  * if (latest?.state === 'RUNNING') await agent.resume('ann') // its process is gone

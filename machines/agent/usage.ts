@@ -1,6 +1,5 @@
 /**
  * Tokens of one response, counted by the provider. Input includes cached input, and output includes reasoning.
- *
  * @example
  * const usage: TokenUsage = {
  *   inputTokens: 900, // including cached tokens
@@ -28,7 +27,6 @@ export interface TokenUsage {
 
 /**
  * The fraction of the input that was read from a cache, from 0 to 1.
- *
  * @example
  * const { usage } = await agent.run('Go.').result
  * console.log(`${Math.round(getCacheHitRate(usage) * 100)}% of the input was read from a cache`)

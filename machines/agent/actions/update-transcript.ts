@@ -23,7 +23,6 @@ import { changeSkills } from '../skills.js'
 
 type Calls = readonly BatchCall[]
 
-/** Adds user messages to the transcript and emits them, unless they are waiting for shields. */
 export function withUserMessages(
   context: AgentContext,
   drafts: readonly NewMessage[],
@@ -43,7 +42,6 @@ function appendMessages({ messages: before, lastMessageNumber }: AgentContext, m
   return { messages: before.concat(messages), lastMessageNumber: lastMessageNumber + messages.length }
 }
 
-/** Adds and emits an answer that the model did not write to its end. */
 export function withOwnAnswer(
   context: AgentContext,
   content: string,
@@ -58,7 +56,6 @@ export function withOwnAnswer(
   return appendMessages(context, [message])
 }
 
-/** Adds an internal message. The model reads it, but user interfaces hide it. */
 export function withInternalMessage(
   context: AgentContext,
   content: string,
@@ -81,7 +78,6 @@ export function settleCall(
   return replaceOpenCall(calls, callId, (call) => closeCall(call, result, now, emit))
 }
 
-/** Settles a call with an external result. With result shields, the result stays uncleared until it is screened. */
 export function receiveResult(
   context: AgentContext,
   callId: string,
@@ -139,7 +135,6 @@ export function closeOpenCalls(
   })
 }
 
-/** Sets the result of a call, and emits it if the call itself was emitted. */
 export function closeCall(call: BatchCall, result: ToolResult, now: number, emit: Emit): BatchCall {
   if (!call.unscreenedArguments) emitResult(call, result, emit)
   return extendObject(call, { result, settledAt: now })

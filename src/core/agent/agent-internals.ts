@@ -11,14 +11,12 @@ import { canonicalForms } from '../../../guards/lib/canonical-json.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 
 export interface AgentInternals extends StoredAgent {
-  /** The store from the options. */
   store: SessionStore | undefined
   /** The same store, with the time limit from the configuration. */
   limitedStore: SessionStore | undefined
   /** @throws {UsageError} `no_store` */
   openStored: () => Promise<StoredRuns>
   parts: AgentParts
-  /** Converts the input of an actor to the input of the machine. */
   openInput: (input: unknown) => { input: AgentInput; binding: Binding }
 }
 

@@ -15,7 +15,6 @@ export interface HandoffOptions<Name extends string = string> {
   description?: string
 }
 
-/** An agent with any output, tools and context. */
 type AnyAgent = Pick<Agent, 'config'>
 
 /**

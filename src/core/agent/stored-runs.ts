@@ -72,7 +72,6 @@ export interface QueuedRunOptions {
 }
 
 export interface StoredAgent {
-  /** Runs the agent, also as a child of another session. */
   host: ChildHost
   /** Set by `defineAgents`. */
   label: AgentLabel | undefined
@@ -176,7 +175,6 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
     resumeAcquired,
     begin: async (start: RunStart): Promise<RunOrigin> => beginAcquired(await acquireForRun(start), start),
 
-    /** Starts a run on a new branch of a session. */
     branch: async (
       options: BranchOptions,
       handle: Pick<RunStart, 'runId' | 'session'>,

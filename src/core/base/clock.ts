@@ -1,7 +1,6 @@
 /**
  * The runtime's clock. All waits of a run use it, so tests can control time, for example with XState's
  * `SimulatedClock`.
- *
  * @example
  * const clock: Clock = new SimulatedClock() // of xstate; `clock.increment(1_000)` lets a second pass
  * const tested = createAgent({ model, clock: { ...systemClock, now: () => 0 } })
@@ -21,7 +20,6 @@ export const maxTimerMs = 2_147_483_647
 
 /**
  * The platform's clock. Delays are capped at 24.8 days.
- *
  * @example
  * const startedAt = systemClock.now() // milliseconds since the epoch
  */

@@ -5,7 +5,6 @@ import { type ModelActorError, createModelFailure } from '../../../machines/agen
 /**
  * Base class of all Statewright errors. It has a stable `code`, a message with a remedy, and the affected key, call or
  * option.
- *
  * @example if (error instanceof StatewrightError && error.code === 'session_busy') await later()
  */
 export class StatewrightError extends Error {
@@ -24,7 +23,6 @@ export class StatewrightError extends Error {
   /**
    * Whether the same call may succeed later without a change, for example because the session was busy. Intended for
    * queues and engines that retry.
-   *
    * @example if (error instanceof StatewrightError && !error.retryable) throw error
    */
   get retryable(): boolean {
@@ -32,24 +30,15 @@ export class StatewrightError extends Error {
   }
 }
 
-const retryableCodes: ReadonlySet<string> = new Set([
-  'session_busy',
-  'lease_lost',
-  'out_of_order',
-  'disk_full',
-  'store_unavailable',
-  'engine_unavailable',
-  'host_function_failed',
-  'out_of_turn',
-  'stopped',
-  'stranded',
-  'newer_log',
-  'draining',
-])
+const retryableCodes: ReadonlySet<string> = new Set(
+  (
+    'session_busy lease_lost out_of_order disk_full store_unavailable engine_unavailable host_function_failed ' +
+    'out_of_turn stopped stranded newer_log draining'
+  ).split(' '),
+)
 
 /**
  * An invalid configuration. Thrown before anything is sent.
- *
  * @example
  * try {
  *   createAgent({ model, limits: { maxSteps: -1 } })
@@ -63,7 +52,6 @@ export class ConfigError extends StatewrightError {
 
 /**
  * A call that the current state of the run does not allow, such as a second answer to an approval request.
- *
  * @example
  * try {
  *   run.approve('call_9')

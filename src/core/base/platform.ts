@@ -86,7 +86,6 @@ export async function runStaggered<Item, Outcome>(
   return Promise.all(begun)
 }
 
-/** Emits a process warning, or logs to the console if the platform has none. */
 export function warnProcess(sentence: string, code?: string): void {
   const { process } = globalThis as { process?: { emitWarning?: (message: string, how: object) => void } }
   const how = { type: 'StatewrightWarning', ...(code !== undefined && { code }) }

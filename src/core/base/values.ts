@@ -82,7 +82,6 @@ export function mapKept<Item>(
   return changed.every((item, at) => item === all[at]) ? all : changed
 }
 
-/** A check for an argument, with a description for the error. */
 export interface ArgumentRule {
   is: (value: unknown) => boolean
   phrase: string

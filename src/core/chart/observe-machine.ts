@@ -160,7 +160,6 @@ export function observeMachine(original: AnyStateMachine): ObservedMachine {
   }
 }
 
-/** The active states of a snapshot, including ancestors. */
 export function listActiveStates({ _nodes: nodes }: AnyMachineSnapshot): readonly AnyStateNode[] {
   return nodes
 }

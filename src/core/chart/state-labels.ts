@@ -105,7 +105,6 @@ export function listTransitions(machine: AnyStateMachine): DefinedTransition[] {
   )
 }
 
-/** The dotted path of a state below the machine. */
 export function getStateName(node: AnyStateNode): string {
   return node.path.join('.') || '(root)'
 }
@@ -131,7 +130,6 @@ function describeTransition(
   }
 }
 
-/** The name of a guard as written in the chart. Combinations are spelled out, as in `and(isLast, not(isOpen))`. */
 export function getGuardName(guard: unknown): string {
   if (typeof guard === 'string') return guard
   if (typeof guard === 'function') {

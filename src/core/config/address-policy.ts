@@ -31,7 +31,6 @@ const cloudHosts = new Set(['168.63.129.16'])
 /**
  * Allows public unicast addresses and the listed names, addresses and CIDR blocks. IPv6 addresses that embed IPv4
  * (mapped, NAT64, 6to4, Teredo) are rejected because they may reach private addresses.
- *
  * @throws {ConfigError} for any other entry
  */
 export function createAddressPolicy(

@@ -4,7 +4,6 @@ import { findNearestName, normalizeName } from '../base/text.js'
 import { anyKey, type Kind, type Path } from './kind.js'
 import { findOtherName } from './other-names.js'
 
-/** An invalid key, and a sentence about how to fix it. */
 export interface Problem {
   path: string
   sentence: string
@@ -86,7 +85,6 @@ function formatPath(keys: Path): string {
   }, '')
 }
 
-/** Formats a value for an error message. Never throws. */
 function showValue(value: unknown): string {
   if (value === null) return 'null'
   switch (typeof value) {
@@ -122,7 +120,6 @@ function listKeysAt(kind: Kind, path: Path): string[] {
   return there.flatMap(({ keys }) => keys.map(([name]) => name)).filter((name) => name !== anyKey)
 }
 
-/** The dotted paths of all keys, parents first. */
 function listKeyPaths({ keys }: Kind): string[] {
   return keys.flatMap(([name, inner]) =>
     name === anyKey ? [] : [name, ...listKeyPaths(inner).map((path) => `${name}.${path}`)],

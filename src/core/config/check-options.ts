@@ -20,7 +20,6 @@ export type OptionRules<Options> = { readonly [Key in keyof Options]-?: OptionRu
 /**
  * Checks the options of a function. `call` names the options as the caller wrote them, such as `runAll(agent, items,
  * options)`.
- *
  * @throws {UsageError} `invalid_argument` for a value that is not an object; `invalid_option`, or the error that `fail`
  * creates, for an unknown key or a wrong value
  */

@@ -54,7 +54,6 @@ export const defaultConfig: AgentConfig = deepFreeze({
   },
 })
 
-/** Defaults of the guards when they are enabled. */
 export const enabledGuards = deepFreeze(
   Object.fromEntries(guards.map(([key, { defaults }]) => [key, defaults])),
 ) as { [Key in GuardKey]: NonNullable<AgentConfig['guardrails'][Key]> }

@@ -138,7 +138,6 @@ export function fields<const Of extends Shape>(
   }
 }
 
-/** An object with user-defined keys. */
 export function map<Value>(kind: Kind<Value>, phrase: string): Kind<Record<string, Value>> {
   return {
     keys: [[anyKey, kind]],

@@ -81,7 +81,6 @@ export function findOtherName(name: string): string | undefined {
 
 /**
  * Rejects unknown options of a function. The error includes a hint if another library uses the name.
- *
  * @throws {UsageError} `invalid_option`, naming the option
  */
 export function expectKnownOptions(name: string, options: object, known: readonly string[]): void {
@@ -90,7 +89,6 @@ export function expectKnownOptions(name: string, options: object, known: readonl
   throw optionError(`${name} has no option '${key}'. ${hintFor(key, known)}`, key)
 }
 
-/** Suggests a replacement for an unknown option. */
 export function hintFor(key: string, known: readonly string[]): string {
   const other = findOtherName(key)
   if (other !== undefined) return `Use ${other}.`

@@ -26,7 +26,6 @@ const openhuman = {
 /**
  * Settings that reproduce other agent loops, to spread into `createAgent`. If a source contradicts itself, the
  * preset follows its documentation; docs/presets.md lists the choices.
- *
  * @example createAgent({ ...presets.openhuman, model, tools })
  */
 export const presets = /* @__PURE__ */ rejectUnknownNames({

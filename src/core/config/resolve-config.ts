@@ -58,7 +58,6 @@ function applyImpliedGuards(input: GivenConfig, base: AgentConfig): unknown {
   return { ...input, guardrails: { ...guardrails, progress: parts } }
 }
 
-/** Finds a nudge that could never be sent because the halt comes first. */
 function findCrossedSteps(path: string, settings: unknown): Problem[] {
   if (typeof settings !== 'object' || settings === null) return []
   const { haltAt } = settings as { haltAt?: unknown }
@@ -76,7 +75,6 @@ export { defaultConfig }
  * Validates a configuration, fills in the defaults and freezes it. Omitted keys use the value of `base`, and `null`
  * disables a limit or guard. `beside` lists the other options at the same level, for hints about misspellings. Throws
  * a ConfigError (`invalid_config`) with all problems, one per line. Its `subject` is the path of the first problem.
- *
  * @example
  * resolveConfig({ limits: { maxSteps: null, costLimit: 2 } }).limits.maxSteps // null: no cap
  */

@@ -28,7 +28,6 @@ const never = 1_000
 const isOver = (value: unknown, most: number): boolean =>
   typeof value === 'number' && value > most && value < never
 
-/** Counters that grow by at most one per step. */
 function listSteps(config: AgentConfig): Row[] {
   const steps = config.limits.maxSteps ?? Infinity
   // The shortest cycle has two batches.
@@ -150,7 +149,6 @@ const reported = new Set<string>()
 /** Limits memory in case an app generates setting values. */
 const mostReported = 100
 
-/** Warns once per process about each setting. */
 export function warnOfUnreachableSettings(input: AgentConfigInput, config: AgentConfig): void {
   for (const { sentence } of findUnreachableSettings(input, config)) {
     if (reported.has(sentence) || reported.size >= mostReported) continue

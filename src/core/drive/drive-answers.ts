@@ -39,14 +39,9 @@ export function checkAnswers(answers: readonly unknown[], at: number | undefined
   }
 }
 
-/** Error codes for duplicate and late answers. */
-const lateAnswerCodes: ReadonlySet<string> = new Set([
-  'unknown_call',
-  'already_answered',
-  'stale_answer',
-  'approval_expired',
-  'wrong_state',
-])
+const lateAnswerCodes: ReadonlySet<string> = new Set(
+  'unknown_call already_answered stale_answer approval_expired wrong_state'.split(' '),
+)
 
 /** Ignores late answers, because requests may be repeated. `at` identifies the rest that the answers refer to. */
 export function applyAnswers(run: Run, answers: readonly SessionAnswer[], at: number | undefined): void {

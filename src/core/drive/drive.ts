@@ -238,7 +238,6 @@ async function driveToRest(
     })
   }
 
-  /** Follows a run to its next rest, or until it is stopped. */
   const follow = async (run: Run, answers: readonly SessionAnswer[] = []): Promise<SessionResult> => {
     const getContext = (): AgentContext => (run.snapshot() as { context: AgentContext }).context
     const stops: (() => void)[] = []

@@ -73,7 +73,6 @@ export interface CheckedSession {
   why?: string
 }
 
-/** Replays all unfinished sessions with this code, one after the other. */
 export async function* checkSessions(agents: Agents, store: SessionStore): AsyncGenerator<CheckedSession> {
   for await (const listed of listOpenSessions(store)) {
     const checked = await checkSession(agents, store, listed)

@@ -14,7 +14,6 @@ export interface DueAlarm extends Alarm {
   at: number
 }
 
-/** Whether an agent of this process may continue the session. */
 export function mayWake(agents: Agents, alarm: Alarm): boolean {
   return alarm.agent === undefined || agents.findAgentFor(getListedDefinition(alarm)) !== undefined
 }
@@ -44,7 +43,6 @@ export async function wakeSleepers(
   return hasWoken
 }
 
-/** Whether a run rests until a later time. */
 export function isAsleep(context: AgentContext, now: number): boolean {
   return (findDueTime(context) ?? now) > now
 }

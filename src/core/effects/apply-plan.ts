@@ -8,7 +8,6 @@ import { getMarkedModel } from '../models/leave-out.js'
 import type { ModelProvider, ToolSpec } from '../models/provider.js'
 import type { ToolSet } from '../tools/tool-set.js'
 
-/** Applies a step's plan to the agent's configuration. Throws a plain failure if the planned model does not exist. */
 export function applyPlan(base: AgentParts, context: AgentContext | null): AgentParts {
   const plan = context && findNextPlan(context)
   const parts = base.models ? { ...base, model: getMarkedModel(base.model) } : base
@@ -71,7 +70,6 @@ function narrowSpecs(
 
 const narrowed = new WeakMap<readonly ToolSpec[], Map<string, readonly ToolSpec[]>>()
 
-/** The messages that replace the transcript in the request, or null to use the transcript. */
 export function findPlannedMessages(
   context: AgentContext,
   transcript: readonly Message[] = context.messages,

@@ -177,7 +177,6 @@ async function openHold(scope: HoldScope, toModelFailure: typeof Failures.toMode
   }
 }
 
-/** Removes refused content. A provider with fallback models does this per model. */
 function withAcceptedMessages(request: ModelRequest, model: ModelProvider, { refusals }: AgentContext) {
   if (model.fallbacks) return refusals ? { ...request, refused: refusals } : request
   const messages = toAcceptedMessages(request.messages, refusals, model)
@@ -252,7 +251,6 @@ function emitFallback(
 
 type NamedModel = Pick<ModelProvider, 'provider' | 'model' | 'endpoint'>
 
-/** Measures a request. Undefined if the run has no telemetry. */
 function measureRequest(
   { telemetry, clock }: AgentRuntime,
   asked: NamedModel,

@@ -187,7 +187,6 @@ export async function priceWorstCase(
   return plain === null || written === null ? (plain ?? written) : Math.max(plain, written)
 }
 
-/** Returns `sampling.maxTokens`, unless the body overrides it. */
 function findOutputCap(maxTokens: number | undefined, extraBody: JsonObject): number | null {
   for (const key of ['max_completion_tokens', 'max_tokens', 'max_output_tokens']) {
     const cap = extraBody[key]

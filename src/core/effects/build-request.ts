@@ -23,7 +23,6 @@ import {
 import type { Usage } from '../../../machines/agent/usage.js'
 import { askModel, type AskScope } from './ask-model.js'
 
-/** Builds the next request. `conclude` requests a final answer without tool calls. */
 export function buildRequest(parts: AgentParts, context: AgentContext, conclude: boolean): ModelRequest {
   const forbids = conclude && context.fit === null && canForbidCalls(parts)
   const toolChoice = conclude ? (forbids ? 'none' : undefined) : parts.toolChoice

@@ -63,7 +63,6 @@ export async function checkTokenizerInstalled(
 
 const checked = new WeakMap<AgentRuntime, readonly ActiveSkill[]>()
 
-/** Warns once for each active skill whose file differs from the loaded version. */
 export function warnOfChangedSkills(
   runtime: AgentRuntime,
   active: readonly ActiveSkill[],
@@ -120,7 +119,6 @@ function findChanges(before: readonly ToolSpec[], now: readonly ToolSpec[]) {
   })
 }
 
-/** Takes the names of changed tools for an answer's record. Null if there are none. */
 export function takeChangedTools(runtime: AgentRuntime): string[] | null {
   const last = reports.get(runtime)
   if (last === undefined || last.changed.length === 0) return null

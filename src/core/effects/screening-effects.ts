@@ -24,7 +24,6 @@ import { toPrepareOptions } from './prepare-options.js'
 import { runStaggered } from '../base/platform.js'
 import type { ShieldScene } from '../shields/define-shield.js'
 
-/** Screens the user messages: each part separately, and all texts together. */
 export async function screenInput(parts: AgentParts, scope: EffectScope): Promise<InputScreening[]> {
   const { context, abort } = scope
   const note = startStep(scope, { stepId: `${getStepId(context)}.input`, point: 'input' })

@@ -160,7 +160,6 @@ export class ChartTables {
     return actions.map((action) => this.toAction(action))
   }
 
-  /** Resolves an action that is named by the chart or by another action. */
   toAction(action: unknown): TableAction {
     const { actions } = this.#machine.implementations
     if (typeof action === 'function') {
@@ -352,7 +351,6 @@ function collectEntered(
   return { entered: [...entered], byInitial }
 }
 
-/** The values that history states store on exit. */
 function listRemembered(left: readonly AnyStateNode[], { nodes }: Leaf): [string, AnyStateNode[]][] {
   return left.flatMap((node) =>
     Object.values<AnyStateNode>(node.states)

@@ -181,7 +181,6 @@ export class LightActor {
     for (const observer of this.#end()) report(() => observer.complete?.())
   }
 
-  /** Ends the actor and returns its last observers. */
   #end(): Iterable<Observer<Snapshot<unknown>>> {
     const observers = this.#observers ?? []
     this.#observers = undefined

@@ -249,7 +249,6 @@ export class Macrostep {
     return { context: this.#context, event: this.#event, self, system }
   }
 
-  /** The snapshot after the actions so far, with the same states. */
   #stay(): AnyMachineSnapshot {
     const { _nodes: nodes, value, tags, historyValue } = this.#snapshot
     return this.#isChanged ? this.#copy(nodes, value, tags, historyValue) : this.#snapshot

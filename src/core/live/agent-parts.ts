@@ -111,7 +111,6 @@ export function toSpeaker(parts: AgentParts, speaker: string | null | undefined)
   throw createActorError('unknown_agent', describeLostSpeaker(speaker))
 }
 
-/** Whether the current agent is no longer reachable by handoffs. */
 export function isLostSpeaker(tools: ToolSet, speaker: string | null | undefined): speaker is string {
   return speaker != null && !tools.team?.find(speaker)
 }

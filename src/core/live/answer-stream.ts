@@ -12,7 +12,6 @@ export interface ShownAnswer {
   stepId: string
   attempt: number
   text: string
-  /** Whether parts of the answer's calls have been emitted. */
   hasCalls: boolean
 }
 
@@ -44,7 +43,6 @@ export class AnswerStream implements ShownAnswer {
     this.#emitter.emit(this.#chunk(text, reasoning, false))
   }
 
-  /** Emits a part of a call, after a reset if necessary. */
   writeCall(part: { callId: string; name: string; index: number; delta: string }): void {
     if (!this.#open) return
     if (this.#reset) this.#emitter.emit(this.#chunk('', '', false))

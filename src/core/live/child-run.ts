@@ -23,7 +23,6 @@ export class ChildRun {
   /** The latest state. Undefined until the run starts. */
   #latest: AgentContext | undefined
   #isCancelled = false
-  /** Whether the parent run is being released to another process. */
   isReleasing = false
   /** Settles when the run has started or cannot start. */
   readonly #opened: Promise<void>

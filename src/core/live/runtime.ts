@@ -194,7 +194,6 @@ export class AgentRuntime {
     this.#followers?.forEach((follower) => follower.onReached(reached))
   }
 
-  /** Returns a function that detaches the follower. */
   follow(follower: ActorFollower): () => void {
     const followers = (this.#followers ??= new Set())
     followers.add(follower)
@@ -327,7 +326,6 @@ export class AgentRuntime {
     return this.takeChildrenUsage(except)
   }
 
-  /** Optionally without one sub-agent. */
   takeChildrenUsage(except?: ChildRun): Usage | null {
     let sum: Usage | null = null
     for (const child of this.#children?.values() ?? []) {

@@ -123,7 +123,6 @@ function notAwaitedError(
     : new UsageError('unknown_call', `Call '${callId}' is not waiting for this answer. ${others}`, callId)
 }
 
-/** Whether a call in the current batch, or a question of its sub-agent, is answered. */
 function wasAnswered({ calls }: AgentContext, callId: string): boolean {
   return calls.some(({ id, needs, result, approved, questions = [] }) => {
     const isDone = needs !== 'nobody' && needs !== 'child' && result !== undefined
@@ -245,7 +244,6 @@ export function checkVote(vote: Vote, call: PendingCall, { requesters }: AgentCo
   throw new UsageError(fault === 'needs_others' ? 'not_an_approver' : fault, why[fault], callId)
 }
 
-/** Whether the run is paused, or has a pending pause that can be withdrawn. */
 export function canResume({ status, context }: Pick<ReceivingRun, 'status' | 'context'>): boolean {
   return status === 'active' && (context.state === 'PAUSED' || context.pausing !== false)
 }
@@ -258,7 +256,6 @@ export function checkNotEnded({ status, context }: ReceivingRun, sessionId: stri
   throw new UsageError('run_ended', text, sessionId)
 }
 
-/** The error if no process holds the session and the session does not wait for this message. */
 export function notWaitingError(sessionId: string, why: string): UsageError {
   const text =
     `Session '${sessionId}' ${why}. Read its state with agent.replay('${sessionId}'), and resume an interrupted run with ` +

@@ -200,8 +200,8 @@ async function editCall(
   const call = context?.calls.find((one) => one.id === id && one.result === undefined)
   const caller = findAskingMessage(messages, id)
   if (context === undefined || call === undefined)
-    throw caller ? hasResultError(id) : unknownCallError(id, messages)
-  if (call.needs === 'child' || call.questions || call.childUsage) throw delegatedCallError(id)
+    throw caller ? callError(id, 'hasResult') : unknownCallError(id, messages)
+  if (call.needs === 'child' || call.questions || call.childUsage) throw callError(id, 'delegated')
   const tools = getSpeakerTools(parts.tools, context.speaker)
   const edited = { callId: id, ...call }
   const { text, problem } = parseEditedArguments(newArguments, edited, tools, refusedForkEditError)
@@ -265,8 +265,8 @@ async function editResult(
   const caller = findAskingMessage(messages, id)
   const asked = caller?.tool_calls?.find((one) => one.id === id)
   if (!asked) throw unknownCallError(id, messages)
-  if (asked.hosted) throw hostedAnswerError(id)
-  if (call ? call.result === undefined : message === undefined) throw noResultError(id)
+  if (asked.hosted) throw callError(id, 'hosted')
+  if (call ? call.result === undefined : message === undefined) throw callError(id, 'noResult')
   const isError = newResult instanceof Error
   const limits = (context?.config ?? parts.config).toolCalls
   const { content, truncated } = formatResult(isError ? newResult.message : newResult, limits.maxResultChars)
@@ -375,24 +375,18 @@ function unknownCallError(id: string, messages: readonly Message[]): UsageError 
   return new UsageError('unknown_call', text, id)
 }
 
-function hasResultError(id: string): UsageError {
-  const text = `Call '${id}' already has a result for its current arguments. Fork at a record before the result, or edit the result.`
-  return new UsageError('already_answered', text, id)
+const callFaults = {
+  hasResult:
+    'already has a result for its current arguments. Fork at a record before the result, or edit the result.',
+  noResult: 'has no result at that point to edit. Fork at a record after the result, or edit the arguments.',
+  hosted:
+    'is executed by the provider, so its result here is only the approval or rejection. Fork at a record before that decision, and decide again.',
+  delegated: 'has already started in a sub-agent with its current arguments. Fork at a record before that.',
 }
 
-function noResultError(id: string): UsageError {
-  const text = `Call '${id}' has no result at that point to edit. Fork at a record after the result, or edit the arguments.`
-  return new UsageError('unknown_call', text, id)
-}
-
-function hostedAnswerError(id: string): UsageError {
-  const text = `Call '${id}' is executed by the provider, so its result here is only the approval or rejection. Fork at a record before that decision, and decide again.`
-  return new UsageError('already_answered', text, id)
-}
-
-function delegatedCallError(id: string): UsageError {
-  const text = `Call '${id}' has already started in a sub-agent with its current arguments. Fork at a record before that.`
-  return new UsageError('already_answered', text, id)
+function callError(id: string, fault: keyof typeof callFaults): UsageError {
+  const code = fault === 'noResult' ? 'unknown_call' : 'already_answered'
+  return new UsageError(code, `Call '${id}' ${callFaults[fault]}`, id)
 }
 
 function refusedForkEditError({ callId }: { callId: string }, problem: string): UsageError {

@@ -13,7 +13,6 @@ import type { RestPromise } from './run-parts.js'
 type EventFilter = AgentEvent['type'] | '*'
 
 interface Listener {
-  /** The events that it needs. */
   of: EventFilter
   next(event: AgentEvent): void
   complete(): void
@@ -36,7 +35,6 @@ export class EventHub {
   #end: 'open' | 'completed' | { error: unknown; warning: AgentEvent } = 'open'
   #news: { news: (listener: Listener) => void; to: readonly Listener[] }[] | undefined
   #isNotifying = false
-  /** Whether the terminal event was emitted. */
   #hasEnded = false
 
   constructor(rest: Pick<RestPromise<unknown>, 'isReached' | 'onReach'>) {

@@ -130,9 +130,6 @@ function toRunError(result: RunResult): RunError {
 
 const guardReasons: ReadonlySet<Reason> = new Set([...guardNames, 'user_guard'])
 
-const providerReasons: ReadonlySet<string> = new Set([
-  'provider_error',
-  'incomplete_response',
-  'empty_response',
-  'context_overflow',
-])
+const providerReasons: ReadonlySet<string> = new Set(
+  'provider_error incomplete_response empty_response context_overflow'.split(' '),
+)

@@ -19,7 +19,6 @@ export interface RunOrigin {
   queuedId?: string
 }
 
-/** Links a sub-agent's run to its parent run. */
 export interface ParentLink {
   /** The parent actor, and the id that this actor has in it. */
   parent: AnyActorRef

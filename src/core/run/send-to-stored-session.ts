@@ -157,7 +157,6 @@ export async function sendToStoredSession(
 
 const openSends = memoize((_store: SessionStore) => new Map<string, Promise<unknown>>())
 
-/** Sends to a session after all earlier sends from this process. */
 export function sendInOrder<Value>(
   store: SessionStore,
   id: string,
@@ -221,7 +220,6 @@ interface SendRequest extends SendOptions {
   before?: number
 }
 
-/** The machine event for a message, and the number of the last message before it. */
 interface FittingEvent {
   event: ControlEvent
   last: number | null

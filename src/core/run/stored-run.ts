@@ -42,7 +42,6 @@ export async function cancelStoredRun(
   )
 }
 
-/** Releases an acquired session if `work` fails. */
 export async function releaseOnError<Outcome>(
   log: AcquiredSession['log'],
   work: () => Promise<Outcome>,
@@ -250,7 +249,6 @@ export async function endLeftChildren(parts: StoreParts, { run }: Pick<FoldedSes
   await endChildrenExcept(parts, run.context.sessionId, isOpen)
 }
 
-/** Binds the run of a log, so that it continues after its last record. */
 export function bindStoredRun(
   bindings: WeakMap<object, Binding>,
   log: SessionLog,

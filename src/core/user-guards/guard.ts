@@ -153,7 +153,6 @@ export interface StopQuestion {
 /**
  * Decides whether the run ends with the results of the last batch. Called once per batch. If it returns true, the last
  * successful result becomes the output.
- *
  * @example
  * const stopWhen: StopWhen = ({ results }) => results.some(({ name, status }) => name === 'book' && status === 'ok')
  * createAgent({ model, tools, stopWhen })
