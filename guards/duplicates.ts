@@ -1,6 +1,7 @@
 import { toEvidence, nameCalls } from './lib/words.js'
 import * as is from './lib/stored.js'
-import { type CallFact, ok, type Rule } from './types.js'
+import { groupBy } from './lib/json.js'
+import { ok, type Rule } from './types.js'
 
 const shape = { due: is.nullOr(is.shape({ count: is.count, named: is.namedCalls })) }
 
@@ -13,12 +14,7 @@ export const duplicates: Rule<DuplicatesState, { blockAt: number }, 'no_progress
 
   observe(state, fact, { blockAt }) {
     if (fact.type !== 'calls' || fact.calls.length <= blockAt) return state.due ? { due: null } : state
-    const groups = new Map<string, CallFact[]>()
-    for (const call of fact.calls) {
-      const group = groups.get(call.key)
-      if (group) group.push(call)
-      else groups.set(call.key, [call])
-    }
+    const groups = groupBy(fact.calls, ({ key }) => key)
     const [most = []] = [...groups.values()].sort((a, b) => b.length - a.length)
     if (most.length <= blockAt) return state.due ? { due: null } : state
     return { due: { count: most.length, named: nameCalls(most.slice(0, 1)) } }

@@ -1,5 +1,6 @@
 import type { ProgressConfig } from './progress-config.js'
 import type { Staleness } from './staleness.js'
+import { groupBy } from './lib/json.js'
 import { sha256 } from './lib/sha256.js'
 import * as is from './lib/stored.js'
 import { addPart, hasReached, type Tally, weighFailure } from './progress-steps.js'
@@ -70,7 +71,7 @@ export function countStreaks(
     tally('failing', lasting),
   ]
   let { tools } = earlier
-  for (const [name, uses] of groupByTool(ran)) {
+  for (const [name, uses] of groupBy(ran, (result) => result.name)) {
     const tool = name.length <= 24 ? name : sha256(name).slice(0, 24)
     const calls = uses.filter((use) => use.errorKind !== 'transient')
     const last = calls.at(-1)
@@ -103,14 +104,4 @@ function countError(
   const isCheck = changedAt > (before.at ?? at)
   const errors = isCheck ? Math.max(before.errors, Math.min(count, sameError?.nudgeAt ?? 0)) : count
   return { tool, error, errors, key, at }
-}
-
-function groupByTool(results: readonly ResultFact[]): Map<string, ResultFact[]> {
-  const groups = new Map<string, ResultFact[]>()
-  for (const result of results) {
-    const group = groups.get(result.name)
-    if (group) group.push(result)
-    else groups.set(result.name, [result])
-  }
-  return groups
 }

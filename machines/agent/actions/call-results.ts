@@ -31,11 +31,9 @@ import { type BatchCall, isRunnable, type ToolResult, toResult } from '../batch-
 import { rejectionPrefix } from '../screening.js'
 import { spendForChild } from './spend-usage.js'
 import {
-  addUnclearedResult,
   applyHandoff,
   closeOpenCalls,
   emitAfterScreening,
-  receiveResult,
   settleCall,
   formatNotExecuted,
   maskUnclearedResults,
@@ -63,8 +61,10 @@ export const markStarted = toAction((context, event, emit) => {
 
 export const recordResult = toActionOn('TOOL_RESULT', (context, event, emit) => {
   const spent = spendForChild(context, event, emit)
-  const calls = receiveResult({ ...context, ...spent }, event.callId, event.result, getEventTime(event), emit)
-  return { ...spent, calls }
+  const { callId, result } = event
+  const { calls = context.calls } = spent ?? {}
+  const isUncleared = context.features.resultShields
+  return { ...spent, calls: settleCall(calls, callId, result, getEventTime(event), emit, isUncleared) }
 })
 
 /** Closes calls that were running when the process died, unless their tool is safe to run twice. */
@@ -249,9 +249,8 @@ export const reject = toActionOn('REJECT', (context, event, emit) => {
   if (call) announceOutcome(context, call, 'rejected', event, emit)
   const result = toResult('rejected', why === '' ? 'Rejected by the user.' : `${rejectionPrefix}${why}`)
   // The model reads the reason, so shields screen it.
-  if (event.withheld)
-    return { calls: addUnclearedResult(context.calls, event.callId, result, getEventTime(event)) }
-  return { calls: settleCall(context.calls, event.callId, result, getEventTime(event), emit) }
+  const { calls } = context
+  return { calls: settleCall(calls, event.callId, result, getEventTime(event), emit, event.withheld) }
 })
 
 export const acceptOutput = toActionOn('TOOL_OUTPUT', (context, event, emit) => {
@@ -267,7 +266,8 @@ export const acceptOutput = toActionOn('TOOL_OUTPUT', (context, event, emit) => 
   const result: ToolResult = isError
     ? { ...toResult('error', content), errorKind: 'failed' }
     : { ...toResult('ok', content), ...omitUndefined({ media }) }
-  return { calls: receiveResult(context, callId, result, getEventTime(event), emit) }
+  const { calls, features } = context
+  return { calls: settleCall(calls, callId, result, getEventTime(event), emit, features.resultShields) }
 })
 
 export const takeGrant = toAction((context, event, emit) => {

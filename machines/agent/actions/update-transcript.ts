@@ -68,45 +68,22 @@ export function withInternalMessage(
   ])
 }
 
+/** Uses `slice`, because a batch with thousands of calls makes thousands of copies. */
 export function settleCall(
   calls: Calls,
   callId: string,
   result: ToolResult,
   now: number,
   emit: Emit,
+  isUncleared = false,
 ): BatchCall[] {
-  return replaceOpenCall(calls, callId, (call) => closeCall(call, result, now, emit))
-}
-
-export function receiveResult(
-  context: AgentContext,
-  callId: string,
-  result: ToolResult,
-  now: number,
-  emit: Emit,
-): BatchCall[] {
-  return context.features.resultShields
-    ? addUnclearedResult(context.calls, callId, result, now)
-    : settleCall(context.calls, callId, result, now, emit)
-}
-
-export function addUnclearedResult(
-  calls: Calls,
-  callId: string,
-  result: ToolResult,
-  now: number,
-): BatchCall[] {
-  return replaceOpenCall(calls, callId, (call) =>
-    extendObject(call, { result, settledAt: now, unscreenedResult: true as const }),
-  )
-}
-
-/** Uses `slice`, because a batch with thousands of calls makes thousands of copies. */
-function replaceOpenCall(calls: Calls, callId: string, change: (call: BatchCall) => BatchCall) {
   const copy = calls.slice()
   const at = findOpenCallIndex(calls, callId)
   const call = calls[at]
-  if (call) copy[at] = change(call)
+  if (call)
+    copy[at] = isUncleared
+      ? extendObject(call, { result, settledAt: now, unscreenedResult: true as const })
+      : closeCall(call, result, now, emit)
   return copy
 }
 
