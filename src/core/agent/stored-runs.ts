@@ -136,6 +136,17 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
       return { input: bound, log, queuedId: queued.messageId }
     })
 
+  /** Begins a run in an acquired session. The run starts when the returned function is called. */
+  const prepareRun = async (
+    acquired: AcquiredSession,
+    start: Omit<RunStart, 'runId' | 'session' | 'config'>,
+    runId = createId(),
+  ): Promise<() => Run> => {
+    const session = new Session(acquired.log.sessionId, acquired.folded.name)
+    const origin = await beginAcquired(acquired, { ...start, runId, session, config: parts.config })
+    return () => host.run({ runId, session, origin, inspect: agent.inspect })
+  }
+
   /**
    * Resumes the run of an acquired session. If the session has no run, or another agent started the run, the session is
    * released. A run that was resumed too often is ended.
@@ -171,7 +182,7 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
   return {
     getDefinition,
     acquire,
-    beginAcquired,
+    prepareRun,
     resumeAcquired,
     begin: async (start: RunStart): Promise<RunOrigin> => beginAcquired(await acquireForRun(start), start),
 
@@ -217,11 +228,8 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
         }
         parts.model.check?.()
         const { context, tags } = found
-        const session = new Session(id, folded.name)
         const conversation = { history: [], newMessages: queued.messages }
-        const start = { runId, session, conversation, config: parts.config, context, tags, queued }
-        const origin = await beginAcquired(acquired, start)
-        return () => host.run({ runId, session, origin, inspect: agent.inspect })
+        return prepareRun(acquired, { conversation, context, tags, queued }, runId)
       })
     },
 

@@ -145,19 +145,7 @@ export function getLeastSize({ messages, sizes, fixed }: FitSituation): number {
   )
 }
 
-export interface Landmarks {
-  /** Number of leading system messages, which are never omitted. */
-  lead: number
-  first: number
-  /** Index of the newest user message that started a turn, or -1. Steering and internal messages do not start turns. */
-  opening: number
-  /** Indices of the opening message and of the steering messages after it. */
-  userIndices: readonly number[]
-  /** The start of the newest unit. A unit is a message together with the results of its calls. */
-  latest: number
-}
-
-export function findLandmarks(messages: readonly Message[]): Landmarks {
+export function findLandmarks(messages: readonly Message[]) {
   const firstOther = messages.findIndex(({ role }) => role !== 'system')
   const opensTurn = messages.findLastIndex(isTurnOpening)
   const opening = opensTurn >= 0 ? opensTurn : messages.findLastIndex(({ role }) => role === 'user')
@@ -165,10 +153,14 @@ export function findLandmarks(messages: readonly Message[]): Landmarks {
     i > opening && role === 'user' && !internal ? [i] : [],
   )
   return {
+    /** Number of leading system messages, which are never omitted. */
     lead: firstOther === -1 ? messages.length : firstOther,
     first: messages.findIndex(({ role }) => role === 'user'),
+    /** Index of the newest user message that started a turn, or -1. Steering and internal messages do not start turns. */
     opening,
+    /** Indices of the opening message and of the steering messages after it. */
     userIndices: opening === -1 ? steering : [opening, ...steering],
+    /** The start of the newest unit. A unit is a message together with the results of its calls. */
     latest: messages.findLastIndex(({ role }) => role !== 'tool'),
   }
 }

@@ -11,11 +11,9 @@ import type { AgentParts } from '../live/agent-parts.js'
 import { whenAborted } from '../base/abort.js'
 import { type Clock, RunClock } from '../base/clock.js'
 import { UsageError, optionError } from '../base/errors.js'
-import { createId } from '../base/platform.js'
 import { isObject } from '../base/values.js'
 import type { WithContext } from '../tools/tool.js'
 import type { Run } from '../run/run.js'
-import type { RunParts } from '../run/run-parts.js'
 import { isQueueStopped, type QueuedMessage } from '../sessions/inbox/queued-message.js'
 import { readConversation } from '../sessions/input-history.js'
 import type { FoldedSession } from '../sessions/fold-session.js'
@@ -27,7 +25,6 @@ import {
   type StoreErrorCode,
   unknownSessionError,
 } from '../sessions/store/store-error.js'
-import { Session } from '../sessions/session.js'
 import { applyAnswers, type SessionAnswer } from './drive-answers.js'
 import { type Agents, type AnyAgent, listLabels } from './define-agents.js'
 import { checkDriveOptions, type RunSessionOptions } from './drive-options.js'
@@ -117,10 +114,6 @@ function chooseAgent(agentOrAgents: AnyAgent | Agents, name: string | undefined)
       return internals.parts
     },
 
-    run(handle: Pick<RunParts, 'runId' | 'session' | 'origin'>): Run {
-      return internals.host.run({ inspect: internals.inspect, ...handle })
-    },
-
     chooseForResume({ definition }: FoldedSession, session: string): void {
       if (!agents) return
       const acceptor = agents.findAgentFor(definition)
@@ -193,23 +186,19 @@ async function driveToRest(
     const { parts, stored } = choice
     refuseInteractive(parts.config)
     checkModels(parts)
-    const [ownSession, runId] = [new Session(session, folded.name), createId()]
     const conversation = queued
       ? { history: [], newMessages: queued.messages }
       : readConversation(typeof input === 'function' ? await input() : input, parts.clock.now())
     turn += 1
-    const origin = await stored.beginAcquired(acquired, {
-      runId,
-      session: ownSession,
+    const start = await stored.prepareRun(acquired, {
       conversation,
-      config: parts.config,
       context: appContext,
       tags: options.tags,
       ...toRequesters(options, 'runSession'),
       budgets,
       queued,
     })
-    return choice.run({ runId, session: ownSession, origin })
+    return start()
   }
 
   const findRest = async (): Promise<SessionResult | null> => {

@@ -155,15 +155,10 @@ function toOverBudgetError(error: unknown, budget: string, now: number): OverBud
   )
 }
 
-interface WorstCase {
-  inputTokens: number
-  outputCap: number | null
-}
-
 const nameOf = ({ provider, model }: AskedModel): string => `${provider}/${model}`
 
 /** The worst case of a request: estimated input with a margin, and the output cap. */
-export function findWorstCase(model: AskedModel, request: ModelRequest): WorstCase {
+export function findWorstCase(model: AskedModel, request: ModelRequest) {
   return {
     inputTokens: addInputMargin(nameOf(model), estimateRequestTokens(request)),
     outputCap: findOutputCap(request.sampling.maxTokens, request.extraBody),

@@ -133,12 +133,6 @@ function overflowError(needed: number, window: number, rest: string): ModelError
   return new ModelError({ kind: 'context_overflow', code: 'context_overflow', message })
 }
 
-interface FitCheck {
-  readonly fit: Fit | null
-  readonly before: number
-  readonly situation: FitSituation | null
-}
-
 /** A fit is dropped only if the transcript without the fit leaves room to grow. */
 const comfortable = 3 / 4
 
@@ -147,7 +141,7 @@ export function checkFit(
   { messages, fit, config }: Pick<AgentContext, 'messages' | 'fit' | 'config'>,
   counter: TokenCounter,
   requestWith: (fit: Fit | null) => ModelRequest,
-): FitCheck {
+) {
   const window = config.context.window || Infinity
   const isOfUse = fit !== null && config.context.strategy !== 'none' && isValidGap(messages, fit)
   const current = isOfUse ? fit : null

@@ -1,18 +1,8 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import { defaultConfig } from '../config/defaults.js'
-import { ModelError, type ModelRequestOptions } from '../models/provider.js'
+import { ModelError } from '../models/provider.js'
 import { CallAbort } from '../base/abort.js'
 import { type Clock, readElapsed } from '../base/clock.js'
-
-export interface IdleWatch {
-  readonly abort: CallAbort
-  readonly onActivity: ModelRequestOptions['onActivity']
-  /** Rejects immediately when the silence exceeds the limit, even if the provider ignores its signal. */
-  readonly rejectOnSilence: <Result>(work: Promise<Result>) => Promise<Result>
-  /** Time in a queue does not count as silence, and the timer restarts afterwards. */
-  readonly hold: (isHeld: boolean) => void
-  readonly stop: () => void
-}
 
 /** `contentIdleMs` is missing in logs from early versions. */
 type Limits = Pick<AgentConfig, 'streamIdleMs'> & Partial<Pick<AgentConfig, 'contentIdleMs'>>
@@ -21,7 +11,7 @@ type Limits = Pick<AgentConfig, 'streamIdleMs'> & Partial<Pick<AgentConfig, 'con
  * Ends an answer that is silent or consists only of keep-alives. Uses one timer per answer. If the answer is not
  * streamed, silence is measured from its first piece. `outer` has no other listener.
  */
-export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clock: Clock): IdleWatch {
+export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clock: Clock) {
   const { streamIdleMs, contentIdleMs = defaultConfig.contentIdleMs } = limits
   const abort = new CallAbort()
   let begun = stream
@@ -50,7 +40,7 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
   outer.onAbort = () => abort.abort(outer.reason)
   return {
     abort,
-    onActivity: (kind = 'content') => {
+    onActivity(kind: 'content' | 'keep_alive' = 'content'): void {
       lastBytes = readElapsed(clock)
       if (kind !== 'content') return
       lastContent = lastBytes
@@ -59,18 +49,20 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
       clock.clearTimeout(timer)
       timer = startTimer()
     },
-    rejectOnSilence: (work) =>
+    /** Rejects immediately when the silence exceeds the limit, even if the provider ignores its signal. */
+    rejectOnSilence: <Result>(work: Promise<Result>): Promise<Result> =>
       new Promise((resolve, reject) => {
         abort.onAbort = () => reject(abort.reason as Error)
         work.then(resolve, reject)
       }),
-    hold: (isHeld) => {
+    /** Time in a queue does not count as silence, and the timer restarts afterwards. */
+    hold(isHeld: boolean): void {
       clock.clearTimeout(timer)
       lastBytes = readElapsed(clock)
       lastContent = lastBytes
       timer = isHeld ? undefined : startTimer()
     },
-    stop: () => {
+    stop(): void {
       clock.clearTimeout(timer)
       outer.onAbort = undefined
     },

@@ -299,7 +299,11 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    */
   grant(grant: { tool: string } & GrantOptions, options: SentBy = {}): void {
     this.#checkActive('grant')
-    this.#send({ ...toGrantEvent(grant, 'grant()', this.#now), ...readSender(options, 'grant()') })
+    const event: ControlEvent = {
+      ...toGrantEvent(grant, 'grant()', this.#now),
+      ...readSender(options, 'grant()'),
+    }
+    this.#send(this.#withDigest(event))
   }
 
   /**
@@ -471,7 +475,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
           return
         }
         checkMessageFits(received, forecast, sessionId, this.#now)
-        this.#send(received)
+        this.#send(this.#withDigest(received))
       } catch (error) {
         if (inbox.refuse(message)) this.#warn('message_refused', describeError(error))
       }
@@ -541,7 +545,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     if (this.#isRefused || this.#isReleased) return
     if (this.#snapshot && this.#snapshot.status !== 'active') return
     this.#rest.leave()
-    this.#enqueue(this.#withDigest(event))
+    this.#enqueue(event)
   }
 
   /** A grant applies only to the tool's current version, which its digest identifies. */
