@@ -4,20 +4,34 @@ import type { Message } from './messages.js'
 import type { Usage } from './usage.js'
 
 /** The states of a run. The first two are active; the others are resting or final. */
-export type AgentState = (typeof agentStates)[number]
+export type AgentState =
+  | 'RUNNING'
+  | 'WAITING_FOR_TOOL'
+  | 'WAITING_FOR_INPUT'
+  | 'PAUSED'
+  | 'COMPLETED'
+  | 'CANCELLED'
+  | 'TIMED_OUT'
+  | 'MAX_STEPS'
+  | 'BUDGET_EXCEEDED'
+  | 'BLOCKED'
+  | 'ERROR'
 
-export const openStates = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] as const
+const knownStates: Record<AgentState, true> = {
+  RUNNING: true,
+  WAITING_FOR_TOOL: true,
+  WAITING_FOR_INPUT: true,
+  PAUSED: true,
+  COMPLETED: true,
+  CANCELLED: true,
+  TIMED_OUT: true,
+  MAX_STEPS: true,
+  BUDGET_EXCEEDED: true,
+  BLOCKED: true,
+  ERROR: true,
+}
 
-export const agentStates = [
-  ...openStates,
-  'COMPLETED',
-  'CANCELLED',
-  'TIMED_OUT',
-  'MAX_STEPS',
-  'BUDGET_EXCEEDED',
-  'BLOCKED',
-  'ERROR',
-] as const
+export const agentStates = /* @__PURE__ */ Object.keys(knownStates) as readonly AgentState[]
 
 export function isWorkState(state: AgentState | null | undefined): state is 'RUNNING' | 'WAITING_FOR_TOOL' {
   return state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
@@ -43,6 +57,8 @@ export const failedStates: ReadonlySet<string | null> = /* @__PURE__ */ new Set(
     (state) => isFinalState(state) && state !== 'COMPLETED' && state !== 'CANCELLED',
   ),
 )
+
+export const openStates = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] as const
 
 export type FinalState = Exclude<AgentState, (typeof openStates)[number]>
 
