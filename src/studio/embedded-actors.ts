@@ -1,10 +1,10 @@
 import type { AnyActorRef, Observer } from 'xstate'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
-import type { AgentContext, ControlEvent } from '../../machines/agent/context.js'
+import type { AgentContext } from '../../machines/agent/context.js'
 import type { AgentState } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
 import { type ActorFollower, type AgentRuntime, findRuntime } from '../core/live/runtime.js'
-import { checkMessageFits, toToolOutputEvent, getAwaitedCall } from '../core/run/answer-events.js'
+import { checkMessageFits, createAnswerEvent } from '../core/run/answer-events.js'
 import type { Run } from '../core/run/run.js'
 import { type FoldedRun, toMachineState } from '../core/sessions/fold-session.js'
 import type { JournalEntry } from '../core/sessions/journal.js'
@@ -14,14 +14,8 @@ import { getInnerStore } from '../core/sessions/store/checked-store.js'
 import { type DigestTable, openDigests } from '../core/sessions/store/log-digests.js'
 import { memoryStore } from '../core/sessions/store/memory-store.js'
 import type { Lease, SessionStore } from '../core/sessions/store/store.js'
-import { readSender } from '../core/sessions/principal.js'
-import {
-  type AnswerMessage,
-  isAnswer,
-  type SessionMessage,
-  toPublicEvent,
-  toTarget,
-} from '../core/sessions/inbox/session-message.js'
+import { isAnswer, type SessionMessage, toPublicEvent } from '../core/sessions/inbox/session-message.js'
+import { createToolSet } from '../core/tools/tool-set.js'
 
 export interface ReadableStore extends Pick<SessionStore, 'list' | 'get' | 'read'> {
   /** Opens the table of saved log digests. Null if there is none. */
@@ -98,6 +92,9 @@ export class EmbeddedActors {
   }
 }
 
+/** The agent's own tools are unknown here, so it reports arguments that do not fit to the model. */
+const noTools = createToolSet([])
+
 const getContext = (actor: AnyActorRef): AgentContext => (actor.getSnapshot() as FoldedRun).context
 
 /** Its session id is the run id, because a store may contain the real session. The log is written as the actor runs. */
@@ -146,28 +143,13 @@ export class EmbeddedRun implements ActorFollower {
   }
 
   send(message: Exclude<SessionMessage, { type: 'message' }>): void {
-    const event = isAnswer(message) ? this.#toAnswerEvent(message) : toPublicEvent(message)
+    const scene = { now: this.#now(), tools: noTools, where: 'send()', isBound: true }
+    const event = isAnswer(message)
+      ? createAnswerEvent(message, getContext(this.actor), scene).event
+      : toPublicEvent(message)
     if (event.type === 'REVOKE')
       checkMessageFits(event, this.actor.getSnapshot() as FoldedRun, this.sessionId, this.#now())
     this.actor.send(event)
-  }
-
-  #toAnswerEvent(answer: AnswerMessage): ControlEvent {
-    const isOutput = answer.type === 'toolOutput'
-    const context = getContext(this.actor)
-    const call = getAwaitedCall(context, answer.callId, isOutput ? 'client' : 'approval', answer)
-    const target = { ...toTarget(call), ...readSender(answer, answer.type) }
-    if (isOutput) {
-      const maxChars = context.config.toolCalls.maxResultChars ?? Infinity
-      return { ...toToolOutputEvent(call, answer.value, { maxChars }), ...target }
-    }
-    if (answer.type === 'reject') return { type: 'REJECT', ...target, why: answer.why ?? '' }
-    const { editedInput } = answer
-    return {
-      type: 'APPROVE',
-      ...target,
-      ...(editedInput !== undefined && { arguments: JSON.stringify(editedInput) }),
-    }
   }
 
   onEntry(entry: JournalEntry): void {

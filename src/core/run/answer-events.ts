@@ -196,8 +196,8 @@ export function createAnswerEvent(
   if (isOutput) {
     const { value } = answer
     const isError = answer.isError === true || value instanceof Error
-    const { maxResultChars: maxChars } = known.config.toolCalls
-    return { event: { ...toToolOutputEvent(call, value, { maxChars, isError }), ...sent }, call }
+    const { maxResultChars } = known.config.toolCalls
+    return { event: { ...toToolOutputEvent(call, value, maxResultChars, isError), ...sent }, call }
   }
   const { callId, fingerprint, messageId } = call
   const target = { callId, fingerprint, ...(isBound && omitUndefined({ messageId, ...sent })) }
@@ -320,10 +320,11 @@ export function findTool({ name, path = [] }: EditedCall, tools: ToolSet): Tool 
  * The event for the result of a client call or the answer to an elicitation. An Error becomes an error result.
  * @throws {UsageError} `invalid_answer`
  */
-export function toToolOutputEvent(
+function toToolOutputEvent(
   { callId, fingerprint, messageId, elicitation }: PendingCall,
   value: unknown,
-  { maxChars, isError = value instanceof Error }: { maxChars: number; isError?: boolean },
+  maxChars: number,
+  isError: boolean,
 ): Extract<ControlEvent, { type: 'TOOL_OUTPUT' }> {
   const { content, media } = elicitation
     ? { content: readAnswer(elicitation, value), media: undefined }
