@@ -1,7 +1,7 @@
 import { expectArgument, objectRule } from '../core/base/values.js'
 import { omitUndefined } from '../../guards/lib/json.js'
 import { isRestState } from '../../machines/agent/run-result.js'
-import { systemClock } from '../core/base/clock.js'
+import { createTicker, systemClock } from '../core/base/clock.js'
 import { describeError, StatewrightError } from '../core/base/errors.js'
 import type { SessionAnswer } from '../core/drive/drive-answers.js'
 import type { Agents } from '../core/drive/define-agents.js'
@@ -16,7 +16,6 @@ import {
   sendToSession,
 } from '../core/drive/host-functions.js'
 import type { Receipt } from '../core/sessions/inbox/session-message.js'
-import { createTicker } from '../core/sessions/store/per-store.js'
 import { wakeSleepers } from '../core/drive/wake-sleepers.js'
 import { createInboxPoll, sweepSessions } from './sweep-sessions.js'
 import {

@@ -1,5 +1,5 @@
 import { expectArgument, limitTotal, objectRule } from '../core/base/values.js'
-import { systemClock, toWholeClock, type Clock, readElapsed } from '../core/base/clock.js'
+import { createTicker, systemClock, toWholeClock, type Clock, readElapsed } from '../core/base/clock.js'
 import { createId, loadOnce } from '../core/base/platform.js'
 import { describeError, configError } from '../core/base/errors.js'
 import { limitTime, CallAbort, onAbort } from '../core/base/abort.js'
@@ -34,7 +34,6 @@ import {
   toAllowance,
   toNanoUsd,
 } from './budget-limits.js'
-import { createTicker } from '../core/sessions/store/per-store.js'
 
 /** Timeout for a store call, in milliseconds. */
 const answerMs = 30_000

@@ -1,3 +1,5 @@
+import { chain, type MaybePromise } from './maybe-promise.js'
+
 /**
  * The runtime's clock. All waits of a run use it, so tests can control time, for example with XState's
  * `SimulatedClock`.
@@ -62,6 +64,35 @@ export function wait(clock: Clock, ms: number): Promise<void> {
 /** Lets the process exit while the timer is pending. Timers of custom clocks may not support this. */
 export function unrefTimer(timer: unknown): void {
   ;(timer as { unref?: () => void } | null | undefined)?.unref?.()
+}
+
+/**
+ * Calls `work` again and again while there is something to do. The next wait starts when the work is done. `start` and
+ * `stop` are called when that may have changed. Does not keep the process alive.
+ */
+export function createTicker(
+  clock: Clock,
+  parts: { getMs: () => number; isNeeded: () => boolean; work: () => MaybePromise<void> },
+): { start: () => void; stop: () => void } {
+  let timer: unknown
+  const start = (): void => {
+    if (timer !== undefined || !parts.isNeeded()) return
+    const own = clock.setTimeout(() => void chain(parts.work(), () => restart(own)), parts.getMs())
+    timer = own
+    unrefTimer(timer)
+  }
+  /** It may have been stopped and started again in the meantime. */
+  const restart = (own: unknown): void => {
+    if (timer !== own) return
+    timer = undefined
+    start()
+  }
+  const stop = (): void => {
+    if (parts.isNeeded()) return
+    clock.clearTimeout(timer)
+    timer = undefined
+  }
+  return { start, stop }
 }
 
 /** A run's time in one process. It advances steadily, so that changes to the system clock do not affect waits. */

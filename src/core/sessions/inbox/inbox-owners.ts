@@ -1,6 +1,7 @@
 import { attempt, chain } from '../../base/maybe-promise.js'
+import { createTicker } from '../../base/clock.js'
 import type { Delivery, SessionInbox, UnreadInbox } from '../store/inbox.js'
-import { createTicker, perStore } from '../store/per-store.js'
+import { perStore } from '../store/per-store.js'
 import type { SessionStore } from '../store/store.js'
 
 /** Poll interval for messages that other processes sent to held sessions, in milliseconds. */
