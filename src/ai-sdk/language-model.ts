@@ -15,7 +15,6 @@ import {
   type ToolSpec,
 } from '../core/models/provider.js'
 import { toModelError } from './ai-sdk-failure.js'
-import type { SupportedUrls } from './file-parts.js'
 import { createPartFold } from './part-fold.js'
 import {
   type AiSdkModel,
@@ -29,7 +28,7 @@ import type { Message } from '../../machines/agent/messages.js'
 import { sha256 } from '../../guards/lib/sha256.js'
 import { createCallIdMapper } from '../core/models/openai/wire-messages.js'
 import { toWellFormed } from '../core/models/plain-json.js'
-import { findCacheMark, type PromptTarget, toPrompt } from './prompt.js'
+import { findCacheMark, type PromptTarget, type SupportedUrls, toPrompt } from './prompt.js'
 import { isCompaction } from './provider-echo.js'
 
 /**

@@ -35,8 +35,6 @@ export interface AiSdkModel {
 /** @throws ConfigError `invalid_model`, `unsupported_model_version` */
 export function checkModel(model: unknown): asserts model is AiSdkModel {
   const fail = (problem: string): ConfigError => modelError('invalid_model', problem)
-  const outdated = (problem: string): ConfigError =>
-    modelError('unsupported_model_version', `${describeModel(members)} implements ${problem}`)
   if (typeof model === 'string')
     throw fail(
       `'${model}' is a name. Pass a model from a provider package: languageModel(anthropic('claude-…')).`,
@@ -48,26 +46,23 @@ export function checkModel(model: unknown): asserts model is AiSdkModel {
   const members: { [Key in keyof AiSdkModel]?: unknown } & Record<string, unknown> = readModel(model)
   if (members['then'] !== undefined) throw fail('this is a promise. Await it first.')
   const { specificationVersion: version, provider, modelId, doGenerate, doStream } = members
-  const isKnown = versions.some((known) => known === version)
-  if (isKnown && typeof doGenerate === 'function' && typeof doStream === 'function') {
-    if (typeof provider === 'string' && typeof modelId === 'string') return
-    throw fail('it has no provider or modelId.')
+  if (version === undefined)
+    throw fail(
+      "this object has no specificationVersion, so it is not an AI SDK model. Pass a model from a provider package: languageModel(anthropic('claude-…')).",
+    )
+  if (!versions.some((known) => known === version)) {
+    const found =
+      version === 'v1'
+        ? "'v1', the specification of AI SDK 4. Update its package: npm install @ai-sdk/NAME@latest."
+        : `${quoteValue(version)}, but this version of Statewright supports ${versions.join(', ')}. Update statewright, or install a version of the provider's package that implements one of these.`
+    throw modelError('unsupported_model_version', `${describeModel(members)} implements ${found}`)
   }
-  if (version === 'v1')
-    throw outdated(
-      "'v1', the specification of AI SDK 4. Update its package: npm install @ai-sdk/NAME@latest.",
-    )
-  if (version !== undefined && !isKnown)
-    throw outdated(
-      `${quoteValue(version)}, but this version of Statewright supports ${versions.join(', ')}. Update statewright, or install a version of the provider's package that implements one of these.`,
-    )
-  if (isKnown)
+  if (typeof doGenerate !== 'function' || typeof doStream !== 'function')
     throw fail(
       `${describeModel(members)} is not a language model, but one for embeddings, images or speech. Pass a language model, such as anthropic('claude-…').`,
     )
-  throw fail(
-    "this object has no specificationVersion, so it is not an AI SDK model. Pass a model from a provider package: languageModel(anthropic('claude-…')).",
-  )
+  if (typeof provider !== 'string' || typeof modelId !== 'string')
+    throw fail('it has no provider or modelId.')
 }
 
 function readModel(model: object): Record<string, unknown> {

@@ -17,6 +17,9 @@ interface TextBlock {
   key: string
   text: string
   metadata: JsonObject
+  think: ThinkSplitter
+  /** The reasoning in think tags within a text. */
+  thoughts: string
 }
 
 interface CallBlock {
@@ -47,7 +50,6 @@ export function createPartFold(provider: string, reportsCalls = false) {
   let progress = 0
   let reportedCalls = 0
   let rawFinish = ''
-  const tagged = new Map<TextBlock, { think: ThinkSplitter; text: string }>()
 
   function findCall(key: string): CallBlock | undefined {
     return blocks.findLast((block): block is CallBlock => block.type === 'call' && block.key === key)
@@ -55,7 +57,8 @@ export function createPartFold(provider: string, reportsCalls = false) {
 
   function write(type: 'text' | 'reasoning', key: string, text: string, part: JsonObject): Delta {
     const known = blocks.findLast((one): one is TextBlock => one.type === type && one.key === key)
-    const block: TextBlock = known ?? { type, key, text: '', metadata: {} }
+    const none = { text: '', metadata: {}, think: new ThinkSplitter(), thoughts: '' }
+    const block: TextBlock = known ?? { type, key, ...none }
     if (known === undefined) blocks.push(block)
     mergeMetadata(block.metadata, part['providerMetadata'])
     grow(text.length)
@@ -71,29 +74,25 @@ export function createPartFold(provider: string, reportsCalls = false) {
     return { text: '', reasoning: isNext ? paragraph + text : text }
   }
 
-  function hasThoughts(): boolean {
-    const isWritten = ({ text }: { text: string }): boolean => text !== ''
-    return (
-      blocks.some((block) => block.type === 'reasoning' && isWritten(block)) ||
-      [...tagged.values()].some(isWritten)
+  const hasThoughts = (): boolean =>
+    blocks.some((block) =>
+      block.type === 'reasoning' ? block.text !== '' : block.type === 'text' && block.thoughts !== '',
     )
-  }
 
   function writeWords(block: TextBlock, added: string, isEnd: boolean): Delta {
-    const thoughts = tagged.get(block) ?? { think: new ThinkSplitter(), text: '' }
-    tagged.set(block, thoughts)
-    const [first, last] = [thoughts.think.push(added), isEnd ? thoughts.think.flush() : noDelta]
+    const { think } = block
+    const [first, last] = [think.push(added), isEnd ? think.flush() : noDelta]
     const text = first.text + last.text
     const reasoning = first.reasoning + last.reasoning
-    const isNext = reasoning !== '' && thoughts.text === '' && hasThoughts()
+    const isNext = reasoning !== '' && block.thoughts === '' && hasThoughts()
     block.text += text
-    thoughts.text += reasoning
+    block.thoughts += reasoning
     if (text === '' && reasoning === '') return noDelta
     return { text, reasoning: isNext ? paragraph + reasoning : reasoning }
   }
 
   function flush(): Delta {
-    const held = [...tagged.keys()].map((block) => writeWords(block, '', true))
+    const held = blocks.map((block) => (block.type === 'text' ? writeWords(block, '', true) : noDelta))
     const join = (key: 'text' | 'reasoning'): string => held.map((delta) => delta[key]).join('')
     return { text: join('text'), reasoning: join('reasoning') }
   }
@@ -256,10 +255,8 @@ export function createPartFold(provider: string, reportsCalls = false) {
       const text = answerText === '' && toolCalls.length === 0 ? describeMediaList(media) : answerText
       const { finishReason, complete } = toFinish(end?.['finishReason'])
       const items = toProviderItems(provider, { text, toolCalls }, toEchoParts(written, toolCalls))
-      const thoughts = [
-        joinBlocks(blocks, 'reasoning', paragraph),
-        ...[...tagged.values()].map(({ text }) => text),
-      ]
+      const tagged = blocks.map((block) => (block.type === 'text' ? block.thoughts : ''))
+      const thoughts = [joinBlocks(blocks, 'reasoning', paragraph), ...tagged]
       return {
         text,
         reasoning: thoughts.filter(Boolean).join(paragraph),

@@ -19,12 +19,6 @@ export type EchoPart = JsonObject &
     | { type: 'tool-call' | 'tool-result' | 'reasoning-file' | 'custom' }
   )
 
-export interface Echo {
-  /** Whether the message is unchanged since the provider sent it. */
-  isWhole: boolean
-  parts: EchoPart[]
-}
-
 /** The owner of a provider's items, because items from one provider are invalid for another. */
 const getOwner = (provider: string): string => `ai-sdk/${provider}`
 
@@ -42,14 +36,17 @@ function isPlain(part: EchoPart): boolean {
   return (part.type === 'text' || part.type === 'call') && part['providerOptions'] === undefined
 }
 
+export type Echo = NonNullable<ReturnType<typeof findEcho>>
+
 /** The parts to send back to the provider of a message. Null if there are none, or if the provider is a different one. */
 export function findEcho(
   { content, tool_calls: calls, provider_items: stored }: AssistantMessage,
   provider: string,
-): Echo | null {
+) {
   if (stored?.from !== getOwner(provider)) return null
   const entry = asObject(stored.items[0])
   const parts = asList(entry?.parts).filter(isPart)
+  /** Whether the message is unchanged since the provider sent it. */
   const isWhole = asText(entry?.fingerprint) === fingerprintAnswer(content ?? '', calls ?? [])
   return parts.length === 0 || (!isWhole && parts.some(refersToServer)) ? null : { isWhole, parts }
 }
