@@ -52,19 +52,10 @@ export interface McpCall extends CallWatch {
 
 export type McpConnection = Awaited<ReturnType<typeof beginConnection>>
 
-export interface McpConnectionEvents {
+interface McpConnectionEvents {
   onToolsChanged: () => void
   onElicitation: (params: unknown) => Promise<ElicitationAnswer>
 }
-
-interface Way {
-  /** `auto` negotiates the revision without initializing first. `legacy` initializes immediately. */
-  mode: 'auto' | 'legacy'
-  wire: (options: CheckedMcpOptions, events: WireEvents, signIn?: SignIn) => Promise<ServerWire>
-}
-
-const openWire: Way['wire'] = (options, events, signIn) =>
-  'command' in options ? createStdioWire(options, events) : createHttpWire(options, events, signIn)
 
 /** @throws {StatewrightError} `mcp_unavailable`, `mcp_timeout`, `mcp_sign_in`, `missing_package` */
 export async function connectServer(
@@ -72,32 +63,33 @@ export async function connectServer(
   events: McpConnectionEvents,
   signIn?: SignIn,
 ): Promise<McpConnection> {
-  const connect = (way: Way): Promise<McpConnection> => beginConnection(options, events, way, signIn)
+  const connect = (mode: ConnectionMode, openWire: OpenWire): Promise<McpConnection> =>
+    beginConnection(options, events, { mode, openWire, signIn })
+  const openWire: OpenWire = (wireEvents) =>
+    'command' in options ? createStdioWire(options, wireEvents) : createHttpWire(options, wireEvents, signIn)
   return afterSignIn(signIn, async () => {
     try {
-      return await connect({ mode: 'auto', wire: openWire })
+      return await connect('auto', openWire)
     } catch (error) {
-      const way = findOlderWay(options, error)
-      if (way === undefined) throw error
-      return await connect(way).catch((later: unknown) => {
-        // For a server at an address, the first error is more useful.
-        throw 'command' in options ? later : error
+      const { cause } = error as Error
+      if ('command' in options) {
+        // Some servers exit on an unknown request.
+        if (cause instanceof ServerLostError && cause.loss.transient) return await connect('legacy', openWire)
+        throw error
+      }
+      if (![400, 404, 405].includes(findHttpStatus(cause) ?? 0)) throw error
+      // Others offer only an event stream. If this fails too, the first error is more useful.
+      return await connect('legacy', (wireEvents) => createSseWire(options, wireEvents, signIn)).catch(() => {
+        throw error
       })
     }
   })
 }
 
-/** An older way to connect. Some servers exit on an unknown request, and others offer only an event stream. */
-function findOlderWay(options: CheckedMcpOptions, error: unknown): Way | undefined {
-  const { cause } = error as Error
-  if ('command' in options) {
-    const hasEnded = cause instanceof ServerLostError && cause.loss.transient
-    return hasEnded ? { mode: 'legacy', wire: openWire } : undefined
-  }
-  const hasNoEndpoint = [400, 404, 405].includes(findHttpStatus(cause) ?? 0)
-  const wire: Way['wire'] = (_, wireEvents, signIn) => createSseWire(options, wireEvents, signIn)
-  return hasNoEndpoint ? { mode: 'legacy', wire } : undefined
-}
+/** `auto` negotiates the revision without initializing first. `legacy` initializes immediately. */
+type ConnectionMode = 'auto' | 'legacy'
+
+type OpenWire = (events: WireEvents) => Promise<ServerWire>
 
 async function afterSignIn<Result>(signIn: SignIn | undefined, work: () => Promise<Result>): Promise<Result> {
   try {
@@ -113,8 +105,7 @@ async function afterSignIn<Result>(signIn: SignIn | undefined, work: () => Promi
 async function beginConnection(
   options: CheckedMcpOptions,
   events: McpConnectionEvents,
-  way: Way,
-  signIn: SignIn | undefined,
+  { mode, openWire, signIn }: { mode: ConnectionMode; openWire: OpenWire; signIn: SignIn | undefined },
 ) {
   const { startTimeoutMs } = options
   const sdk = await loadClientSdk()
@@ -131,12 +122,12 @@ async function beginConnection(
     void closeClient()
   }
   const onComplaint = (error: Error): void => void (complaint = describeError(error).slice(0, 1_000))
-  const wire = await way.wire(options, { onLost, onComplaint }, signIn)
+  const wire = await openWire({ onLost, onComplaint })
   const probe = { timeoutMs: wire.probeTimeoutMs }
   const client = new sdk.Client(
     { name: 'statewright', version: '1' },
     {
-      versionNegotiation: { mode: way.mode, probe },
+      versionNegotiation: { mode, probe },
       capabilities: { elicitation: { form: {}, url: {} }, extensions: { [tasksExtension]: {} } },
     },
   )
@@ -177,8 +168,8 @@ async function beginConnection(
   }
 
   const isModern = client.getProtocolEra() === 'modern'
-  const listener = createChangeListener(client, startTimeoutMs, events.onToolsChanged)
-  if (isModern) listener.listen()
+  const listen = createChangeListener(client, startTimeoutMs, events.onToolsChanged)
+  if (isModern) listen()
   const serverName = truncate(stripInvisible(client.getServerVersion()?.name ?? '').trim(), 100)
   const name = options.name ?? serverName
   const request = async (work: () => Promise<JsonObject>): Promise<JsonObject> => {
@@ -210,7 +201,7 @@ async function beginConnection(
     },
     /** @throws {SessionExpiredError}, and an Error (possibly a ToolError) for the model */
     callTool: (call: McpCall): Promise<JsonObject> => {
-      if (isModern) listener.listen()
+      if (isModern) listen()
       return request(() => requestCall(client, call, isModern))
     },
     /** Sends any other request. Throws the same errors as `callTool`. A timeout of 0 is off. */
@@ -265,12 +256,8 @@ const anyResult: StandardSchemaV1<unknown, JsonObject> = {
   '~standard': { version: 1, vendor: 'statewright', validate: (value) => ({ value: value as JsonObject }) },
 }
 
-/** In the newer revision, servers report changes on a stream. `listen` reopens a stream that has ended. */
-function createChangeListener(
-  client: Client,
-  timeout: number,
-  onChanged: () => void,
-): { listen: () => void } {
+/** In the newer revision, servers report changes on a stream. Each call reopens a stream that has ended. */
+function createChangeListener(client: Client, timeout: number, onChanged: () => void): () => void {
   let isListening = client.getServerCapabilities()?.tools?.listChanged !== true
   let isFirst = true
   const open = async (): Promise<void> => {
@@ -280,14 +267,12 @@ function createChangeListener(
     isFirst = false
     await closed
   }
-  return {
-    listen: () => {
-      if (isListening) return
-      isListening = true
-      void open()
-        .catch(() => undefined)
-        .finally(() => (isListening = false))
-    },
+  return () => {
+    if (isListening) return
+    isListening = true
+    void open()
+      .catch(() => undefined)
+      .finally(() => (isListening = false))
   }
 }
 

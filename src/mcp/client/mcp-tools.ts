@@ -65,7 +65,6 @@ function createReconnectingServer(options: CheckedMcpOptions) {
   let opening: Promise<McpConnection> | undefined
   let closing: Promise<void> | undefined
   let refreshing: Promise<void> | undefined
-  let isClosed = false
   let hasChanged = false
   let name = ''
   let findName = createToolNames('')
@@ -154,7 +153,7 @@ function createReconnectingServer(options: CheckedMcpOptions) {
   }
 
   function refuseWhenClosed(): void {
-    if (isClosed) throw new ToolError('failed', `The MCP server '${name}' was closed.`)
+    if (closing !== undefined) throw new ToolError('failed', `The MCP server '${name}' was closed.`)
   }
 
   /** Refreshes the list. Never rejects. If the new list cannot be read, the old one is kept. */
@@ -221,10 +220,7 @@ function createReconnectingServer(options: CheckedMcpOptions) {
     get leftOut() {
       return leftOut
     },
-    close: () => {
-      isClosed = true
-      return (closing ??= close())
-    },
+    close: () => (closing ??= close()),
   }
   return { server, open, ask }
 }

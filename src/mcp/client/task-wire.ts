@@ -32,19 +32,7 @@ function toReadable(message: JSONRPCMessage): JSONRPCMessage {
   return { ...message, result: { resultType: 'complete', content: [], _meta: { ...meta, [taskKey]: task } } }
 }
 
-export interface TaskState {
-  id: string
-  status: string
-  message: string | undefined
-  pollMs: number
-  /** The lifetime of the task in milliseconds from its creation, or null for no limit. */
-  ttlMs: number | null
-  updatedAt: string | undefined
-  /** Only the extension includes it. */
-  result: JsonObject | undefined
-  error: unknown
-  inputRequests: JsonObject | undefined
-}
+export type TaskState = ReturnType<typeof readTask>
 
 export function findTask(result: JsonObject): TaskState | undefined {
   const task = readProperty(readProperty(result, '_meta'), taskKey) ?? result['task']
@@ -55,7 +43,7 @@ export function findTask(result: JsonObject): TaskState | undefined {
 /** Minimum, maximum and default milliseconds between two polls. The server's value is limited accordingly. */
 const [leastPollMs, mostPollMs, usualPollMs] = [50, 60_000, 1_000]
 
-export function readTask(task: unknown): TaskState {
+export function readTask(task: unknown) {
   const text = (key: string): string | undefined => readText(task, key) || undefined
   const object = (key: string): JsonObject | undefined => {
     const value = readProperty(task, key)
@@ -68,8 +56,10 @@ export function readTask(task: unknown): TaskState {
     status: readText(task, 'status'),
     message: text('statusMessage'),
     pollMs: Math.min(mostPollMs, Math.max(leastPollMs, readWaitMs(poll) ?? usualPollMs)),
+    /** The lifetime of the task in milliseconds from its creation, or null for no limit. */
     ttlMs: Number.isFinite(ttl) && Number(ttl) > 0 ? Number(ttl) : null,
     updatedAt: text('lastUpdatedAt'),
+    /** Only the extension includes it. */
     result: object('result'),
     error: readProperty(task, 'error'),
     inputRequests: object('inputRequests'),

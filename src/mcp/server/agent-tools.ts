@@ -154,14 +154,14 @@ export interface CallName {
   words: string
 }
 
-/** Creates a name that includes the session, so that a fork does not answer calls to the original session. */
+/** Creates a name from digests of 128 bits. It includes the session, so that a fork does not answer calls to the original session. */
 export function createCallName(
   session: string,
   { agent, key, digest }: { agent: string; key: string | undefined; digest: string },
 ): CallName {
   return {
-    key: key === undefined ? '' : shorten(sha256(JSON.stringify([session, key]))),
-    words: shorten(sha256(JSON.stringify([session, agent, digest]))),
+    key: key === undefined ? '' : sha256(JSON.stringify([session, key])).slice(0, 32),
+    words: sha256(JSON.stringify([session, agent, digest])).slice(0, 32),
   }
 }
 
@@ -182,6 +182,3 @@ export function listCalls({ keys, run }: FoldedSession): (CallName & { turn: num
     return turn === undefined ? [] : [{ key, words, turn: Number(turn) }]
   })
 }
-
-/** Shortens a digest to 128 bits. */
-const shorten = (digest: string): string => digest.slice(0, 32)

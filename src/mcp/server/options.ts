@@ -86,7 +86,6 @@ const optionRules: OptionRules<McpServerOptions> = {
 export function checkServerOptions(by: string, options: McpServerOptions) {
   const given = checkOptions(`${by}(options)`, options, optionRules, configError)
   const { agents, authorize, name = 'statewright', version = '1.0.0', onError = warnOfError } = given
-  const { instructions, answerUrl, maxBodyBytes, drainMs } = given
   const store = getCommonStore(agents)
   if (!store.inbox)
     throw configError(
@@ -102,11 +101,7 @@ export function checkServerOptions(by: string, options: McpServerOptions) {
       'agents',
     )
   return {
-    agents,
-    instructions,
-    answerUrl,
-    maxBodyBytes,
-    drainMs,
+    ...given,
     pollMs: given.pollMs ?? 1000,
     authorize: authorize as Authorize,
     store,

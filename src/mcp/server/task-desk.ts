@@ -4,11 +4,12 @@ import { omitUndefined } from '../../../guards/lib/json.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
 import { whenAborted } from '../../core/base/abort.js'
-import { type Clock, systemClock, wait } from '../../core/base/clock.js'
+import { systemClock, wait } from '../../core/base/clock.js'
 import { createId } from '../../core/base/platform.js'
+import { runInTurn } from '../../core/base/maybe-promise.js'
 import { isObject } from '../../core/base/values.js'
 import { describeError, inputError, StatewrightError, UsageError } from '../../core/base/errors.js'
-import { createSessionRunner, type SessionRunner } from '../../core/drive/driver.js'
+import { createSessionRunner } from '../../core/drive/driver.js'
 import type { RunSessionOptions } from '../../core/drive/drive-options.js'
 import { sendToSession } from '../../core/drive/host-functions.js'
 import { findClientId, isTurnOpening } from '../../core/sessions/find-turn.js'
@@ -44,17 +45,7 @@ export interface Task {
   turn: number
 }
 
-export interface StandingTask extends Task, TaskView {
-  /** Milliseconds since the epoch. */
-  createdAt: number
-  updatedAt: number
-  /** True if no process runs the task and this principal may not continue it. */
-  isLeft: boolean
-  /** A digest of the run's random id. A client that returns it has seen the task. */
-  seal: string
-}
-
-export interface TaskCall extends ToolRequest {
+interface TaskCall extends ToolRequest {
   agent: string
   /** The idempotency key of the request. */
   key: string | undefined
@@ -65,25 +56,22 @@ const lookMs = 250
 /** Poll interval until a started run appears in the store, in milliseconds. */
 const beginLookMs = 10
 
-export interface TaskHost {
-  options: CheckedOptions
-  runner: SessionRunner
-  clock: Clock
-  working: Map<string, Promise<void>>
-}
+export type TaskHost = ReturnType<typeof createTaskHost>
 
-export function createTaskHost(options: CheckedOptions): TaskHost {
+export function createTaskHost(options: CheckedOptions) {
   const { agents, drainMs } = options
   const [first = ''] = agents.names
   return {
     options,
     runner: createSessionRunner(agents, omitUndefined({ drainMs })),
     clock: internalsByAgent.get(agents.get(first).agent)?.parts.clock ?? systemClock,
-    working: new Map(),
+    working: new Map<string, Promise<void>>(),
   }
 }
 
 export type TaskDesk = ReturnType<typeof openTaskDesk>
+
+export type StandingTask = NonNullable<Awaited<ReturnType<TaskDesk['look']>>>
 
 /** The tasks of one principal. All state is in the store, so any process can serve a task. */
 export function openTaskDesk({ options, runner, clock, working }: TaskHost, grant: AccessGrant) {
@@ -100,23 +88,16 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
   ): Promise<void> {
     const before = working.get(session)
     if (before && refused === undefined) return before
-    const current = (before ?? Promise.resolve())
-      .then(() => runner.runSession({ session, context: grant.context, ...more }))
-      .then(
-        () => undefined,
-        (error: unknown) => {
-          if (refused) return refused(error)
-          const isDraining = error instanceof UsageError && error.code === 'draining'
-          if (!isSessionBusy(error) && !isDraining) options.onError(error)
-          // Callers that wait for the task check it again only after this delay.
-          return wait(clock, lookMs)
-        },
-      )
-      .finally(() => {
-        if (working.get(session) === current) working.delete(session)
-      })
-    working.set(session, current)
-    return current
+    return runInTurn(working, session, async () => {
+      try {
+        await runner.runSession({ session, context: grant.context, ...more })
+      } catch (error) {
+        if (refused) return refused(error)
+        if (!isSessionBusy(error) && !hasCode(error, 'draining')) options.onError(error)
+        // Callers that wait for the task check it again only after this delay.
+        await wait(clock, lookMs)
+      }
+    })
   }
 
   async function start({ id, session, turn }: Task, begin: Partial<RunSessionOptions>): Promise<void> {
@@ -189,7 +170,7 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
   }
 
   /** Null if this principal has no such task. With `continues`, continues a task that no process runs. */
-  async function look(id: string, { continues }: { continues: boolean }): Promise<StandingTask | null> {
+  async function look(id: string, { continues }: { continues: boolean }) {
     const found = await find(id)
     if (found === null) return null
     const { task, folded, isLatest, unread } = found
@@ -200,6 +181,7 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
     if (isWaiting && mayWork && continues) void work(task.session)
     const current = withoutAnswered(await viewTask(folded, task.named, options), unread)
     const { createdAt = 0, updatedAt = 0 } = listed ?? {}
+    /** No process runs the task, and this principal may not continue it. */
     const isLeft = isWaiting && !mayWork
     return { ...task, ...current, createdAt, updatedAt, isLeft, seal: createSeal(found) }
   }
@@ -257,7 +239,7 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
     },
 
     /** Resolves when the task waits for a person, has ended, or cannot be continued. `signal` stops waiting. */
-    async settle(id: string, signal: AbortSignal): Promise<StandingTask | null> {
+    async settle(id: string, signal: AbortSignal) {
       let stop = (): void => undefined
       const left = new Promise<void>((resolve) => (stop = whenAborted(signal, () => resolve())))
       try {
@@ -291,7 +273,7 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
 
     /** Ignores answers to closed questions. Returns the errors by key, and the keys that stay open. */
     async answer(
-      { session, questions }: StandingTask,
+      { session, questions }: Pick<Task & TaskView, 'session' | 'questions'>,
       responses: Readonly<Record<string, unknown>>,
     ): Promise<{ faults: Map<string, string>; left: Set<string> }> {
       const faults = new Map<string, string>()
@@ -318,7 +300,10 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
       return { faults, left }
     },
 
-    async cancel({ session, status }: StandingTask, why?: string): Promise<void> {
+    async cancel(
+      { session, status }: Pick<Task & TaskView, 'session' | 'status'>,
+      why?: string,
+    ): Promise<void> {
       if (status === 'completed' || status === 'cancelled') return
       await send(session, { type: 'cancel', ...omitUndefined({ why }), by: grant.by })
       // No process runs the session, so its inbox has to be read here.
@@ -388,6 +373,7 @@ export interface CallState {
   seal: string
 }
 
+/** A digest of the run's random id. A client that returns it has seen the task. */
 function createSeal({ task, folded }: { task: Task; folded: FoldedSession }): string {
   return sha256(`${task.session}\n${task.turn}\n${folded.run?.context.runId ?? ''}`).slice(0, 32)
 }
