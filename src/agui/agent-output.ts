@@ -35,7 +35,6 @@ export function createAgentOutput(page: PageMessages, prefix: AgentPrefix, names
 
   const toMessageId = (messageId: string): string => `${prefix.messages}${messageId}`
   const getCallName = (callId: string): string => `${prefix.calls}${names.getLatestName(callId)}`
-  const setMark = (timestamp: number): void => page.setMark({ timestamp, ...owner })
 
   function startStep(event: EventOf<'step_started'>): void {
     const { stepType, stepId } = event
@@ -121,12 +120,8 @@ export function createAgentOutput(page: PageMessages, prefix: AgentPrefix, names
   }
 
   /** Records a result that the page already has or is about to receive. */
-  function rememberResult({
-    callId,
-    content,
-    media,
-    status,
-  }: Pick<EventOf<'tool_result'>, 'callId' | 'content' | 'media' | 'status'>) {
+  function rememberResult(result: Pick<EventOf<'tool_result'>, 'callId' | 'content' | 'media' | 'status'>) {
+    const { callId, content, media, status } = result
     openCalls.delete(callId)
     const toolCallId = getCallName(callId)
     const messageId = results.get(callId)
@@ -148,7 +143,7 @@ export function createAgentOutput(page: PageMessages, prefix: AgentPrefix, names
     },
 
     handleEvent(event: AgentEvent): void {
-      setMark(event.at)
+      page.setMark(event.at, owner)
       switch (event.type) {
         case 'step_started':
           return startStep(event)
@@ -181,7 +176,7 @@ export function createAgentOutput(page: PageMessages, prefix: AgentPrefix, names
 
     /** Closes open messages and steps, and removes unconfirmed messages. */
     end(at: number): void {
-      setMark(at)
+      page.setMark(at, owner)
       page.removeAnswers([...unconfirmed])
       unconfirmed.clear()
       for (const stepName of steps) page.write({ type: 'STEP_FINISHED', stepName })

@@ -38,9 +38,11 @@ interface FoldStart {
   history: readonly Message[]
   /** The end of each earlier run that did not answer in full. */
   ends?: readonly TurnEnd[]
-  restate?: boolean
-  /** The messages on the page. Absent if the page is up to date. A snapshot is sent if the messages differ. */
-  shown?: readonly { id: string; role: string; subagentRunId?: string }[]
+  /**
+   * The messages on the page, or null for none. Absent if the page is up to date. A snapshot is sent if the messages
+   * differ.
+   */
+  shown?: readonly { id: string; role: string; subagentRunId?: string }[] | null
   /** The state of the run before the first event, if it has started. */
   status?: Pick<Turn, 'state' | 'reason' | 'error' | 'pending' | 'settled' | 'wakeAt'>
   /** Returns the page's id for a message, if the page uses different ids. */
@@ -73,15 +75,7 @@ const customEvents: {
 
 /** Converts a run's events. `begin`, each `handleEvent` and `end` together return one complete AG-UI run. */
 export function createAGUIFold(start: FoldStart) {
-  const {
-    threadId,
-    runId,
-    history,
-    restate,
-    shown,
-    status: startStatus,
-    getMessageId = getUserMessageId,
-  } = start
+  const { threadId, runId, history, shown, status: startStatus, getMessageId = getUserMessageId } = start
   const names = createCallNames()
   // Input that is pending review is sent once the shields have cleared it.
   const cleared = history.filter(({ content }) => content !== unclearedInput)
@@ -227,7 +221,7 @@ export function createAGUIFold(start: FoldStart) {
     begin(): AGUIEvent[] {
       page.emit({ type: 'RUN_STARTED', threadId, runId, protocolVersion })
       const messages = page.listAll()
-      if (restate || (shown && !hasAllMessages(messages, shown)))
+      if (shown === null || (shown && !hasAllMessages(messages, shown)))
         page.emit({ type: 'MESSAGES_SNAPSHOT', messages })
       if (startStatus || ends.length > 0) emitState()
       return page.takeEvents()
@@ -235,7 +229,7 @@ export function createAGUIFold(start: FoldStart) {
 
     handleEvent(event: AgentEvent): AGUIEvent[] {
       timestamp = event.at
-      page.setMark({ timestamp })
+      page.setMark(timestamp)
       encodeEvent(event)
       return page.takeEvents()
     },

@@ -41,8 +41,8 @@ export function aguiHandler<Context = unknown>(
   options: AGUIHandlerOptions<Context>,
 ): (request: Request) => Promise<Response>
 export function aguiHandler(options: AGUIHandlerOptions): (request: Request) => Promise<Response> {
-  const name = 'aguiHandler'
-  return createRequestHandler(options, { name, path: '/api/agui', answerPost, readChat, streamChat })
+  const protocol = { answerPost, readChat, streamChat }
+  return createRequestHandler(options, { name: 'aguiHandler', path: '/api/agui' }, () => protocol)
 }
 
 async function answerPost({ body, openChat, getFiles }: PostRequest): Promise<Response> {

@@ -4,10 +4,11 @@ import type { Message } from '../../machines/agent/messages.js'
 import { maskMessages } from '../../machines/agent/mask-uncleared.js'
 import { systemClock } from '../core/base/clock.js'
 import { describeError, StatewrightError } from '../core/base/errors.js'
-import { isObject, expectArgument, objectRule, optionsRule } from '../core/base/values.js'
+import { isObject } from '../core/base/values.js'
 import type { Run } from '../core/run/run.js'
 import type { SessionView } from '../web/chat-service.js'
 import type { AnswerProtocol } from '../web/sse.js'
+import { expectRun, findStartedContext } from '../web/subscription.js'
 import { createAGUIFold } from './agui-fold.js'
 import { matchClientIds } from './agui-messages.js'
 import type { AGUIEvent } from './protocol.js'
@@ -39,18 +40,16 @@ export interface AGUIOptions {
  * for await (const event of toAGUI(agent.run('What is 19 + 23?'))) console.log(event.type)
  */
 export function toAGUI(run: Run, options: AGUIOptions = {}): AsyncIterableIterator<AGUIEvent> {
-  const rule = objectRule(['events$', Symbol.asyncIterator], 'a run: the return value of agent.run(…)')
-  expectArgument('toAGUI(run)', run, rule)
-  expectArgument('toAGUI(run, options)', options, optionsRule)
+  expectRun('toAGUI', run, options)
   const events = run[Symbol.asyncIterator]()
   // A working run is joined in its current state. A new run has no events yet.
-  return encodeRun(run, events, findContext(run), options)
+  return encodeRun(run, events, findStartedContext(run), options)
 }
 
 async function* encodeRun(
   run: Run,
   events: AsyncIterator<AgentEvent, undefined>,
-  contextAtStart: AgentContext | null,
+  contextAtStart: AgentContext | undefined,
   { input, restate = false }: AGUIOptions,
 ): AsyncGenerator<AGUIEvent, undefined> {
   const { threadId = run.sessionId, runId = run.id, messages, state } = input ?? {}
@@ -58,14 +57,14 @@ async function* encodeRun(
   let hasStarted = false
   try {
     if (!contextAtStart) await run.started
-    const context = contextAtStart ?? findContext(run)
+    const context = contextAtStart ?? findStartedContext(run)
     const history: readonly Message[] = context ? maskMessages(context) : []
     fold = createAGUIFold({
       threadId,
       runId,
       history,
       ends: context?.turnEnds ?? [],
-      restate,
+      ...(restate && { shown: null }),
       getMessageId: matchClientIds(history, messages ?? []),
       state: isObjectOrAbsent(state),
     })
@@ -82,14 +81,6 @@ async function* encodeRun(
     await events.return?.()
   }
   return undefined
-}
-
-function findContext(run: Run): AgentContext | null {
-  try {
-    return (run.snapshot() as { context: AgentContext }).context
-  } catch {
-    return null
-  }
 }
 
 /** The page that reads an answer. `shown` lists the messages on the page, or is null if the page shows none. */
@@ -109,7 +100,7 @@ export function createAGUIProtocol(
         runId,
         history: [...before, ...(turn?.messages ?? [])],
         ends,
-        ...(shown === null ? { restate: true } : { shown }),
+        shown,
         ...(turn && { status: turn }),
         state: isObjectOrAbsent(state),
       })

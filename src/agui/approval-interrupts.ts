@@ -1,5 +1,6 @@
 import { formatWakeTime } from '../core/base/clock.js'
 import { omitUndefined } from '../../guards/lib/json.js'
+import type { Message } from '../../machines/agent/messages.js'
 import type { PendingCall } from '../../machines/agent/run-result.js'
 import type { Json } from '../../machines/agent/json.js'
 import { getCallTitle, toApprovalId } from '../web/approval-id.js'
@@ -64,7 +65,8 @@ const approvalAnswerSchema: Record<string, Json> = {
   required: ['approved'],
 }
 
-interface Rest extends Pick<SessionView, 'state'>, Partial<Pick<SessionView, 'messages' | 'pending'>> {
+interface Rest extends Pick<SessionView, 'state'>, Partial<Pick<SessionView, 'pending'>> {
+  messages?: readonly Message[]
   wakeAt?: number | null
   reason?: string | null
   error?: { message: string } | null

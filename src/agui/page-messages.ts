@@ -2,11 +2,6 @@ import type { Json } from '../../machines/agent/json.js'
 import { toReasoningId } from './agui-messages.js'
 import type { AGUICall, AGUIEvent, AGUIMessage } from './protocol.js'
 
-export interface Mark {
-  timestamp: number
-  subagentRunId?: string
-}
-
 export type PageMessages = ReturnType<typeof createPageMessages>
 
 /** Tracks a page's messages, because AG-UI can remove text only with a snapshot of all of them. */
@@ -15,11 +10,12 @@ export function createPageMessages(history: readonly AGUIMessage[]) {
   const openTexts = new Map<string, 'assistant' | 'reasoning'>()
   const openCalls = new Map<string, string>()
   let events: AGUIEvent[] = []
-  /** The mark of the agent's event that is being converted. */
-  let mark: Mark = { timestamp: 0 }
+  /** Of the agent's event that is being converted. */
+  let timestamp = 0
+  let owner: { subagentRunId?: string } = {}
 
   const emit = (event: AGUIEvent): void => void events.push(event)
-  const write = (event: AGUIEvent): void => emit({ ...mark, ...event })
+  const write = (event: AGUIEvent): void => emit({ timestamp, ...owner, ...event })
 
   function writeText(messageId: string, role: 'assistant' | 'reasoning', delta: string): void {
     const isNew = !openTexts.has(messageId)
@@ -43,7 +39,7 @@ export function createPageMessages(history: readonly AGUIMessage[]) {
   }
 
   function append(id: string, role: AGUIMessage['role'], delta: string): void {
-    const message = messages.get(id) ?? { id, role, ...getOwner() }
+    const message = messages.get(id) ?? { id, role, ...owner }
     const { content = '' } = message as { content?: unknown }
     if (typeof content === 'string') messages.set(id, { ...message, content: content + delta } as AGUIMessage)
   }
@@ -94,12 +90,7 @@ export function createPageMessages(history: readonly AGUIMessage[]) {
 
   function getAnswer(id: string): Extract<AGUIMessage, { role: 'assistant' }> {
     const known = messages.get(id)
-    return known?.role === 'assistant' ? known : { id, role: 'assistant', ...getOwner() }
-  }
-
-  function getOwner(): Pick<Mark, 'subagentRunId'> {
-    const { timestamp: _, ...owner } = mark
-    return owner
+    return known?.role === 'assistant' ? known : { id, role: 'assistant', ...owner }
   }
 
   const listAll = (): AGUIMessage[] => [...messages.values()]
@@ -114,7 +105,7 @@ export function createPageMessages(history: readonly AGUIMessage[]) {
     const reasoning = shown.find((id) => id.endsWith('.reasoning'))
     if (reasoning !== undefined && !all.some(({ role }) => role === 'reasoning'))
       all.push({ id: reasoning, role: 'reasoning', content: '' })
-    emit({ timestamp: mark.timestamp, type: 'MESSAGES_SNAPSHOT', messages: all })
+    emit({ timestamp, type: 'MESSAGES_SNAPSHOT', messages: all })
   }
 
   return {
@@ -127,7 +118,10 @@ export function createPageMessages(history: readonly AGUIMessage[]) {
     getCalls,
     replaceMessages,
     listAll,
-    setMark: (next: Mark): void => void (mark = next),
+    setMark(at: number, of: typeof owner = {}): void {
+      timestamp = at
+      owner = of
+    },
     writeCustom: (name: string, value: Json): void =>
       write({ type: 'CUSTOM', name: `statewright.${name}`, value }),
     takeEvents(): AGUIEvent[] {

@@ -15,6 +15,7 @@ import {
   flag,
   lenientText,
   list,
+  object,
   oneOf,
   optional,
   refuseGrant,
@@ -32,10 +33,10 @@ type Fields = Record<string, unknown>
 const runAgentInput = fields({
   threadId: text,
   runId: shortText,
-  messages: optional(list(fields())),
+  messages: optional(list(object)),
   state: anything,
   resume: optional(
-    list(fields({ interruptId: text, status: oneOf('resolved', 'cancelled'), payload: optional(fields()) })),
+    list(fields({ interruptId: text, status: oneOf('resolved', 'cancelled'), payload: optional(object) })),
   ),
   forwardedProps: anything,
 })
@@ -44,35 +45,17 @@ const mediaSource = fields({ type: anything, value: text, mimeType: lenientText 
 
 type InterruptAnswer = NonNullable<ValueOf<typeof runAgentInput>['resume']>[number]
 
-interface PageOutput {
-  toolCallId: string
-  content: string
-  isError: boolean
-}
-
-export interface AgentInput {
-  threadId: string
-  runId: string
-  /** The messages that the page shows; only their ids are compared. */
-  shown: readonly { id: string; role: string; subagentRunId?: string }[]
-  state: unknown
-  message: IncomingMessage | null
-  resume: readonly InterruptAnswer[]
-  outputs: readonly PageOutput[]
-  /** The message to answer again, or the edited message, from `forwardedProps.regenerateFrom`. */
-  regenerateFrom: string | undefined
-  /** The branch that the page shows, from `forwardedProps.branch`. */
-  branch: number | undefined
-}
+export type AgentInput = Awaited<ReturnType<typeof readInput>>
 
 /**
  * Reads the last message, or the results of client calls at the end. The agent's options replace `tools` and `context`.
  * @throws {UsageError} `invalid_input`
  */
-export async function readInput(body: Fields, files: PageFiles): Promise<AgentInput> {
+export async function readInput(body: Fields, files: PageFiles) {
   const { messages = [], resume = [], forwardedProps, ...ids } = runAgentInput(body, '')
   const last = messages.at(-1)
   const at = `messages[${messages.length - 1}]`
+  /** The messages that the page shows; only their ids are compared. */
   const shown = messages.flatMap(({ id, role, subagentRunId: of }) =>
     typeof id === 'string' && typeof role === 'string'
       ? [{ id, role, ...(typeof of === 'string' && { subagentRunId: of }) }]
@@ -81,15 +64,25 @@ export async function readInput(body: Fields, files: PageFiles): Promise<AgentIn
   const forwarded = isObject(forwardedProps) ? forwardedProps : {}
   refuseSender(body, '')
   refuseSender(forwarded, 'forwardedProps')
+  /** The message to answer again, or the edited message. */
   const regenerateFrom = optional(shortText)(forwarded['regenerateFrom'], 'forwardedProps.regenerateFrom')
-  const input = { ...ids, shown, resume, regenerateFrom, branch: readBranch(forwarded['branch']) }
+  const input = {
+    ...ids,
+    shown,
+    message: null as IncomingMessage | null,
+    resume,
+    outputs: [] as readonly ReturnType<typeof readOutput>[],
+    regenerateFrom,
+    /** The branch that the page shows. */
+    branch: readBranch(forwarded['branch']),
+  }
   // The last message is either the edited version of the earlier message, or still the previous answer.
   if (regenerateFrom !== undefined && (last?.['role'] !== 'user' || last['id'] !== regenerateFrom))
-    return { ...input, message: null, outputs: [] }
-  if (last?.['role'] === 'user') return { ...input, message: await readMessage(last, at, files), outputs: [] }
+    return input
+  if (last?.['role'] === 'user') return { ...input, message: await readMessage(last, at, files) }
   const from = messages.findLastIndex(({ role }) => role !== 'tool') + 1
   const outputs = messages.slice(from).map((message, i) => readOutput(message, `messages[${from + i}]`))
-  if (outputs.length + resume.length > 0) return { ...input, message: null, outputs }
+  if (outputs.length + resume.length > 0) return { ...input, outputs }
   throw invalidInputError('The last message must be a user message, or resume must contain answers.', at)
 }
 
@@ -103,7 +96,7 @@ async function readMessage({ id, content }: Fields, at: string, files: PageFiles
   }
   if (!Array.isArray(content))
     throw invalidInputError(`${at}.content must be a string or a list of parts.`, `${at}.content`)
-  const read = list(fields())(content, `${at}.content`)
+  const read = list(object)(content, `${at}.content`)
   if (read.length === 0) throw emptyError()
   const parts: InputPart[] = []
   // Sequential, so that the error names the first invalid part.
@@ -135,7 +128,7 @@ async function readPart(
   return { type: 'file', data, mediaType: String(mimeType), ...named }
 }
 
-function readOutput({ toolCallId, content, error }: Fields, at: string): PageOutput {
+function readOutput({ toolCallId, content, error }: Fields, at: string) {
   const isError = typeof error === 'string'
   return {
     toolCallId: text(toolCallId, `${at}.toolCallId`),

@@ -188,7 +188,7 @@ export function createAnswerFold({ protocol, turn, showsTurn, answeredRequests, 
   let reason = turn?.reason ?? null
   let wakeAt = turn?.wakeAt ?? null
   let failure = turn?.error?.message ?? null
-  const sent = new Set<string>()
+  const sent = new Set<string>(answeredRequests)
   /** The open elicitations, by the ids of the calls that represent them. */
   const elicitations = new Set<string>()
 
@@ -241,7 +241,7 @@ export function createAnswerFold({ protocol, turn, showsTurn, answeredRequests, 
     writeFiles(result.media)
   }
   const isNewRequest = (id: string): boolean => {
-    if (sent.has(id) || (answeredRequests ?? sent).has(id)) return false
+    if (sent.has(id)) return false
     sent.add(id)
     return true
   }

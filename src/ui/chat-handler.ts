@@ -6,7 +6,7 @@ import type { AnswerMessage } from '../core/sessions/inbox/session-message.js'
 import type { Chat } from '../web/chat-service.js'
 import type { IncomingMessage } from '../web/chat-turn.js'
 import { isTurnOpening } from '../core/sessions/find-turn.js'
-import { invalidInputError, toErrorResponse } from '../web/error-response.js'
+import { invalidInputError } from '../web/error-response.js'
 import type { PageFiles } from '../web/page-files.js'
 import {
   anything,
@@ -15,6 +15,7 @@ import {
   flag,
   lenientText,
   list,
+  object,
   oneOf,
   optional,
   refuseGrant,
@@ -23,8 +24,8 @@ import {
   text,
 } from '../web/request-fields.js'
 import {
+  type ChatProtocol,
   createRequestHandler,
-  expectRequest,
   type HandlerOptions,
   type PostRequest,
 } from '../web/request-handler.js'
@@ -70,42 +71,34 @@ export function chatHandler(options: ChatHandlerOptions): (request: Request) => 
   const { protocol = 'v7' } = options ?? {}
   if (protocol !== 'v7' && protocol !== 'v6')
     throw new ConfigError('invalid_config', "protocol must be 'v7' or 'v6'.", 'protocol')
-  const handlers = { v7: createProtocolHandler(options, 'v7'), v6: createProtocolHandler(options, 'v6') }
-  return async (request) => {
-    expectRequest(request)
-    // The header is all that distinguishes the two clients: `6`, `7`, or a version such as `7.0.1`.
-    const version = request.headers.get('x-ai-sdk')
-    const [major] = version?.split('.') ?? []
-    if (version === null) return handlers[protocol](request)
-    return major === '6' || major === '7' ? handlers[`v${major}`](request) : refuseVersion(version)
-  }
+  const protocols = { v7: createChatProtocol('v7'), v6: createChatProtocol('v6') }
+  const about = { name: 'chatHandler', path: '/api/chat', options: ['protocol'] }
+  return createRequestHandler(options, about, (request) => protocols[findClient(request) ?? protocol])
 }
 
-function refuseVersion(version: string): Response {
-  const error = new UsageError(
+/** The header is all that distinguishes the two clients: `6`, `7`, or a version such as `7.0.1`. */
+function findClient({ headers }: Request): Protocol | undefined {
+  const version = headers.get('x-ai-sdk')
+  if (version === null) return undefined
+  const [major] = version.split('.')
+  if (major === '6' || major === '7') return `v${major}`
+  throw new UsageError(
     'unknown_client',
     `This server supports the clients of ai 6 and ai 7, but the header x-ai-sdk is ${JSON.stringify(version.slice(0, 20))}. Update statewright on the server, or use ai 7 in the page.`,
     'x-ai-sdk',
   )
-  return toErrorResponse(error, { prefix: '', session: null, expose: {}, onError: undefined })
 }
 
-function createProtocolHandler(
-  options: ChatHandlerOptions,
-  protocol: Protocol,
-): (request: Request) => Promise<Response> {
+function createChatProtocol(protocol: Protocol): ChatProtocol {
   const uiProtocol = createUIProtocol(protocol)
-  return createRequestHandler(options, {
-    name: 'chatHandler',
-    path: '/api/chat',
-    options: ['protocol'],
+  return {
     answerPost: async (request) => createAnswerResponse(await passToChat(request), uiProtocol),
     readChat: (chat, branch) => readChat(chat, branch, protocol),
     streamChat: async (chat, { of }) => {
       const found = await chat.subscribe({ of })
       return found && createAnswerResponse(found, uiProtocol)
     },
-  })
+  }
 }
 
 /** Leaves out an answer in progress, because the stream sends it from its start. */
@@ -130,7 +123,7 @@ const requestBody = fields({
   branch: optional(branchNumber),
 })
 const lastMessage = fields({ role: anything, id: anything, parts: anything })
-const messageParts = list(fields())
+const messageParts = list(object)
 const filePart = fields({ url: text, mediaType: text, filename: lenientText })
 const approvalAnswer = fields({ id: text, approved: flag, reason: lenientText })
 

@@ -1,7 +1,7 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
-import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
-import { type AnyRun, subscribeToRun } from '../web/subscription.js'
-import { createReplayBuffer, type ReplayBuffer, type ReplayReader } from '../web/replay-buffer.js'
+import { expectArgument, memoize, objectRule, optionsRule } from '../core/base/values.js'
+import { type AnyRun, expectRun, subscribeToRun } from '../web/subscription.js'
+import { createReplayBuffer, type ReplayReader } from '../web/replay-buffer.js'
 import { createAnswerResponse, createSseResponse, formatSseFrame, toChunkBatches } from '../web/sse.js'
 import { createAnswerFold, createUIProtocol } from './answer-fold.js'
 import type { Protocol, UIMessageChunk } from './ui-message-types.js'
@@ -24,7 +24,8 @@ export function toUIMessageStream(
   run: AnyRun,
   options: UIStreamOptions = {},
 ): ReadableStream<UIMessageChunk> {
-  const { protocol } = expectRun('toUIMessageStream', run, options)
+  expectRun('toUIMessageStream', run, options)
+  const { protocol = 'v7' } = options
   const answer = subscribeToRun(run)
   const batches = toChunkBatches(answer, createAnswerFold({ protocol, ...answer }))
   return new ReadableStream<UIMessageChunk>(
@@ -49,22 +50,13 @@ export function toUIMessageStream(
  * }
  */
 export function toUIMessageStreamResponse(run: AnyRun, options: UIStreamOptions = {}): Response {
-  const { protocol } = expectRun('toUIMessageStreamResponse', run, options)
-  return createAnswerResponse(subscribeToRun(run), createUIProtocol(protocol))
-}
-
-function expectRun(name: string, run: AnyRun, options: UIStreamOptions): Required<UIStreamOptions> {
-  const rule = objectRule(['events$', Symbol.asyncIterator], 'a run: the return value of agent.run(…)')
-  expectArgument(`${name}(run)`, run, rule)
-  expectArgument(`${name}(run, options)`, options, optionsRule)
-  return { protocol: options.protocol ?? 'v7' }
+  expectRun('toUIMessageStreamResponse', run, options)
+  return createAnswerResponse(subscribeToRun(run), createUIProtocol(options.protocol ?? 'v7'))
 }
 
 export interface EventStreamOptions {
   lastEventId?: string | null
 }
-
-const bufferByRun = new WeakMap<AnyRun, ReplayBuffer>()
 
 /**
  * Sends the events of a run as server-sent events, each as JSON with its `id`, until the run ends. A page that reconnects with
@@ -93,21 +85,19 @@ export function toEventStreamResponse(
     const onCancel = (): void => void events.return?.()?.catch(() => undefined)
     return createSseResponse(toEventFrames(events), { onCancel })
   }
-  const buffer = bufferByRun.get(source) ?? followRun(source)
-  const reader = buffer.createReader(parseLastSeq(source, options.lastEventId ?? null))
+  const reader = followRun(source).createReader(parseLastSeq(source, options.lastEventId ?? null))
   const first = reader.takeEvents()
   if (first === null) return new Response(null, { status: 204 })
   return createSseResponse(toRunFrames(first, reader))
 }
 
-function followRun(run: AnyRun): ReplayBuffer {
+const followRun = memoize((run: AnyRun) => {
   const buffer = createReplayBuffer()
-  bufferByRun.set(run, buffer)
   const end = (): void => buffer.end()
   // A refused run emits one event that contains the error.
   run.events$.subscribe({ next: (event) => buffer.push(event), error: end, complete: end })
   return buffer
-}
+})
 
 function parseLastSeq(run: AnyRun, id: string | null): number | 'beginning' {
   const seq = Number(/:(\d+)$/.exec(id ?? '')?.[1])

@@ -7,14 +7,9 @@ import { findTurnIndex, isTurnOpening } from '../core/sessions/find-turn.js'
 import type { SessionBranches } from '../core/sessions/replay-session.js'
 import { hasSameWords } from '../core/sessions/user-input.js'
 import { type ChatSession, isSessionTaken, type StoredContext } from './chat-sessions.js'
-import { type IncomingMessage, isText, toInputMessage, toTurn } from './chat-turn.js'
+import { type IncomingMessage, isText, toInputMessage } from './chat-turn.js'
 import { alreadySentError, answersPendingError, hasCode, runInProgressError } from './error-response.js'
-import {
-  createFinishedSubscription,
-  subscribeFromStart,
-  type Subscription,
-  toCallerOptions,
-} from './subscription.js'
+import { subscribeFromStart, type Subscription, toCallerOptions } from './subscription.js'
 import type { LiveRuns } from './live-runs.js'
 
 /** A page's request for another answer to an earlier message. */
@@ -44,10 +39,7 @@ export function createBranchedRuns(session: ChatSession, runs: LiveRuns) {
     const current: SessionBranches['began'] = stored.branches?.began ?? { at: 0 }
     const last = messages.findLastIndex(isTurnOpening)
     const live = runs.getLive()
-    const show = (): Subscription | Promise<Subscription> => {
-      if (live) return subscribeFromStart(live)
-      return isActiveState(state) ? runs.resumeOrFollow() : createFinishedSubscription(toTurn(context))
-    }
+    const show = () => runs.showAnswer(context)
     const startedAt = current.again ? current.at - 1 : current.at
     if (key !== undefined && current.key === key) {
       if (last !== startedAt) throw alreadySentError(from)

@@ -1,18 +1,8 @@
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { Message, UserMessage } from '../../machines/agent/messages.js'
-import {
-  type AgentState,
-  type PendingCall,
-  type RunResult,
-  type TurnEnd,
-  isActiveState,
-  isFinalState,
-} from '../../machines/agent/run-result.js'
+import { type RunResult, isActiveState, isFinalState } from '../../machines/agent/run-result.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'
-import { internalsByAgent } from '../core/agent/agent-internals.js'
-import { configError, UsageError } from '../core/base/errors.js'
+import { UsageError } from '../core/base/errors.js'
 import { joinTextParts } from '../core/base/text.js'
-import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import { applyMessage } from '../core/run/apply-message.js'
 import type { AnswerMessage } from '../core/sessions/inbox/session-message.js'
 import { isDelivered } from '../core/sessions/inbox/queued-message.js'
@@ -42,7 +32,6 @@ import { createPageView } from './exposure.js'
 import {
   type AnyRun,
   type Caller,
-  type ChatAgent,
   createFinishedSubscription,
   findContext,
   findTurn,
@@ -55,52 +44,9 @@ import {
 import { createLiveRuns } from './live-runs.js'
 import { createMessageQueue, type QueuedAnswer } from './message-queue.js'
 
-export interface SessionView {
-  messages: readonly Message[]
-  queued: readonly UserMessage[]
-  pending: readonly PendingCall[]
-  /** The calls that are approved while other calls still wait for an answer. */
-  approved: readonly string[]
-  state: AgentState | null
-  wakeAt: number | null
-  /** The end of each run that did not answer in full, by user message. */
-  ends: readonly TurnEnd[]
-  /** The points where the session's messages diverge from other branches. */
-  points: readonly BranchPoint[]
-}
-
-const hostByAgent = new WeakMap<object, ChatHost>()
-
-/** @throws {ConfigError} `invalid_config` for an agent without a store */
-export function getChatHost(agent: ChatAgent): ChatHost {
-  const existing = hostByAgent.get(agent)
-  if (existing) return existing
-  if (typeof agent?.run !== 'function')
-    throw configError('agent must be an agent created by createAgent().', 'agent')
-  const internals = internalsByAgent.get(agent)
-  if (internals?.store === undefined)
-    throw configError(
-      'The agent has no store, but chat pages need one. Add one: createAgent({ store: fileStore({ dir }) }).',
-      'agent',
-    )
-  const { store, parts, openStored } = internals
-  const host: ChatHost = {
-    agent,
-    store,
-    clock: parts.clock,
-    getLabel: () => internals.label,
-    openStored,
-    inputShields: parts.shields.input.length > 0,
-    tasks: new Map(),
-    runs: new Map(),
-    senders: new Map(),
-    awaited: new Map(),
-  }
-  hostByAgent.set(agent, host)
-  return host
-}
-
 export type Chat = ReturnType<typeof createChat>
+
+export type SessionView = NonNullable<Awaited<ReturnType<Chat['readSession']>>>
 
 /**
  * A chat of an agent, for one request. A message that is sent twice starts one run, and every page that subscribes
@@ -226,10 +172,7 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
     const ofEarlier = earlier === last ? 'current' : 'past'
     const turn = earlier ? ofEarlier : await session.findSteeredTurn(clientId, last && findClientId(last))
     if (turn === 'past') throw alreadySentError(clientId)
-    if (turn === null) return null
-    const live = runs.getLive()
-    if (live) return subscribeFromStart(live)
-    return isActiveState(context.state) ? runs.resumeOrFollow() : createFinishedSubscription(toTurn(context))
+    return turn && runs.showAnswer(context)
   }
 
   async function giveAnswers(page: PageAnswers): Promise<Subscription> {
@@ -311,8 +254,6 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
    * With `of`, subscribes to the answer to that user message, whether it is complete, in progress or queued. Null if
    * the session does not have the message.
    */
-  function subscribe(options?: { hasAnswered: boolean }): Promise<Subscription | null>
-  function subscribe(options: { of: string | undefined }): Promise<Subscription | QueuedAnswer | null>
   function subscribe({ hasAnswered = false, of }: { hasAnswered?: boolean; of?: string | undefined } = {}) {
     const mayContinue = hasAnswered || caller.mayContinue
     return runMasked(async (): Promise<Subscription | QueuedAnswer | null> => {
@@ -378,7 +319,7 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
     },
 
     /** The current state of the session or of one of its branches, or null. @throws {UsageError} `unknown_branch` */
-    async readSession(branch?: number): Promise<SessionView | null> {
+    async readSession(branch?: number) {
       // Messages move from the queue to the log, so the queue is read first.
       const waiting = await queue.list()
       const replayed = await nullIfUnknown(agent.replay(sessionId, branch === undefined ? {} : { branch }))
@@ -394,10 +335,13 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
           ...waiting.filter((message) => !isDelivered(messages, findClientId(message) ?? message.id)),
         ],
         pending,
+        /** The calls that are approved while other calls still wait for an answer. */
         approved: calls.flatMap((call) => (call.approved && !call.result ? [call.id] : [])),
         state,
         wakeAt: (run?.state === 'PAUSED' && run.wakeAt) || null,
+        /** The end of each run that did not answer in full, by user message. */
         ends: view.maskEnds(ends),
+        /** The points where the session's messages diverge from other branches. */
         points: branches?.points ?? [],
       }
     },

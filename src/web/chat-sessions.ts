@@ -2,39 +2,46 @@ import type { AgentContext } from '../../machines/agent/context.js'
 import { isActiveState } from '../../machines/agent/run-result.js'
 import { omitUndefined } from '../../guards/lib/json.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'
-import type { AgentInternals } from '../core/agent/agent-internals.js'
-import { type Clock, wait } from '../core/base/clock.js'
+import { internalsByAgent } from '../core/agent/agent-internals.js'
+import { wait } from '../core/base/clock.js'
+import { configError } from '../core/base/errors.js'
 import { runInTurn } from '../core/base/maybe-promise.js'
-import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-definition.js'
+import { memoize } from '../core/base/values.js'
+import { acceptsDefinition } from '../core/sessions/agent-definition.js'
 import { isQueuedText, type QueuedMessage, sortQueue } from '../core/sessions/inbox/queued-message.js'
 import { type AnswerMessage, parseInboxMessage } from '../core/sessions/inbox/session-message.js'
 import type { SessionBranches } from '../core/sessions/replay-session.js'
-import type { SessionStore } from '../core/sessions/store/store.js'
 import { isAnswerTo, isSameCall } from './call-answers.js'
 import { hasCode } from './error-response.js'
 import type { AnyRun, Caller, ChatAgent, LiveRun } from './subscription.js'
 
-/** The chats of one agent in this process, by session. */
-export interface ChatHost extends Pick<AgentInternals, 'openStored'> {
-  agent: ChatAgent
-  store: SessionStore
-  clock: Clock
-  inputShields: boolean
-  getLabel: () => AgentLabel | undefined
-  tasks: Map<string, Promise<unknown>>
-  /** The active runs in this process. Runs in other processes are followed through the log. */
-  runs: Map<string, LiveRun>
-  /** The requests that queued messages here, by message id. */
-  senders: Map<string, Map<string, Caller>>
-  awaited: Map<string, AwaitedSession>
-}
+/** The chats of one agent in this process, by session. @throws {ConfigError} `invalid_config` for an agent without a store */
+export const getChatHost = memoize((agent: ChatAgent) => {
+  if (typeof agent?.run !== 'function')
+    throw configError('agent must be an agent created by createAgent().', 'agent')
+  const internals = internalsByAgent.get(agent)
+  if (internals?.store === undefined)
+    throw configError(
+      'The agent has no store, but chat pages need one. Add one: createAgent({ store: fileStore({ dir }) }).',
+      'agent',
+    )
+  const { store, parts, openStored } = internals
+  return {
+    agent,
+    store,
+    clock: parts.clock,
+    getLabel: () => internals.label,
+    openStored,
+    inputShields: parts.shields.input.length > 0,
+    tasks: new Map<string, Promise<unknown>>(),
+    /** The active runs in this process. Runs in other processes are followed through the log. */
+    runs: new Map<string, LiveRun>(),
+    /** The requests that queued messages here, by message id. */
+    senders: new Map<string, Map<string, Caller>>(),
+  }
+})
 
-/** A session with queued messages, for whose answers requests wait in this process. */
-export interface AwaitedSession {
-  requests: number
-  log: string | null
-  stored: StoredContext | null
-}
+export type ChatHost = ReturnType<typeof getChatHost>
 
 export interface StoredContext {
   /** The branches of the session. Absent if the session has only one branch. */
@@ -52,9 +59,6 @@ export type ChatSession = ReturnType<typeof createChatSession>
 
 export function createChatSession(host: ChatHost, sessionId: string, caller: Caller) {
   const { agent, store, clock, tasks } = host
-
-  /** Runs the tasks of a session one at a time, so that each sees the effects of the previous one. */
-  const runTask = <Value>(task: () => Promise<Value>): Promise<Value> => runInTurn(tasks, sessionId, task)
 
   const waitForAttempt = (): Promise<void> => wait(clock, 100)
 
@@ -101,7 +105,7 @@ export function createChatSession(host: ChatHost, sessionId: string, caller: Cal
     sessionId,
     caller,
     hasInbox: store.inbox !== undefined,
-    runTask,
+    runTask: <Value>(task: () => Promise<Value>): Promise<Value> => runInTurn(tasks, sessionId, task),
     waitForAttempt,
     retryWhileTaken,
     readStored,

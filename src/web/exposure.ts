@@ -57,22 +57,18 @@ export function checkExpose(expose: ExposeOptions = {}, report: ReportFailure): 
   const keys = exposeKeys.join(', ')
   if (typeof expose !== 'object' || expose === null)
     throw configError(`expose must be an object with any of the keys ${keys}.`, 'expose')
-  for (const [key, value] of Object.entries(expose)) {
+  const checked = Object.entries(expose).map(([key, value]: [string, unknown]) => {
     if (!(exposeKeys as readonly string[]).includes(key))
       throw configError(`expose.${key} is unknown. Known keys: ${keys}.`, `expose.${key}`)
-    if (value === undefined || typeof value === 'boolean') continue
+    if (value === undefined || typeof value === 'boolean') return [key, value]
     const hasWords = key !== 'usage' && key !== 'models'
-    if (hasWords && (value === 'code' || typeof value === 'function')) continue
+    if (hasWords && value === 'code') return [key, value]
+    if (hasWords && typeof value === 'function')
+      return [key, guardFormatter(key, value as ErrorFormatter, report)]
     const allowed = hasWords ? "true, false, 'code' or a function" : 'true or false'
     throw configError(`expose.${key} must be ${allowed}.`, `expose.${key}`)
-  }
-  return Object.fromEntries(
-    Object.entries(expose).map(([key, value]) =>
-      typeof value === 'function'
-        ? [key, guardFormatter(key, value as ErrorFormatter, report)]
-        : [key, value],
-    ),
-  )
+  })
+  return Object.fromEntries(checked) as CheckedExpose
 }
 
 /** Reports only the function's first failure, because the function is called for every message. */

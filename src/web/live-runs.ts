@@ -1,4 +1,5 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
+import type { AgentContext } from '../../machines/agent/context.js'
 import { isWorkState, isActiveState, isFinalState } from '../../machines/agent/run-result.js'
 import type { WatchedEvent, WatchOptions } from '../core/run/watch-session.js'
 import type { ChatSession, StoredContext } from './chat-sessions.js'
@@ -134,10 +135,36 @@ export function createLiveRuns(session: ChatSession, onEnd: (live: LiveRun) => v
     return subscribeFromStart(follow(run, turn, { clientId: turn?.clientId }))
   }
 
+  const getLive = (): LiveRun | undefined => runs.get(sessionId)
+
+  /** Resumes an interrupted run. Follows the run if another process holds it or another agent started it. */
+  async function resumeOrFollow(): Promise<Subscription> {
+    try {
+      return await resumeInterrupted()
+    } catch (error) {
+      const isStranded = hasCode(error, 'stranded')
+      const isTaken = isStranded || hasCode(error, 'session_busy')
+      const stored = isTaken ? await session.readStored() : null
+      if (stored === null) throw error
+      const isAnswered = !isStranded && (await session.hasUnreadAnswer(stored.context))
+      return isActiveState(stored.context.state) || isAnswered
+        ? followRemote(stored, { resumes: !isStranded, isAnswered })
+        : createFinishedSubscription(toTurn(stored.context))
+    }
+  }
+
   return {
     follow,
     followRemote,
-    getLive: (): LiveRun | undefined => runs.get(sessionId),
+    getLive,
+    resumeOrFollow,
+
+    /** The answer of the session's latest turn. Continues a run that has been interrupted. */
+    async showAnswer(context: AgentContext): Promise<Subscription> {
+      const live = getLive()
+      if (live) return subscribeFromStart(live)
+      return isActiveState(context.state) ? resumeOrFollow() : createFinishedSubscription(toTurn(context))
+    },
 
     /** Resumes a resting run here, and applies a message or answers. `isNewTurn` means that they start a turn. */
     async resumeWith(
@@ -147,22 +174,6 @@ export function createLiveRuns(session: ChatSession, onEnd: (live: LiveRun) => v
       const run = await session.resumeWhenReleased()
       const live = follow(run, isNewTurn ? null : findTurn(run), { clientId, apply })
       return isNewTurn ? subscribeFromStart(live) : subscribeFromNow(live, { isContinued: true })
-    },
-
-    /** Resumes an interrupted run. Follows the run if another process holds it or another agent started it. */
-    async resumeOrFollow(): Promise<Subscription> {
-      try {
-        return await resumeInterrupted()
-      } catch (error) {
-        const isStranded = hasCode(error, 'stranded')
-        const isTaken = isStranded || hasCode(error, 'session_busy')
-        const stored = isTaken ? await session.readStored() : null
-        if (stored === null) throw error
-        const isAnswered = !isStranded && (await session.hasUnreadAnswer(stored.context))
-        return isActiveState(stored.context.state) || isAnswered
-          ? followRemote(stored, { resumes: !isStranded, isAnswered })
-          : createFinishedSubscription(toTurn(stored.context))
-      }
     },
   }
 }

@@ -59,19 +59,40 @@ export function createReplayBuffer() {
       last.last = event
       return
     } else append({ last: event, firstSeq: event.seq, kind, chunks: [text + reasoning], isJoined: false })
-    const at = entries.length - 1
-    stepChunks.at.push(at)
-    if (!isChunk) getOrCreate(transients, getCallKey(event.callId), () => []).push(at)
+    stepChunks.at.push(entries.length - 1)
+    if (!isChunk) addTransient(getCallKey(event.callId))
   }
 
+  /** Progress replaces earlier progress, and a complete message or call replaces its chunks. */
   function addEvent(event: AgentEvent): void {
     append({ event })
-    const transient = getTransientKey(event)
-    if (transient === null) return
-    const at = getOrCreate(transients, transient.key, () => [])
-    if (!transient.adds) discard(at)
-    if (transient.isStored) at.push(entries.length - 1)
+    switch (event.type) {
+      case 'tool_progress':
+        return replace(`progress ${event.callId}`)
+      case 'step_progress':
+        return replace(`step ${event.stepId}`)
+      case 'tool_call':
+        return discardAll(getCallKey(event.call.id))
+      case 'child_event': {
+        const { type } = event.event
+        const key = `child ${event.callId}`
+        if (liveTypes.has(type)) addTransient(key)
+        else if (type === 'assistant_message') discardAll(key)
+      }
+    }
   }
+
+  /** Lets a later event replace the last entry. */
+  function addTransient(key: string): void {
+    getOrCreate(transients, key, () => []).push(entries.length - 1)
+  }
+
+  function replace(key: string): void {
+    discardAll(key)
+    addTransient(key)
+  }
+
+  const discardAll = (key: string): void => discard(transients.get(key) ?? [])
 
   function discard(at: number[]): void {
     for (const i of at) entries[i] = { event: null }
@@ -210,26 +231,6 @@ function belongsTo({ last }: TextEntry, event: Chunk | CallDelta): boolean {
 }
 
 const getCallKey = (callId: string): string => `call ${callId}`
-
-/** Progress replaces earlier progress, and a complete message or call replaces its chunks. */
-function getTransientKey(event: AgentEvent): { key: string; isStored: boolean; adds: boolean } | null {
-  switch (event.type) {
-    case 'tool_progress':
-      return { key: `progress ${event.callId}`, isStored: true, adds: false }
-    case 'tool_call':
-      return { key: getCallKey(event.call.id), isStored: false, adds: false }
-    case 'step_progress':
-      return { key: `step ${event.stepId}`, isStored: true, adds: false }
-    case 'child_event': {
-      const { type } = event.event
-      const key = `child ${event.callId}`
-      if (liveTypes.has(type)) return { key, isStored: true, adds: true }
-      return type === 'assistant_message' ? { key, isStored: false, adds: false } : null
-    }
-    default:
-      return null
-  }
-}
 
 const liveTypes: ReadonlySet<AgentEvent['type']> = new Set([
   'stream_chunk',

@@ -43,7 +43,7 @@ export const optional =
 export const lenientText: Field<string | undefined> = (value) => (isString(value) ? value : undefined)
 
 const listRule = field((value): value is unknown[] => Array.isArray(value), 'a list')
-const objectRule = field(isObject, 'an object')
+export const object = field(isObject, 'an object')
 
 export const list =
   <Value>(read: Field<Value>): Field<Value[]> =>
@@ -52,22 +52,17 @@ export const list =
 
 type Shape = Record<string, Field<unknown>>
 
-/** Reads the named fields of an object, and ignores all others. Without a shape, returns the object itself. */
-export function fields(): Field<Record<string, unknown>>
-export function fields<Fields extends Shape>(
-  shape: Fields,
-): Field<{ [Key in keyof Fields]: ValueOf<Fields[Key]> }>
-export function fields(shape?: Shape): Field<Record<string, unknown>> {
-  if (!shape) return objectRule
-  return (value, at) => {
-    const object = objectRule(value, at)
+/** Reads the named fields of an object, and ignores all others. */
+export const fields =
+  <Fields extends Shape>(shape: Fields): Field<{ [Key in keyof Fields]: ValueOf<Fields[Key]> }> =>
+  (value, at) => {
+    const given = object(value, at)
     const entries = Object.entries(shape).map(([key, read]) => [
       key,
-      read(object[key], at === '' ? key : `${at}.${key}`),
+      read(given[key], at === '' ? key : `${at}.${key}`),
     ])
-    return Object.fromEntries(entries) as Record<string, unknown>
+    return Object.fromEntries(entries) as { [Key in keyof Fields]: ValueOf<Fields[Key]> }
   }
-}
 
 /**
  * Rejects a request that names its sender, because only `authorize` may do that. @throws {UsageError} `invalid_input`

@@ -3,12 +3,13 @@ import { expectArgument } from '../core/base/values.js'
 import { hintFor } from '../core/config/other-names.js'
 import type { ContextCarrier } from '../core/tools/tool.js'
 import { type Authorize, authorizeRequest, toSessionId } from './authorize.js'
-import { type Chat, createChat, getChatHost } from './chat-service.js'
+import { type Chat, createChat } from './chat-service.js'
+import { getChatHost } from './chat-sessions.js'
 import { invalidInputError, type OnError, reportError, toErrorResponse } from './error-response.js'
 import { checkExpose, type ExposeOptions, isFailureMasked } from './exposure.js'
 import type { Caller, ChatAgent, WhenBusy } from './subscription.js'
 import { createPageFiles, type PageFileOptions, type PageFiles } from './page-files.js'
-import { branchNumber, fields, optional, shortText } from './request-fields.js'
+import { branchNumber, object, optional, shortText } from './request-fields.js'
 import { type HandlerHooks, hookNames, createRunHooks } from './run-hooks.js'
 
 export interface HandlerOptions<Context = unknown> extends PageFileOptions, HandlerHooks {
@@ -42,12 +43,15 @@ export interface PostRequest {
   getFiles: (chatId: unknown) => PageFiles
 }
 
-interface ChatProtocol {
+interface HandlerAbout {
   /** The function that creates the handler, for error messages. */
   name: string
   path: string
   /** Options in addition to the options of every handler. */
   options?: readonly string[]
+}
+
+export interface ChatProtocol {
   answerPost(request: PostRequest): Promise<Response>
   /** Handles `GET :id`: the current state of the chat, or of one of its branches. */
   readChat(chat: Chat, branch: number | undefined): Promise<Response>
@@ -57,16 +61,17 @@ interface ChatProtocol {
 
 /**
  * Creates the HTTP handler for an agent: `POST path`, `GET path/:id`, `GET path/:id/stream`, `POST path/:id/stop`. A
- * failed request gets an error response.
+ * failed request gets an error response. `findProtocol` may throw for a client that it does not know.
  *
  * @throws {ConfigError} `invalid_config` for an agent without a store, and without `authorize`
  */
 export function createRequestHandler(
   options: HandlerOptions,
-  protocol: ChatProtocol,
+  about: HandlerAbout,
+  findProtocol: (request: Request) => ChatProtocol,
 ): (request: Request) => Promise<Response> {
-  const { agent, authorize, maxBodyBytes, onError } = checkOptions(options, protocol)
-  const { path = protocol.path, whenBusy = 'queue' } = options
+  const { agent, authorize, maxBodyBytes, onError } = checkOptions(options, about)
+  const { path = about.path, whenBusy = 'queue' } = options
   const expose = checkExpose(options.expose, (error, { session, callId = null }) =>
     reportError(onError, error, { where: 'hook', session, runId: null, callId }),
   )
@@ -81,6 +86,7 @@ export function createRequestHandler(
     expectRequest(request)
     let [prefix, session]: [string, string | null] = ['', null]
     try {
+      const protocol = findProtocol(request)
       const route = parseRoute(request, path)
       const grant = await authorizeRequest(authorize, request)
       prefix = grant.prefix
@@ -143,7 +149,7 @@ const optionNames = [
   ...hookNames,
 ] satisfies (keyof HandlerOptions)[]
 
-function checkOptions(options: HandlerOptions, protocol: ChatProtocol): HandlerOptions {
+function checkOptions(options: HandlerOptions, about: HandlerAbout): HandlerOptions {
   const { authorize, path = '/', maxBodyBytes = 1, whenBusy = 'queue' } = options ?? {}
   if (authorize !== 'none' && typeof authorize !== 'function')
     throw configError(
@@ -151,7 +157,7 @@ function checkOptions(options: HandlerOptions, protocol: ChatProtocol): HandlerO
       'authorize',
     )
   if (typeof path !== 'string' || !path.startsWith('/'))
-    throw configError(`path must be the mount path of the handler, such as '${protocol.path}'.`, 'path')
+    throw configError(`path must be the mount path of the handler, such as '${about.path}'.`, 'path')
   if (!Number.isSafeInteger(maxBodyBytes) || maxBodyBytes < 1)
     throw configError('maxBodyBytes must be a positive integer.', 'maxBodyBytes')
   if (!['queue', 'steer', 'refuse'].includes(whenBusy))
@@ -159,10 +165,10 @@ function checkOptions(options: HandlerOptions, protocol: ChatProtocol): HandlerO
   for (const hook of ['onError', ...hookNames] as const)
     if (options[hook] !== undefined && typeof options[hook] !== 'function')
       throw configError(`${hook} must be a function.`, hook)
-  const known = [...optionNames, ...(protocol.options ?? [])]
+  const known = [...optionNames, ...(about.options ?? [])]
   const strange = Object.keys(options).find((key) => !known.includes(key))
   if (strange !== undefined)
-    throw configError(`${protocol.name} has no option '${strange}'. ${hintFor(strange, known)}`, strange)
+    throw configError(`${about.name} has no option '${strange}'. ${hintFor(strange, known)}`, strange)
   return options
 }
 
@@ -226,7 +232,7 @@ function checkContentType(request: Request): void {
 async function readJson(request: Request, maxBytes = defaultMaxBodyBytes): Promise<Record<string, unknown>> {
   const body = await readText(request, maxBytes)
   try {
-    return fields()(JSON.parse(body), 'body')
+    return object(JSON.parse(body), 'body')
   } catch (cause) {
     if (cause instanceof UsageError) throw cause
     throw invalidInputError('The body is not valid JSON.', 'body', { cause })

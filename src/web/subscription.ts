@@ -3,6 +3,7 @@ import type { AgentContext } from '../../machines/agent/context.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { isRequest, listAnswerableCalls } from '../../machines/agent/questions.js'
 import { type TurnEnd, isFinalState } from '../../machines/agent/run-result.js'
+import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import type { MessageTarget } from '../core/run/apply-message.js'
@@ -135,6 +136,12 @@ interface RunSegment {
 
 const segmentByRun = new WeakMap<AnyRun, RunSegment>()
 
+export function expectRun(name: string, run: AnyRun, options: object): void {
+  const rule = objectRule(['events$', Symbol.asyncIterator], 'a run: the return value of agent.run(…)')
+  expectArgument(`${name}(run)`, run, rule)
+  expectArgument(`${name}(run, options)`, options, optionsRule)
+}
+
 /** Without a handler, up to the next rest. A second call after an answer yields the events since that rest. */
 export function subscribeToRun(run: AnyRun): Subscription {
   const segment = segmentByRun.get(run) ?? followRun(run)
@@ -163,11 +170,15 @@ function followRun(run: AnyRun): RunSegment {
 }
 
 function findStartedTurn(run: AnyRun): Turn | null {
+  const context = findStartedContext(run)
+  return context?.state ? toTurn(context) : null
+}
+
+/** Undefined while the session is still being read. */
+export function findStartedContext(run: Pick<AnyRun, 'snapshot'>): AgentContext | undefined {
   try {
-    const context = findContext(run)
-    return context?.state ? toTurn(context) : null
+    return findContext(run)
   } catch {
-    // The session is still being read.
-    return null
+    return undefined
   }
 }

@@ -1,36 +1,11 @@
-import type { Clock } from '../../core/base/clock.js'
 import { ConfigError } from '../../core/base/errors.js'
 import type { ChunkOf, Protocol, ToolMessage } from '../ui-message-types.js'
-import type { ChatError, ConnectionState } from './connection.js'
-import { createHttpChat, type ReconnectOptions, type SendOptions } from './http-chat.js'
-
-type Value<Type> = Type | (() => Type | Promise<Type>)
-
-export type HeaderValues = Record<string, string | undefined> | Headers | [string, string][]
-
-export interface ChatTransportOptions {
-  /** The mount path of `chatHandler`. Defaults to `/api/chat`. */
-  api?: string
-  /** Headers for every request, or a function that is called for each request. */
-  headers?: Value<HeaderValues>
-  /** Defaults to the platform's default, `same-origin`. */
-  credentials?: RequestCredentials
-  /** Sends the requests. Defaults to the platform's `fetch`. */
-  fetch?: typeof globalThis.fetch
-  /** How long to retry a request while the server is unreachable, in milliseconds. Defaults to 300,000 (5 minutes). */
-  maxOutageMs?: number
-  /**
-   * Whether `useChat`'s `stop()` stops the run on the server. `useChat({ transport })` also calls `stop()` when its
-   * component unmounts, `useChat({ chat })` does not. Defaults to true.
-   */
-  stopRuns?: boolean
-  /** Called with `lost` when the server becomes unreachable, and with `open` when it is back. */
-  onConnection?: (state: ConnectionState) => void
-  /** Receives the error if a run could not be stopped. Defaults to a console warning. */
-  onStopError?: (error: ChatError) => void
-  /** A clock for tests. Defaults to the platform's clock. */
-  clock?: Clock
-}
+import {
+  type ChatTransportOptions,
+  createHttpChat,
+  type ReconnectOptions,
+  type SendOptions,
+} from './http-chat.js'
 
 /** A transport for `useChat`, compatible with `ChatTransport` in `ai` 6 and 7. */
 export interface ChatTransport<Message = ToolMessage, Version extends Protocol = 'v7'> {
@@ -88,47 +63,7 @@ export function chatTransport(
   options: ChatTransportOptions & { protocol?: Protocol } = {},
 ): ChatTransport<unknown, Protocol> {
   checkOptions(options)
-  const { api = '/api/chat', protocol = 'v7', stopRuns = true, maxOutageMs = 300_000 } = options
-  const { headers = {}, credentials, clock = pageClock, onConnection = ignore } = options
-  return createHttpChat({
-    api: api.replace(/\/+$/, ''),
-    version: protocol === 'v6' ? '6' : '7',
-    readHeaders: async () => toHeaders(typeof headers === 'function' ? await headers() : headers),
-    credentials,
-    // Looked up late, because apps may replace the global fetch.
-    fetch: options.fetch ?? ((url, init) => globalThis.fetch(url, init)),
-    clock,
-    maxOutageMs,
-    stopRuns,
-    onConnection,
-    onStopError: options.onStopError ?? warn,
-  })
-}
-
-/** A copy, because the core's clock would be another file for the page to load. */
-const pageClock: Clock = {
-  now: () => Date.now(),
-  setTimeout: (fn, ms) => setTimeout(fn, ms),
-  clearTimeout: (id) => clearTimeout(id as Parameters<typeof clearTimeout>[0]),
-}
-
-const ignore = (): void => undefined
-
-function warn(error: ChatError): void {
-  // oxlint-disable-next-line no-console -- pages have no other log
-  console.warn(`The run could not be stopped: ${error.message}`)
-}
-
-function toHeaders(values: HeaderValues): Record<string, string> {
-  const pairs =
-    values instanceof Headers
-      ? [...values.entries()]
-      : Array.isArray(values)
-        ? values
-        : Object.entries(values)
-  return Object.fromEntries(
-    pairs.flatMap(([name, value]) => (value === undefined ? [] : [[name.toLowerCase(), value]])),
-  ) as Record<string, string>
+  return createHttpChat(options)
 }
 
 const optionNames = [
@@ -150,7 +85,6 @@ function checkOptions(options: ChatTransportOptions & { protocol?: Protocol }): 
   }
   if (typeof options !== 'object' || options === null || Array.isArray(options))
     refuse('options', "an object, such as { api: '/api/chat' }")
-  const { api, protocol, maxOutageMs } = options
   const unknownKey = Object.keys(options).find((key) => !optionNames.includes(key))
   if (unknownKey !== undefined)
     throw new ConfigError(
@@ -158,12 +92,11 @@ function checkOptions(options: ChatTransportOptions & { protocol?: Protocol }): 
       `chatTransport has no option '${unknownKey}'. Options: ${optionNames.join(', ')}.`,
       unknownKey,
     )
-  if (api !== undefined && (typeof api !== 'string' || api === ''))
+  const { api = '/', protocol = 'v7', maxOutageMs = 0 } = options
+  if (typeof api !== 'string' || api === '')
     refuse('api', "the mount path of chatHandler, such as '/api/chat'")
-  if (protocol !== undefined && protocol !== 'v6' && protocol !== 'v7')
-    refuse('protocol', "'v7', or 'v6' for ai 6")
-  if (maxOutageMs !== undefined && !(maxOutageMs >= 0))
-    refuse('maxOutageMs', 'a non-negative number of milliseconds')
+  if (protocol !== 'v6' && protocol !== 'v7') refuse('protocol', "'v7', or 'v6' for ai 6")
+  if (!(maxOutageMs >= 0)) refuse('maxOutageMs', 'a non-negative number of milliseconds')
   for (const key of ['fetch', 'onConnection', 'onStopError'] as const)
     if (options[key] !== undefined && typeof options[key] !== 'function') refuse(key, 'a function')
 }

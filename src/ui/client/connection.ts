@@ -73,7 +73,7 @@ function describeStatus(status: number): string {
 /** `lost`: the server is unreachable and requests are retried. `open`: the server is reachable again. */
 export type ConnectionState = 'open' | 'lost'
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   fetch: typeof globalThis.fetch
   clock: Clock
   maxOutageMs: number

@@ -1,22 +1,40 @@
 import type { Clock } from '../../core/base/clock.js'
-import type { PageChunk, UIMessage, UIMessageChunk } from '../ui-message-types.js'
+import type { PageChunk, Protocol, UIMessage, UIMessageChunk } from '../ui-message-types.js'
 import {
   ChatError,
-  type ConnectionOptions,
+  type ConnectionState,
   createConnection,
   createLostError,
   isLostError,
   type RequestSource,
 } from './connection.js'
 
-interface HttpChatOptions extends ConnectionOptions {
-  /** The mount path of the handler, without a trailing slash. */
-  api: string
-  version: '6' | '7'
-  readHeaders: () => Promise<Record<string, string>>
-  credentials: RequestCredentials | undefined
-  stopRuns: boolean
-  onStopError: (error: ChatError) => void
+type Value<Type> = Type | (() => Type | Promise<Type>)
+
+export type HeaderValues = Record<string, string | undefined> | Headers | [string, string][]
+
+export interface ChatTransportOptions {
+  /** The mount path of `chatHandler`. Defaults to `/api/chat`. */
+  api?: string
+  /** Headers for every request, or a function that is called for each request. */
+  headers?: Value<HeaderValues>
+  /** Defaults to the platform's default, `same-origin`. */
+  credentials?: RequestCredentials
+  /** Sends the requests. Defaults to the platform's `fetch`. */
+  fetch?: typeof globalThis.fetch
+  /** How long to retry a request while the server is unreachable, in milliseconds. Defaults to 300,000 (5 minutes). */
+  maxOutageMs?: number
+  /**
+   * Whether `useChat`'s `stop()` stops the run on the server. `useChat({ transport })` also calls `stop()` when its
+   * component unmounts, `useChat({ chat })` does not. Defaults to true.
+   */
+  stopRuns?: boolean
+  /** Called with `lost` when the server becomes unreachable, and with `open` when it is back. */
+  onConnection?: (state: ConnectionState) => void
+  /** Receives the error if a run could not be stopped. Defaults to a console warning. */
+  onStopError?: (error: ChatError) => void
+  /** A clock for tests. Defaults to the platform's clock. */
+  clock?: Clock
 }
 
 export interface SentMessage {
@@ -48,9 +66,13 @@ interface OpenAnswer {
   requested: Set<string>
 }
 
-export function createHttpChat(options: HttpChatOptions) {
-  const { api, version, readHeaders, credentials, clock } = options
-  const connection = createConnection(options)
+export function createHttpChat(options: ChatTransportOptions & { protocol?: Protocol }) {
+  const { protocol = 'v7', headers: common = {}, credentials, clock = pageClock, stopRuns = true } = options
+  const { maxOutageMs = 300_000, onConnection = ignore, onStopError = warn } = options
+  const api = (options.api ?? '/api/chat').replace(/\/+$/, '')
+  // Looked up late, because apps may replace the global fetch.
+  const fetch: typeof globalThis.fetch = options.fetch ?? ((url, init) => globalThis.fetch(url, init))
+  const connection = createConnection({ fetch, clock, maxOutageMs, onConnection })
   const answers = new Map<string, OpenAnswer>()
   /** The last user message of each chat that the page has read without an answer. */
   const unanswered = new Map<string, string>()
@@ -64,10 +86,10 @@ export function createHttpChat(options: HttpChatOptions) {
     const init = body ? { method: 'POST', body: JSON.stringify(body) } : { method: 'GET' }
     return async () => {
       const headers = {
-        ...(await readHeaders()),
+        ...toHeaders(typeof common === 'function' ? await common() : common),
         ...Object.fromEntries(new Headers(own).entries()),
         ...(body && { 'content-type': 'application/json' }),
-        'x-ai-sdk': version,
+        'x-ai-sdk': protocol === 'v6' ? '6' : '7',
       }
       return [`${api}${path}`, { ...init, ...(credentials && { credentials }), headers }]
     }
@@ -83,7 +105,7 @@ export function createHttpChat(options: HttpChatOptions) {
       queueMicrotask(() => {
         if (answers.get(chatId) !== answer) return
         close(chatId, answer)
-        if (options.stopRuns) stop(chatId).catch(options.onStopError)
+        if (stopRuns) stop(chatId).catch(onStopError)
       })
     })
   }
@@ -113,13 +135,13 @@ export function createHttpChat(options: HttpChatOptions) {
     answer: OpenAnswer,
     response: Response,
     signal: AbortSignal | undefined,
-    firstPass: typeof noteCalls,
+    startsAgain: boolean,
   ): AsyncGenerator<PageChunk, void> {
     let hasStarted = false
-    let pass = firstPass
+    let isReplay = startsAgain
     for (let opened = response; ; ) {
       try {
-        for await (const chunk of pass(readChunks(opened.body, clock), answer.requested)) {
+        for await (const chunk of passCalls(readChunks(opened.body, clock), answer.requested, isReplay)) {
           hasStarted = true
           yield chunk
         }
@@ -139,7 +161,7 @@ export function createHttpChat(options: HttpChatOptions) {
         if (again === null) throw error
         opened = again
         answer.isCut = false
-        pass = replayCalls
+        isReplay = true
       }
     }
   }
@@ -156,12 +178,10 @@ export function createHttpChat(options: HttpChatOptions) {
     const answer: OpenAnswer = { isCut: false, requested: new Set(), ...(isKnownById && { source }) }
     open(chatId, answer, signal)
     let isRepeated = false
-    const onRepeat = (): void => {
-      isRepeated = true
-    }
+    const onRepeat = (): void => void (isRepeated = true)
     try {
       const response = await connection.request(source, { signal, repeatable, onRepeat })
-      return toStream(readAnswer(chatId, answer, response, signal, noteCalls))
+      return toStream(readAnswer(chatId, answer, response, signal, false))
     } catch (error) {
       // The first of two attempts may have arrived. The chat then has the answer.
       const hasArrived = isRepeated && error instanceof ChatError && error.status === 409
@@ -191,7 +211,7 @@ export function createHttpChat(options: HttpChatOptions) {
         await waitForEnd(chatId, signal)
         return null
       }
-      if (response) return toStream(readAnswer(chatId, answer, response, signal, replayCalls))
+      if (response) return toStream(readAnswer(chatId, answer, response, signal, true))
       close(chatId, answer)
       return null
     } catch (error) {
@@ -239,6 +259,32 @@ export function createHttpChat(options: HttpChatOptions) {
 
   const resumeStreamIsReplay = true as const
   return { resumeStreamIsReplay, sendMessages, reconnectToStream, readMessages, waitForTurn, stop }
+}
+
+/** A copy, because the core's clock would be another file for the page to load. */
+const pageClock: Clock = {
+  now: () => Date.now(),
+  setTimeout: (fn, ms) => setTimeout(fn, ms),
+  clearTimeout: (id) => clearTimeout(id as Parameters<typeof clearTimeout>[0]),
+}
+
+const ignore = (): void => undefined
+
+function warn(error: ChatError): void {
+  // oxlint-disable-next-line no-console -- pages have no other log
+  console.warn(`The run could not be stopped: ${error.message}`)
+}
+
+function toHeaders(values: HeaderValues): Record<string, string> {
+  const pairs =
+    values instanceof Headers
+      ? [...values.entries()]
+      : Array.isArray(values)
+        ? values
+        : Object.entries(values)
+  return Object.fromEntries(
+    pairs.flatMap(([name, value]) => (value === undefined ? [] : [[name.toLowerCase(), value]])),
+  ) as Record<string, string>
 }
 
 const findLastSent = (messages: readonly UIMessage[], from?: UIMessage['role']): UIMessage | undefined =>
@@ -343,17 +389,22 @@ async function readInTime(
 type InputChunk = Extract<UIMessageChunk, { type: 'tool-input-available' }>
 
 /**
- * `useChat` runs `onToolCall` unless `providerExecuted` is set, which is cleared only for calls that still wait when
- * the answer rests. `requested` contains the calls that this page was already asked to execute.
+ * `useChat` runs `onToolCall` unless `providerExecuted` is set. In a replay, it is cleared only for calls that still wait
+ * when the answer rests. `requested` contains the calls that this page was already asked to execute.
  */
-async function* replayCalls(
+async function* passCalls(
   chunks: AsyncIterable<UIMessageChunk>,
   requested: Set<string>,
+  isReplay: boolean,
 ): AsyncGenerator<PageChunk, void> {
   const open = new Map<string, InputChunk>()
   for await (const chunk of chunks) {
     switch (chunk.type) {
       case 'tool-input-available':
+        if (!isReplay) {
+          requested.add(chunk.toolCallId)
+          break
+        }
         open.set(chunk.toolCallId, chunk)
         yield { ...chunk, providerExecuted: true }
         continue
@@ -378,16 +429,6 @@ async function* replayCalls(
           yield { ...input, providerExecuted: false }
         }
     }
-    yield chunk
-  }
-}
-
-async function* noteCalls(
-  chunks: AsyncIterable<UIMessageChunk>,
-  requested: Set<string>,
-): AsyncGenerator<PageChunk, void> {
-  for await (const chunk of chunks) {
-    if (chunk.type === 'tool-input-available') requested.add(chunk.toolCallId)
     yield chunk
   }
 }
