@@ -8,15 +8,15 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { openClaimStore } from './claim-store.mjs'
 import { inParallel } from './pool.mjs'
+import { findProgram } from './process.mjs'
 
-const program = fileURLToPath(new URL('claim-process.mjs', import.meta.url))
 /** Longer than any healthy process takes, even on a busy machine. */
 const hangsAfterMs = 120_000
 
 /** Runs one process of a claim. Returns its result, or null if it was killed. */
 const runProcess = (task) =>
   new Promise((resolve, reject) => {
-    const child = fork(program, [JSON.stringify(task)])
+    const child = fork(findProgram('claim-process'), [JSON.stringify(task)])
     let result
     const timer = setTimeout(() => child.kill('SIGKILL'), hangsAfterMs)
     child.on('message', (message) => (result = message))
