@@ -1,7 +1,6 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import type { AnyEventObject, AnyStateMachine } from 'xstate'
 import * as core from '../../src/index.js'
 import * as durable from '../../src/durable/index.js'
@@ -16,13 +15,18 @@ import {
   type Moment,
 } from '../../src/testing/index.js'
 import { loadExample, provideEntries } from '../support/entries.js'
+// @ts-expect-error -- the file has no types
+import * as example from '../../examples/claim.machine.mjs'
 
-const example = (await import(pathToFileURL(join(process.cwd(), 'examples/claim.machine.mjs')).href)) as {
+const {
+  default: machine,
+  inputs,
+  alphabet,
+} = example as {
   default: AnyStateMachine
   inputs: Record<string, unknown>
   alphabet: Record<string, AnyEventObject>
 }
-const { default: machine, inputs, alphabet } = example
 const space = { inputs: inputs as never, alphabet }
 
 test('paths cover every transition of the claim', () => {

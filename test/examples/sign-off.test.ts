@@ -1,6 +1,4 @@
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import {
   type Actor,
   type AnyActor,
@@ -24,14 +22,20 @@ import {
   createMachineHarness,
   replay,
 } from '../../src/testing/index.js'
+// @ts-expect-error -- the file has no types
+import * as example from '../../examples/sign-off.machine.mjs'
 
-const example = (await import(pathToFileURL(join(process.cwd(), 'examples/sign-off.machine.mjs')).href)) as {
+const {
+  default: machine,
+  inputs,
+  alphabet,
+  invariants,
+} = example as {
   default: AnyStateMachine
   inputs: Record<string, unknown>
   alphabet: Record<string, AnyEventObject>
   invariants: Invariant[]
 }
-const { default: machine, inputs, alphabet, invariants } = example
 const space = { inputs: inputs as never, alphabet }
 
 /** The first mistake of the guide: one signature is enough. */

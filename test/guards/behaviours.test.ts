@@ -1,6 +1,8 @@
 import { SimulatedClock } from 'xstate'
 import { createAgent, defineTool } from '../../src/index.js'
 import { sampledRows } from '../support/extent.js'
+// @ts-expect-error -- the file has no types
+import * as bench from '../../bench/guards/behaviours.mjs'
 
 interface Played {
   isHalted: boolean
@@ -10,8 +12,7 @@ interface Played {
 type Behaviour = { name: string }
 type Play = (library: object, behaviour: Behaviour, marksPolling?: boolean) => Promise<Played>
 
-const file = new URL('../../bench/guards/behaviours.mjs', import.meta.url).href
-const { behaviours, playBehaviour } = (await import(file)) as {
+const { behaviours, playBehaviour } = bench as {
   behaviours: { honest: Behaviour[] }
   playBehaviour: Play
 }

@@ -1,6 +1,8 @@
 import * as fc from 'fast-check'
 import { runsAll } from '../support/extent.js'
 import { replaySteps, type RecordedStep, type RecordedTools } from '../../src/testing/replay-guards.js'
+// @ts-expect-error -- the file has no types
+import * as scripts from '../../bench/guards/scripts.mjs'
 
 interface Script {
   name: string
@@ -9,8 +11,7 @@ interface Script {
   steps: (RecordedStep | RecordedStep['calls'])[]
 }
 
-const file = new URL('../../bench/guards/scripts.mjs', import.meta.url).href
-const { loops, undecided, honest } = (await import(file)) as {
+const { loops, undecided, honest } = scripts as {
   [Kind in 'loops' | 'undecided' | 'honest']: Script[]
 }
 
