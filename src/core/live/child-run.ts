@@ -1,11 +1,10 @@
 import { expireRun, releaseRun } from './release-run.js'
 import type { ChildAnswer, ChildQuestion, ToolResult } from '../../../machines/agent/batch-calls.js'
 import type { AgentContext, Features } from '../../../machines/agent/context.js'
-import { type RunResult, isWorkState, isFinalState } from '../../../machines/agent/run-result.js'
-import { toRunResult } from '../../../machines/agent/to-result.js'
+import { type RunResult, isWorkState } from '../../../machines/agent/run-result.js'
 import { addUsage, noUsage, type Usage, subtractUsage } from '../../../machines/agent/usage.js'
 import { ToolContent } from '../tools/tool-content.js'
-import type { DelegateRun } from '../tools/tool.js'
+import type { DelegateRequest, DelegateRun } from '../tools/tool.js'
 import { UsageError } from '../base/errors.js'
 import { parseJsonOr } from '../base/json.js'
 import { limitText } from '../base/text.js'
@@ -57,11 +56,11 @@ export class ChildRun {
   }
 
   /** Receives each state at once, before it is durable. */
-  readonly watch = (context: AgentContext): void => {
+  readonly watch: DelegateRequest['watch'] = (context, end) => {
     this.#latest = context
     this.#total = context.usage.run
-    if (!isFinalState(context.state)) return this.onUsage()
-    this.#end ??= toRunResult(context)
+    if (!end) return this.onUsage()
+    this.#end ??= end
     this.#onEnd(this.#end)
   }
 

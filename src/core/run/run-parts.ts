@@ -1,12 +1,12 @@
 import type { AnyActorRef } from 'xstate'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
-import type { AgentContext } from '../../../machines/agent/context.js'
 import { type RunResult, isRestState } from '../../../machines/agent/run-result.js'
 import type { Clock } from '../base/clock.js'
 import type { AgentMachine } from '../live/journaled-machine.js'
 import type { MachineState } from '../sessions/log/log-record.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { Session } from '../sessions/session.js'
+import type { DelegateRequest } from '../tools/tool.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import type { Inspector } from './safe-listeners.js'
 import { createStoreFailedEvent } from '../sessions/journal.js'
@@ -23,7 +23,7 @@ export interface ParentLink {
   /** The parent actor, and the id that this actor has in it. */
   parent: AnyActorRef
   id: string
-  watch: (context: AgentContext) => void
+  watch: DelegateRequest['watch']
   onEvent: (event: AgentEvent) => void
 }
 

@@ -455,7 +455,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#leavesRest &&= this.#pending.length > 0
     if (this.#leavesRest && snapshot.status === 'active' && isRestState(snapshot.context.state)) return
     this.#settle(snapshot)
-    this.#watch?.(snapshot.context)
+    this.#watch?.(snapshot.context, snapshot.output)
   }
 
   /** In order. A message that no longer applies, such as a second answer, is removed with a `warning`. */

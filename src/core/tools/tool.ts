@@ -193,7 +193,8 @@ export interface DelegateRequest {
   binding: object
   /** Whether the result is no longer needed. */
   isUnwanted: () => boolean
-  watch: (context: AgentContext) => void
+  /** Receives each state, and the result when the run ends. */
+  watch: (context: AgentContext, end: RunResult | undefined) => void
   onEvent: (event: AgentEvent) => void
 }
 
