@@ -26,11 +26,7 @@ const shape = {
   count: is.count,
   refused: is.listOf(is.text, mostRefusals),
   due: is.nullOr(
-    is.shape({
-      action: is.oneOf('nudge', 'block', 'halt'),
-      isAfterRefusal: is.flag,
-      named: is.namedCalls,
-    }),
+    is.shape({ action: is.oneOf('nudge', 'block', 'halt'), isAfterRefusal: is.flag, named: is.namedCalls }),
   ),
 }
 

@@ -82,9 +82,7 @@ function describeParts({ instructions, tools, skills, model, models }: AgentPart
     instructions,
     tools: shown,
     model: [model.provider, model.model],
-    ...(models && {
-      models: Object.entries(models).map(([name, one]) => [name, one.provider, one.model]),
-    }),
+    ...(models && { models: Object.entries(models).map(([name, one]) => [name, one.provider, one.model]) }),
     ...(skills && { skills: skills.map(({ name, hash }) => [name, hash]) }),
   }
 }

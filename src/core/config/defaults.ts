@@ -37,12 +37,7 @@ export const defaultConfig: AgentConfig = deepFreeze({
   contentIdleMs: 600_000,
   completion: { onMissingEnd: 'retry', maxOutputRepairs: 2 },
   context: { window: 0, strategy: 'compact' },
-  toolCalls: {
-    concurrency: 8,
-    timeoutMs: 600_000,
-    maxResultChars: 50_000,
-    onInterrupted: 'result',
-  },
+  toolCalls: { concurrency: 8, timeoutMs: 600_000, maxResultChars: 50_000, onInterrupted: 'result' },
   interactive: false,
   guardrails: {
     maxTokensRecoveries: 2,

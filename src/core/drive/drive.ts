@@ -71,10 +71,7 @@ export async function runSession(
     )
   const choice = chooseAgent(agent, options.agent)
   const acquire = (): Promise<AcquiredSession> =>
-    choice.stored.acquire(session, {
-      holder: 'runSession',
-      definition: () => choice.stored.getDefinition(),
-    })
+    choice.stored.acquire(session, { holder: 'runSession', definition: () => choice.stored.getDefinition() })
   let { rest, mayHaveNext } = await driveToRest(choice, await acquire(), options)
   const { turn: _turn, input: _input, answers: _answers, at: _at, ...others } = options
   /* oxlint-disable no-await-in-loop -- turns run in order */

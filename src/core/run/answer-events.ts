@@ -211,9 +211,7 @@ export function createAnswerEvent(
     type: 'APPROVE' as const,
     ...target,
     ...(why !== undefined && { why }),
-    ...(grant !== undefined && {
-      grant: withToolDigest(readGrant(grant, where, now), tools.get(call.name)),
-    }),
+    ...(grant !== undefined && { grant: withToolDigest(readGrant(grant, where, now), tools.get(call.name)) }),
     ...sent,
   }
   const isEdited = editedInput !== undefined
