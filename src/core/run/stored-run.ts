@@ -29,17 +29,11 @@ export async function cancelStoredRun(
   sessionId: string,
   message: number,
 ): Promise<Receipt['status']> {
-  return withMessage(
-    parts,
-    sessionId,
-    message,
-    'a process that cancels it',
-    async (session, cancel, waiting) => {
-      if (session.folded.run?.status === 'active' && cancel)
-        await endStoredRun(parts, session, { ...cancel, inbox: message }, waiting)
-      return 'applied'
-    },
-  )
+  return withMessage(parts, sessionId, message, 'cancels', async (session, cancel, waiting) => {
+    if (session.folded.run?.status === 'active' && cancel)
+      await endStoredRun(parts, session, { ...cancel, inbox: message }, waiting)
+    return 'applied'
+  })
 }
 
 export async function releaseOnError<Outcome>(
@@ -57,10 +51,10 @@ export async function releaseOnError<Outcome>(
 async function withSession<Outcome>(
   { store, clock }: StoreParts,
   sessionId: string,
-  holder: string,
+  purpose: 'cancels' | 'ends' | 'postpones',
   work: (session: AcquiredSession) => Promise<Outcome>,
 ): Promise<Outcome> {
-  const session = await openSession(store, sessionId, { clock, holder })
+  const session = await openSession(store, sessionId, { clock, holder: `a process that ${purpose} it` })
   try {
     return await work(session)
   } finally {
@@ -76,7 +70,7 @@ async function withMessage(
   parts: StoreParts,
   sessionId: string,
   message: number,
-  holder: string,
+  purpose: 'cancels' | 'postpones',
   work: (
     session: AcquiredSession,
     event: ControlEvent | null | undefined,
@@ -84,7 +78,7 @@ async function withMessage(
   ) => Promise<Receipt['status']>,
 ): Promise<Receipt['status']> {
   try {
-    return await withSession(parts, sessionId, holder, async (session) => {
+    return await withSession(parts, sessionId, purpose, async (session) => {
       const inbox = await readInbox(parts.store, sessionId)
       const found = inbox.find((one) => one.message === message)
       return work(session, found && parseInboxMessage(found), inbox)
@@ -185,7 +179,7 @@ async function endIfFree(parts: StoreParts, child: string): Promise<boolean> {
     // The session may not have any records.
     const { state } = (await parts.store.get(child))?.summary ?? {}
     if (state === undefined || state === null || isFinalState(state)) return true
-    return await withSession(parts, child, 'a process that ends it', async (session) => {
+    return await withSession(parts, child, 'ends', async (session) => {
       const why = 'The run that called it has ended.'
       if (session.folded.run?.status === 'active') await endStoredRun(parts, session, { type: 'CANCEL', why })
       return true
@@ -205,25 +199,19 @@ export async function postponeStoredRun(
   message: number,
 ): Promise<Receipt['status']> {
   const { store, clock } = parts
-  return withMessage(
-    parts,
-    sessionId,
-    message,
-    'a process that postpones it',
-    async (session, resume, inbox) => {
-      const { folded } = session
-      if (resume?.type !== 'RESUME' || resume.at === undefined) return 'waiting'
-      const { run } = folded
-      const event = { ...resume, now: Math.max(clock.now(), folded.at), inbox: message }
-      const moved = run?.status === 'active' && inbox[0]?.message === message ? takeEvent(run, event) : null
-      if (moved?.[0].context.state !== 'PAUSED') {
-        await setAlarm(store, sessionId, resume.at, folded.definition)
-        return 'waiting'
-      }
-      await writeRest(session, event, moved)
-      return 'applied'
-    },
-  )
+  return withMessage(parts, sessionId, message, 'postpones', async (session, resume, inbox) => {
+    const { folded } = session
+    if (resume?.type !== 'RESUME' || resume.at === undefined) return 'waiting'
+    const { run } = folded
+    const event = { ...resume, now: Math.max(clock.now(), folded.at), inbox: message }
+    const moved = run?.status === 'active' && inbox[0]?.message === message ? takeEvent(run, event) : null
+    if (moved?.[0].context.state !== 'PAUSED') {
+      await setAlarm(store, sessionId, resume.at, folded.definition)
+      return 'waiting'
+    }
+    await writeRest(session, event, moved)
+    return 'applied'
+  })
 }
 
 /** Ends the run of a call found by `findAbandonedCalls`, so that its log does not stay open forever. Never rejects. */
