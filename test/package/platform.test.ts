@@ -20,7 +20,7 @@ const homes: Record<string, string> = {
   'src/ai-sdk/language-model.ts': 'the network',
   'src/mcp/client/http-wire.ts': 'the network',
   'src/web/sse.ts': 'the network',
-  'src/ui/client/chat-transport.ts': 'the clock of a page',
+  'src/ui/client/http-chat.ts': 'the clock of a page',
   'src/ui/client/connection.ts': 'pages come back apart',
   // Standalone servers with real timers.
   'src/dbos/dbos-sessions.ts': 'DBOS',
