@@ -1,7 +1,7 @@
 // Runs a CommonJS bundle with V8's code cache, which the first process that ends writes.
 const { existsSync, readFileSync, renameSync, writeFileSync } = require('node:fs')
 const Module = require('node:module')
-const { dirname } = require('node:path')
+const path = require('node:path')
 const { constants, Script } = require('node:vm')
 
 module.exports = function runCached(file) {
@@ -13,7 +13,7 @@ module.exports = function runCached(file) {
     importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
   })
   const module = new Module(file)
-  script.runInThisContext()(module.exports, Module.createRequire(file), module, file, dirname(file))
+  script.runInThisContext()(module.exports, Module.createRequire(file), module, file, path.dirname(file))
   if (cachedData !== undefined) return
   process.on('exit', () => {
     // Other processes may read it at the same time.
