@@ -42,10 +42,11 @@ export const inboxOwners = perStore((store, clock) => {
   }
 })
 
-/** Stores a message. An owner in this process is notified immediately. */
+/** Stores a message. An owner in this process is notified immediately, unless its lease has expired. */
 export async function putMessage(store: SessionStore, sessionId: string, text: string): Promise<Delivery> {
   const delivery = await (store.inbox as SessionInbox).put(sessionId, text)
-  for (const each of inboxOwners.list(store)) each.notify(sessionId, delivery.message)
+  if (delivery.holder !== null)
+    for (const each of inboxOwners.list(store)) each.notify(sessionId, delivery.message)
   return delivery
 }
 
