@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { ChatRequest } from './chat-request.js'
 import type { Turn } from './turn-schema.js'
 
@@ -67,3 +68,7 @@ export function frame(deltas: readonly Event[][], before: Event[], after: Event[
   const all = [[...before, ...first], ...rest]
   return [...all.slice(0, -1), [...(all.at(-1) ?? []), ...after]]
 }
+
+/** A signature that detects changed content. */
+export const sign = (content: string): string =>
+  createHash('sha256').update(`rehearsal:${content}`).digest('base64')

@@ -1,7 +1,6 @@
 import * as z from 'zod'
-import { createHash } from 'node:crypto'
 import { parseJsonOr } from '../core/base/json.js'
-import type { Answer } from './answer.js'
+import { type Answer, sign } from './answer.js'
 import type { ProviderApi } from './planned-response.js'
 import {
   type ChatRequest,
@@ -49,7 +48,7 @@ function toParts({ reasoning, text = '', refusal = '', calls, split }: Answer): 
     ...split(text + refusal).map((piece) => [{ text: piece }]),
     ...calls.map(({ name, arguments: input }, i) => {
       const functionCall = { name, args: parseJsonOr(input, { invalid: input }) }
-      return [{ functionCall, ...(i === 0 && { thoughtSignature: createSignature(functionCall) }) }]
+      return [{ functionCall, ...(i === 0 && { thoughtSignature: signCall(functionCall) }) }]
     }),
   ]
 }
@@ -103,10 +102,8 @@ function formatError(code: number, status = statusNames[code] ?? 'UNKNOWN', mess
   return { error: { code, message, status } }
 }
 
-function createSignature(call: { name: string; args?: unknown }): string {
-  const content = JSON.stringify([call.name, call.args ?? {}])
-  return createHash('sha256').update(`rehearsal:${content}`).digest('base64')
-}
+const signCall = ({ name, args }: { name: string; args?: unknown }): string =>
+  sign(JSON.stringify([name, args ?? {}]))
 
 /** Gemini accepts this value for calls it did not make. */
 const anySignature = 'skip_thought_signature_validator'
@@ -121,7 +118,7 @@ function* listUnsignedCalls(sent: unknown, model: string): Generator<RequestProb
     const at = parts.findIndex(({ functionCall }) => functionCall !== undefined)
     const { functionCall, thoughtSignature: signature } = parts[at] ?? {}
     if (i < turn || role !== 'model' || functionCall === undefined) continue
-    const isSigned = signature === createSignature(functionCall) || signature === anySignature
+    const isSigned = signature === signCall(functionCall) || signature === anySignature
     if (isSigned || (signature === undefined && !model.startsWith('gemini-3'))) continue
     const param = `contents[${i}].parts[${at}]`
     yield { param, message: `${param}: Function call is missing a thought_signature in functionCall parts.` }

@@ -1,6 +1,5 @@
 import * as z from 'zod'
-import { createHash } from 'node:crypto'
-import { type Answer, type Event, frame } from './answer.js'
+import { type Answer, type Event, frame, sign } from './answer.js'
 import {
   type ChatRequest,
   createAssistantMessage,
@@ -34,11 +33,6 @@ function getErrorMessage(status: number): string {
   if (status === 429) return 'This request would exceed your rate limit.'
   if (status === 529) return 'Overloaded'
   return status < 500 ? 'The request is invalid.' : 'Internal server error'
-}
-
-/** A signature that detects changed thoughts. */
-function createSignature(thinking: string): string {
-  return createHash('sha256').update(`rehearsal:${thinking}`).digest('base64')
 }
 
 function toMessage(answer: Answer) {
@@ -111,7 +105,7 @@ interface StreamedBlock {
 function listBlocks({ reasoning, text, refusal, calls, split }: Answer): StreamedBlock[] {
   const blocks: StreamedBlock[] = []
   if (reasoning !== undefined) {
-    const signature = createSignature(reasoning)
+    const signature = sign(reasoning)
     blocks.push({
       whole: { type: 'thinking', thinking: reasoning, signature },
       empty: { thinking: '', signature: '' },
@@ -176,7 +170,7 @@ function* listBlockProblems({ type, ...block }: Block, at: string): Generator<Re
   if (type === 'thinking') {
     if (block['cache_control'] != null)
       yield createProblem(at, 'is a thought and must not have cache_control.')
-    if (block['signature'] !== createSignature(String(block['thinking'])))
+    if (block['signature'] !== sign(String(block['thinking'])))
       yield createProblem(`${at}.signature`, 'Invalid `signature` in `thinking` block.')
   }
   const key = type === 'tool_use' ? 'id' : type === 'tool_result' ? 'tool_use_id' : null

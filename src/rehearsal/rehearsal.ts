@@ -131,7 +131,7 @@ function createPlayer({ scenarios, origins, clock, conversation, strict, strictH
   }
 
   async function answerRequest(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    response.on('error', ignoreError)
+    response.on('error', () => undefined)
     try {
       await route(incoming, response)
     } catch (error) {
@@ -278,8 +278,6 @@ function sendJson(response: ServerResponse, status: number, body: object): void 
   response.writeHead(status, { 'content-type': 'application/json' })
   response.end(JSON.stringify(body))
 }
-
-function ignoreError(): void {}
 
 /**
  * Allows pages on this machine and pages listed in `origins`. Other pages are rejected so that an open page

@@ -179,7 +179,7 @@ function formatAssertion(runner: TestRunner | undefined, actual: string, expecte
 }
 
 /** Options for `generateStoryTests`. */
-export interface StoryTestsOptions {
+export interface StoryTestsOptions extends Pick<JestTestsOptions, 'header' | 'runner'> {
   /** The title of the `describe` block. Defaults to `stories that violate a property`. */
   title?: string
   /** Lines above the tests. They must import `checkStory` and what the expressions below use. */
@@ -190,10 +190,6 @@ export interface StoryTestsOptions {
   properties?: string
   /** The expression for the options passed to `checkProperties`. Defaults to `options`. */
   options?: string
-  /** First line of the file, as a comment. */
-  header?: string
-  /** Test runner to import from. Defaults to the globals `describe`, `test` and `expect`. */
-  runner?: TestRunner
 }
 
 /**

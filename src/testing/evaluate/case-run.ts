@@ -160,7 +160,7 @@ export function createCaseRunner({ id, parts, store, context, budgets, signal }:
     const run = (await isBegun(session, tags))
       ? await agent.resume(session, runOptions)
       : agent.run(one.input, { session, tags, ...runOptions })
-    const result = await followRun(run, signal)
+    const result = await settleRun(run, signal)
     return result && { result, usage: result.usage, steps: result.steps }
   }
 
@@ -197,7 +197,7 @@ export function createCaseRunner({ id, parts, store, context, budgets, signal }:
       for (const turn of turns) {
         const run = player.run(turn, { session, tags, signal: calls.signal, ...runOptions })
         // oxlint-disable-next-line no-await-in-loop -- one turn after the other
-        const result = await followRun(run, signal)
+        const result = await settleRun(run, signal)
         if (result === null) return null
         ended.result = result
         ended.usage = addUsage(ended.usage, result.usage)
@@ -290,7 +290,7 @@ function measureWork(records: readonly LogRecord[], session: string): number {
 }
 
 /** Follows a run until it settles, and releases it. Null if stopped: `agent.resume` continues it. */
-export async function followRun(run: Run, signal: AbortSignal): Promise<RunResult | null> {
+export async function settleRun(run: Run, signal: AbortSignal): Promise<RunResult | null> {
   let unfollow = (): void => undefined
   const stopped = new Promise<null>((resolve, reject) => {
     unfollow = whenAborted(signal, () => {

@@ -2,10 +2,11 @@ import { quoteShellWord } from '../../core/format/shell-words.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import { formatCount, formatDuration, formatMoney } from '../../core/format/format-words.js'
 import { expectArgument } from '../../core/base/values.js'
-import type { ReportComparison, CaseChange } from './summarize-cases.js'
+import { type CaseChange, getMean, type ReportComparison } from './summarize-cases.js'
 import {
   comparisonRule,
   type EvaluatedCase,
+  type EvaluatedRun,
   type EvaluationReport,
   reportRule,
   type Interval,
@@ -205,8 +206,7 @@ ${rest > 0 && html`<p class="soft">… and ${formatCount(rest)} more in the JSON
 }
 
 function showCase({ id, score, runs }: EvaluatedCase): Markup {
-  const mean = (of: (run: EvaluatedCase['runs'][number]) => number): number =>
-    runs.reduce((sum, run) => sum + of(run), 0) / runs.length
+  const mean = (of: (run: EvaluatedRun) => number): number => getMean(runs.map(of))
   const isPriced = runs.every(({ cost }) => cost.agent !== null)
   return html`<tr><td class="id">${id}</td><td>${runs.map(
     ({ verdict }, i) => html`${i > 0 && ', '}<span class="${verdict}">${verdict}</span>`,

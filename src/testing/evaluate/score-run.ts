@@ -17,7 +17,7 @@ import { createAgent } from '../../core/agent/agent.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
 import type { Agent, AgentOptions } from '../../core/agent/agent-options.js'
 import { readSessionAt } from '../../core/sessions/replay-session.js'
-import { followRun } from './case-run.js'
+import { settleRun } from './case-run.js'
 
 /**
  * A number from 0 to 1, a boolean, or either of them with a reason. `usage` is the scorer's own usage, which counts as
@@ -239,7 +239,7 @@ async function askJudge(
   const run = isBegun
     ? await agent.resume(session, { ...budgets })
     : agent.run(question, { session, tags: { [evaluationTag]: 'judge' }, ...budgets })
-  const result = await followRun(run, signal)
+  const result = await settleRun(run, signal)
   const usage = addUsage(noUsage, result?.usage ?? noUsage)
   if (result?.state === 'COMPLETED' && result.object !== undefined)
     return { object: result.object as never, usage }
