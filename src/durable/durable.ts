@@ -382,7 +382,7 @@ function createSessions<Machine extends AnyStateMachine>(
     })
   }
 
-  /** The stored state, migrated if necessary. @throws {UsageError} `chart_changed` */
+  /** The stored state, migrated if necessary. @throws {UsageError} `chart_changed` if the chart lacks a part of it */
   const fit = async (id: string, { state, chart: from }: MachineRecord): Promise<StoredMachineState> => {
     const hasChanged = from !== machine.version || chart.findMisfits(state).length > 0
     const fitted = { ...state }

@@ -32,7 +32,10 @@ export interface EmbeddingOptions {
   dimensions?: number
   /** The number of texts per request. Defaults to 64. */
   batch?: number
-  /** `hybrid` (default) weights words and vectors equally, and also finds names, codes and numbers. */
+  /**
+   * `hybrid` weights words and vectors equally, and also finds names, codes and numbers. `vector` uses only vectors.
+   * Defaults to `hybrid`.
+   */
   mode?: 'hybrid' | 'vector'
   /**
    * Shared budgets that pay for the embeddings of documents and queries (`createBudget` from `statewright/fleet`). Each

@@ -29,7 +29,7 @@ export interface RestateSessionsOptions<Context = unknown>
 
 /** The argument of `run`. The key of the virtual object is the session id. */
 export interface RestateTurn {
-  /** The input, at most 800 bytes because Restate stores it. Defaults to `loadInput`, which has no limit. */
+  /** The input, at most 800 bytes because Restate stores it. Defaults to `loadInput`, which may be longer. */
   input?: string
   /** The turn to run, as in `runSession`. Defaults to the latest turn, or to the first if there is none. */
   turn?: number

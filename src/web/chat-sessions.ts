@@ -105,6 +105,7 @@ export function createChatSession(host: ChatHost, sessionId: string, caller: Cal
     sessionId,
     caller,
     hasInbox: store.inbox !== undefined,
+    /** Runs the tasks of a session one at a time, so that each sees the effects of the previous one. */
     runTask: <Value>(task: () => Promise<Value>): Promise<Value> => runInTurn(tasks, sessionId, task),
     waitForAttempt,
     retryWhileTaken,

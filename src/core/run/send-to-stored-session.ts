@@ -157,6 +157,7 @@ export async function sendToStoredSession(
 
 const openSends = memoize((_store: SessionStore) => new Map<string, Promise<unknown>>())
 
+/** Sends to a session after all earlier sends from this process. */
 export function sendInOrder<Value>(
   store: SessionStore,
   id: string,

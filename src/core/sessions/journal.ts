@@ -25,7 +25,10 @@ export type JournalEntry = (
 export interface Journal {
   /** Called before the entry is applied. Never throws. */
   append(entry: JournalEntry): void
-  /** Resolves when all entries are durable. Effects wait for it. A rejection ends the run (`store_error`). */
+  /**
+   * Resolves when all entries are durable; undefined if they are. Only then do effects start. A rejection ends the
+   * run (`store_error`).
+   */
   flush(): Promise<void> | undefined
   /** Confirms the lease before a tool call, unless it is fresh. A rejection ends the run (`store_error`). */
   checkHeld?(): Promise<void> | undefined

@@ -55,7 +55,7 @@ export interface AttachmentOptions {
   maxChars?: number
   /** The number of pages to read from a PDF. A note marks a truncated document. Defaults to 500. */
   maxPages?: number
-  /** The limit in milliseconds for reading with redirects, and for the conversion. Defaults to 15,000. */
+  /** The limit in milliseconds for reading with redirects, and again for the conversion. Defaults to 15,000. */
   timeoutMs?: number
   /** Cancels the loading, which then rejects with the signal's reason. */
   signal?: AbortSignal

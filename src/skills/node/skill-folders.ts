@@ -215,7 +215,11 @@ interface Yaml {
 const loadPackage = createRequire(import.meta.url)
 let yaml: Yaml | undefined
 
-/** Splits a SKILL.md into front matter and body. @throws {ConfigError} `invalid_skill` */
+/**
+ * Splits a SKILL.md into its front matter and body.
+ * @throws {ConfigError} `invalid_skill`
+ * @throws {StatewrightError} `missing_package`
+ */
 function splitFrontMatter(where: string, text: string) {
   const fail = (problem: string) => invalidSkillError(where, problem)
   const whole = text.startsWith('\uFEFF') ? text.slice(1) : text

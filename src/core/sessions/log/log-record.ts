@@ -131,7 +131,7 @@ export type RecordContent = Content & {
   lastEventSeq?: number
   /** The trace link for the process that resumes the run. See `JournalEntry`. A snapshot repeats the last link. */
   link?: string
-  /** The features that the log uses from this record on. A snapshot repeats all of them. */
+  /** The features used from this record on, all in a snapshot. A reader that does not know one rejects the log. */
   needs?: string[]
 }
 

@@ -13,7 +13,9 @@ import type { AgentDefinition } from '../agent-definition.js'
 import type { BranchStart, BranchTree } from '../branch-tree.js'
 import { hasTags, mergeTags, type SessionTags } from '../store/session-tags.js'
 
-/** A snapshot needs this many characters since the last one, and a quarter of its size to limit folding. */
+/**
+ * A snapshot needs this many characters since the last one, and a quarter of its size: reading folds a fifth at most.
+ */
 const minSnapshotChars = 64_000
 
 interface SessionLogParts extends WriteAheadLogParts {
