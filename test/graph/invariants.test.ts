@@ -79,7 +79,7 @@ test.each([
   // Uses that are given back and never counted would make endless states.
   const listEvents: typeof space.alphabet = (snapshot) => {
     const {
-      'left before a call': _left,
+      'released before a call': _released,
       'the grant of a call has ended': _ended,
       ...others
     } = space.alphabet(snapshot)
