@@ -231,7 +231,7 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
   #receiveQueued(found: InboxMessage, steering: Event | null): void {
     const { message } = found
     if (steering?.key !== undefined && this.keys.includes(steering.key)) return void this.#done.push(message)
-    this.#hasQueued = true
+    this.#hasQueued ||= steering !== null || message > this.lastDelivered
     if (!this.#isNew(message) || message <= this.queued) return
     if (steering) return this.#deliver(message, { event: steering, isSteering: true })
     const queued = this.#onQueued && parseQueuedMessage(found)
