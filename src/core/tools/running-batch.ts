@@ -123,7 +123,13 @@ export class RunningBatch implements CallOwner {
       if (refusal !== 'waits') this.#report(call, refusal)
       return
     }
-    this.#options.onStart?.(call.id)
+    // Keeps the place of the call, because a subscriber may move a clock here, which ends and starts others.
+    this.#waiting += 1
+    try {
+      this.#options.onStart?.(call.id)
+    } finally {
+      this.#waiting -= 1
+    }
     // A subscriber may stop the batch here.
     if (!this.#options.abort.aborted) this.#running.push(new RunningCall(call, this.#options, this))
   }

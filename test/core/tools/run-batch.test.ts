@@ -51,6 +51,26 @@ test('Calls run in parallel up to the concurrency, start in order and report as 
   ])
 })
 
+test('A call that ends while another starts does not raise the concurrency', async () => {
+  const { tool } = manual({ timeoutMs: 100 })
+  const clock = new SimulatedClock()
+  const running = new Set<string>()
+  let most = 0
+  const { done } = start(calls('a', 'b', 'c', 'd', 'e'), [tool], {
+    concurrency: 2,
+    clock,
+    onStart: (id) => {
+      running.add(id)
+      most = Math.max(most, running.size)
+      if (id === 'b') clock.increment(100)
+    },
+    onResult: (id) => running.delete(id),
+  })
+  while (running.size > 0) clock.increment(100)
+  await done
+  expect(most).toBe(2)
+})
+
 test.each([0, -1, NaN, Infinity])('A concurrency of %d still runs every call', async (concurrency) => {
   const tool = defineTool({ ...common, execute: () => 1 })
   const { done, results } = start(calls('a', 'b', 'c'), [tool], { concurrency })
