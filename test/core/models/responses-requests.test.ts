@@ -207,6 +207,29 @@ describe('an answer is sent back', () => {
     ])
   })
 
+  test('separate from the message before, if it is an edited approval request', async () => {
+    const answer = (id: string, more: Partial<AssistantMessage> = {}): Message => {
+      return { id, createdAt: 1, role: 'assistant', content: id, ...more }
+    }
+    const hosted = { from: 'responses/p', server: 'zip' }
+    const asked = {
+      id: 'm1',
+      type: 'function',
+      function: { name: 'zip.shorten', arguments: '{}' },
+      hosted,
+    } as const
+    const { sent } = await ask(json(200, whole([words('Hi')])), {
+      instructions: null,
+      messages: [user('hi'), answer('One.'), answer('Two.', { tool_calls: [asked] })],
+    })
+    expect(sent['input']).toEqual([
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: 'One.' },
+      { role: 'assistant', content: 'Two.' },
+      { type: 'mcp_approval_request', id: 'm1', server_label: 'zip', name: 'shorten', arguments: '{}' },
+    ])
+  })
+
   test('with distinct calls, even if one has the id that another would get', async () => {
     const turn = (id: string, calls: string[]): Message[] => [
       {

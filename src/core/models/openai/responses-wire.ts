@@ -109,7 +109,10 @@ function toWireWithItems(message: Message, wire: WireMessage | null, from: strin
   const own = stored?.from === from ? asList(stored.items) : null
   const items = own && restoreItems(own, { content: content ?? '', refusal, calls, media })
   if (items !== null) return { role: 'assistant', ...wire, items: toWellFormed(items as Json[]) }
-  return pending.length === 0 ? wire : { role: 'assistant', ...wire, tool_calls: calls }
+  if (pending.length === 0) return wire
+  // Items, because they are not joined with the message before.
+  const rebuilt = { role: 'assistant', ...wire, tool_calls: calls }
+  return { ...rebuilt, items: toInputItems(rebuilt, false) }
 }
 
 /** A result refers to its call only by id, and some providers count from `call_0` in each response. */
