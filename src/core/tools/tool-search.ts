@@ -5,7 +5,7 @@ import { ConfigError } from '../base/errors.js'
 import { defineTool } from './define-tool.js'
 import type { Tool, ToolSearch, ToolSearchScope } from './tool.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
-import type { AssistantMessage, Message, ToolCall } from '../../../machines/agent/messages.js'
+import type { Message, ToolCall } from '../../../machines/agent/messages.js'
 import { parseJsonOr } from '../base/json.js'
 import { asObject, functionRule, memoize } from '../base/values.js'
 import { checkOptions, choiceRule, countRule, flagRule, type OptionRules } from '../config/check-options.js'
@@ -236,9 +236,9 @@ function unwrapCall(call: ToolCall): ToolCall {
  * providers cache messages by identity.
  */
 const wrapMessage = memoize((message: Message): Message => {
-  const { tool_calls: calls = [] } = message.role === 'assistant' ? message : {}
-  if (!calls.some(({ dispatched }) => dispatched)) return message
-  return { ...(message as AssistantMessage), tool_calls: calls.map(wrapCall) }
+  if (message.role !== 'assistant' || !message.tool_calls?.some(({ dispatched }) => dispatched))
+    return message
+  return { ...message, tool_calls: message.tool_calls.map(wrapCall) }
 })
 
 function wrapCall(call: ToolCall): ToolCall {
