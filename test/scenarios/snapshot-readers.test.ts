@@ -83,3 +83,14 @@ test.each([
       expect.objectContaining({ name: 'UsageError', code: 'invalid_snapshot' }) as Error,
     )
 })
+
+test('a result that the app changes leaves the snapshot unchanged', async () => {
+  const model = new ManualModel()
+  const run = createAgent({ model, prices: null }).run('Go.')
+  await settled()
+  model.pending?.answer({ text: 'Done.' })
+  const result = await run.result
+  Object.assign(result, { output: 'Changed.', note: 1 })
+  expect(run.snapshot()).toMatchObject({ output: { output: 'Done.' } })
+  expect(run.snapshot()).not.toHaveProperty('output.note')
+})

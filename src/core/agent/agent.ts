@@ -185,7 +185,13 @@ export function assembleAgent(
         const binding = { context, journal, budgets }
         const request = { runId, sessionId: session.id, config, input: newMessages, ...requesters }
         const input = bind(request, state, binding)
-        return run({ ...handle, origin: { input }, ready: ready(input) })
+        // A run with nothing to check starts at once.
+        const waits =
+          config.limits.costLimit > 0 ||
+          config.context.window > 0 ||
+          output?.ready !== undefined ||
+          toolsOf(input.speaker).search !== undefined
+        return run({ ...handle, origin: { input }, ready: waits ? ready(input) : undefined })
       } catch (error) {
         // The session is busy or invalid. The run is refused in the same way as with a store.
         return run({ ...handle, origin: Promise.reject(error) })

@@ -688,28 +688,31 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     }
   }
 
-  #settle({ context, output }: AgentSnapshot): void {
-    if (!output && !isRestState(context.state)) {
+  #settle({ context, status }: AgentSnapshot): void {
+    const atFinal = status !== 'active'
+    if (!atFinal && !isRestState(context.state)) {
       this.#rest.leave()
       this.#log?.markRunning(context)
       return
     }
     freezeOnce([context.messages, context.usage, context.error])
     this.#session.update(context)
-    if (output) {
+    if (atFinal) {
       this.#unfollow?.()
       this.#session.release(this.id)
       // The store may have ended the run, in which case the previous rest is no longer the result.
       this.#rest.leave()
     }
     const written = this.#log?.rest(context)
-    const ended = output && this.#withObject(this.#toEndResult(output))
+    const ended = atFinal ? this.#withObject(this.#toEndResult(context)) : null
     if (written || ended instanceof Promise)
       void this.#rest.reachLater(written, () => ended ?? toRunResult(context), toUnsavedResult)
     else this.#rest.reach(() => ended ?? toRunResult(context))
   }
 
-  #toEndResult(result: RunResult): RunResult {
+  /** Not the output of the snapshot itself, because the app owns its result and may change it. */
+  #toEndResult(context: AgentContext): RunResult {
+    const result = toRunResult(context)
     // A run that ended because its log could not be written can be resumed.
     const isResumable = result.reason === 'store_error' && this.#log?.isResumable === true
     return isResumable ? ({ ...result, resumable: true } as RunResult) : result
