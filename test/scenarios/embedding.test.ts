@@ -38,6 +38,18 @@ describe('agent.machine', () => {
     expect((await toPromise(actor)).state).toBe('CANCELLED')
   })
 
+  it('shares no tools with other agents, and no guards with its own copies', async () => {
+    const first = await stage([call('look'), call('look'), text('First.')], { tools: [tool('look')] })
+    const second = await stage([call('find'), text('Second.')], { tools: [tool('find')] })
+    const { machine } = first.agent
+    const play = async (of: typeof machine) =>
+      (await toPromise(createActor(of, { input: 'Hi.' }).start())).state
+    const capped = machine.provide({ guards: { isAtStepCap: () => true } as never })
+    expect(await play(capped)).toBe('MAX_STEPS')
+    expect(await play(second.agent.machine)).toBe('COMPLETED')
+    expect(await play(machine)).toBe('COMPLETED')
+  })
+
   it('is a child of another machine: its output is the result, and its text streams through the child', async () => {
     const theatre = await stage([text('In two pieces.', { chunkSize: 7 })])
     const parent = setup({

@@ -50,8 +50,8 @@ export function createTableTransition(
   }
 }
 
-/** Problems that were found, cached by config because machines created by `provide()` have the same config. */
-const problems = new WeakMap<object, string | null>()
+/** Cached by config, because machines created by `provide()` have the same config. */
+const unknownParts = new WeakMap<object, string | null>()
 const reported = new Set<string>()
 
 function canUseTables(
@@ -60,9 +60,9 @@ function canUseTables(
   scope: TransitionScope,
 ): boolean {
   const { config } = machine
-  if (!problems.has(config))
-    problems.set(config, findUnknownPart(machine) ?? findChangedInternal(machine, snapshot, scope))
-  const problem = problems.get(config)
+  if (!unknownParts.has(config)) unknownParts.set(config, findUnknownPart(machine))
+  // The scope may come from another copy of XState, so each machine looks at its own.
+  const problem = unknownParts.get(config) ?? findChangedInternal(machine, snapshot, scope)
   if (problem === null) return true
   const sentence = `XState itself runs the machine '${machine.id}': ${problem}.`
   // Warns only in development, because the behavior is the same and only the cost differs.
