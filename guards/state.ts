@@ -55,6 +55,7 @@ export function forgetDroppedMessages(state: GuardrailsState, head: number, from
 
 export type GuardrailFinding = Finding<GuardName> & { onHalt: OnHalt }
 
+/** The findings after the latest fact: halts, then blocks, then nudges, each in roster order. */
 export function collectFindings(state: GuardrailsState, config: GuardrailsConfig): GuardrailFinding[] {
   const all: GuardrailFinding[] = []
   for (const [key, guard] of rules) {
@@ -68,6 +69,7 @@ export function collectFindings(state: GuardrailsState, config: GuardrailsConfig
   return all.length > 1 ? all.sort((a, b) => weight[a.action] - weight[b.action]) : all
 }
 
+/** Resets the guard that halted the run. Unknown names have no effect. */
 export function resetGuard(state: GuardrailsState, name: string, userGuard?: string): GuardrailsState {
   if (name === 'user_guard' && userGuard !== undefined) {
     const { [userGuard]: _reset, ...user } = state.user

@@ -58,6 +58,7 @@ const secrets: [pattern: RegExp, replacement: string][] = [
 /** Longer texts are cut first to limit the running time. */
 const longest = 8000
 
+/** Removes API keys, bearer tokens, private keys and passwords in recognizable formats. */
 export function scrubEvidence(text: string): string {
   return secrets.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), text)
 }

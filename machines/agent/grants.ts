@@ -100,6 +100,7 @@ function toGrant(
   return { ...grant, ...of, ...(speaker !== null && { speaker }) }
 }
 
+/** The grants after an event, also after the end of a run. */
 export function changeGrants(context: AgentContext, event: AgentMachineEvent): readonly Grant[] {
   const grant = readNewGrant(context, event)
   if (grant) return addGrant(context, grant, getEventTime(event))
@@ -116,6 +117,7 @@ export function findRevokedGrant(
   return grants?.find(({ id }) => id === event.grant)
 }
 
+/** Adds a grant. Grants that have ended are dropped, unless a call in the batch uses one. */
 export function addGrant(
   { grants = [], calls }: Pick<AgentContext, 'grants' | 'calls'>,
   grant: Grant,

@@ -94,6 +94,7 @@ export function announceDecisions(call: BatchCall, emit: Emit): void {
   }
 }
 
+/** Also refuses all handoffs except the first. */
 function narrowCalls(context: AgentContext, now: number, emit: Emit): CallsPatch | undefined {
   const planned = context.plan?.step === context.steps ? context.plan.tools : undefined
   const handoff = findFirstHandoff(context)

@@ -43,6 +43,7 @@ export function spendUsage(
   return { usage, warnedOfBudget: true }
 }
 
+/** Warns, once per run, of usage that the budget cannot count. */
 function warnOfUncounted({ config, usage }: AgentContext, { estimated, cost }: Usage, emit: Emit): void {
   const warn = (code: string, message: string): void => emit({ type: 'warning', code, message })
   if (estimated && !usage.run.estimated)

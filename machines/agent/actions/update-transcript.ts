@@ -23,6 +23,7 @@ import { changeSkills } from '../skills.js'
 
 type Calls = readonly BatchCall[]
 
+/** Adds user messages to the transcript and emits them, unless they are waiting for shields. */
 export function withUserMessages(
   context: AgentContext,
   drafts: readonly NewMessage[],
@@ -56,6 +57,7 @@ export function withOwnAnswer(
   return appendMessages(context, [message])
 }
 
+/** Adds an internal message. The model reads it, but user interfaces hide it. */
 export function withInternalMessage(
   context: AgentContext,
   content: string,
@@ -68,7 +70,10 @@ export function withInternalMessage(
   ])
 }
 
-/** Uses `slice`, because a batch with thousands of calls makes thousands of copies. */
+/**
+ * Settles a call. An uncleared result waits until result shields have screened it. Uses `slice`, because a batch with
+ * thousands of calls makes thousands of copies.
+ */
 export function settleCall(
   calls: Calls,
   callId: string,
@@ -112,6 +117,7 @@ export function closeOpenCalls(
   })
 }
 
+/** Sets the result of a call, and emits it if the call itself was emitted. */
 export function closeCall(call: BatchCall, result: ToolResult, now: number, emit: Emit): BatchCall {
   if (!call.unscreenedArguments) emitResult(call, result, emit)
   return extendObject(call, { result, settledAt: now })

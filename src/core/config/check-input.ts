@@ -85,6 +85,7 @@ function formatPath(keys: Path): string {
   }, '')
 }
 
+/** Formats a value for an error message. Never throws. */
 function showValue(value: unknown): string {
   if (value === null) return 'null'
   switch (typeof value) {

@@ -149,6 +149,7 @@ const reported = new Set<string>()
 /** Limits memory in case an app generates setting values. */
 const mostReported = 100
 
+/** Warns once per process about each setting. */
 export function warnOfUnreachableSettings(input: AgentConfigInput, config: AgentConfig): void {
   for (const { sentence } of findUnreachableSettings(input, config)) {
     if (reported.has(sentence) || reported.size >= mostReported) continue

@@ -34,6 +34,7 @@ export const fitCompact: FitStrategy = (situation) => {
   return marked(true) ?? marked(false) ?? fitSlidingWindow(situation)
 }
 
+/** Creates a fit whose note depends on the gap. Returns null if the note does not fit. */
 export function fitWithNote(
   situation: FitSituation,
   { keepFirst }: Pick<GapDemands, 'keepFirst'>,

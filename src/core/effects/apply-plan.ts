@@ -8,6 +8,7 @@ import { getMarkedModel } from '../models/leave-out.js'
 import type { ModelProvider, ToolSpec } from '../models/provider.js'
 import type { ToolSet } from '../tools/tool-set.js'
 
+/** Applies a step's plan to the agent's configuration. Throws a plain failure if the planned model does not exist. */
 export function applyPlan(base: AgentParts, context: AgentContext | null): AgentParts {
   const plan = context && findNextPlan(context)
   const parts = base.models ? { ...base, model: getMarkedModel(base.model) } : base

@@ -177,6 +177,7 @@ async function openHold(scope: HoldScope, toModelFailure: typeof Failures.toMode
   }
 }
 
+/** Removes refused content. A provider with fallback models does this per model. */
 function withAcceptedMessages(request: ModelRequest, model: ModelProvider, { refusals }: AgentContext) {
   if (model.fallbacks) return refusals ? { ...request, refused: refusals } : request
   const messages = toAcceptedMessages(request.messages, refusals, model)

@@ -63,6 +63,7 @@ export async function checkTokenizerInstalled(
 
 const checked = new WeakMap<AgentRuntime, readonly ActiveSkill[]>()
 
+/** Warns once for each active skill whose file differs from the loaded version. */
 export function warnOfChangedSkills(
   runtime: AgentRuntime,
   active: readonly ActiveSkill[],

@@ -104,6 +104,7 @@ function readOptions(options: object, tools: readonly string[]) {
   }
 }
 
+/** Reads a list of messages. Messages from the transcript are stored by id, other messages in full. */
 function readMessages(messages: unknown, transcript: readonly Message[], now: number): (string | Message)[] {
   if (!Array.isArray(messages) || messages.length === 0)
     return refuse('returned messages that are not a non-empty list.')

@@ -116,6 +116,7 @@ function unwrapCalls(response: ModelResponse, search: ToolSearch | undefined): M
   return { ...response, toolCalls: response.toolCalls.map(search.unwrap) }
 }
 
+/** Converts a response to the output of the actor. Synchronous unless a check is asynchronous. */
 function toModelOutput(
   parts: AgentParts,
   response: ModelOutput['response'],
@@ -217,6 +218,7 @@ function getWords({ text, refusal }: Pick<ModelOutput['response'], 'text' | 'ref
   return { text, ...(refusal !== null && refusal !== '' && { refusal }) }
 }
 
+/** The text of an answer, if output shields have cleared it into the transcript. */
 function getClearedWords(
   response: ModelOutput['response'],
   { pendingAnswer, messages, batchAt }: AgentContext,

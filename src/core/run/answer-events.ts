@@ -254,6 +254,7 @@ export function checkNotEnded({ status, context }: ReceivingRun, sessionId: stri
   throw new UsageError('run_ended', text, sessionId)
 }
 
+/** The error if no process holds the session and the session does not wait for this message. */
 export function notWaitingError(sessionId: string, why: string): UsageError {
   const text =
     `Session '${sessionId}' ${why}. Read its state with agent.replay('${sessionId}'), and resume an interrupted run with ` +
