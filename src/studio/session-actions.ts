@@ -326,7 +326,7 @@ export class SessionActions {
     const { agent, library } = this.#parts
     if (!agent) throw new StatewrightError('read_only', this.readOnly ?? '', 'agent')
     const store = this.#internals?.store
-    const [shown, own] = await Promise.all([library.readRow(id), store?.get(id)])
+    const [shown, own] = await Promise.all([library.findRow(id), store?.get(id)])
     if (store === undefined || shown === null || own?.createdAt === shown.createdAt) return agent
     const text = `Session '${id}' is not in the agent's store, which differs from the studio's store. Pass the agent's store to the studio, or omit store.`
     throw new StoreError('unknown_session', text, id)

@@ -20,7 +20,6 @@ import type { AgentParts } from '../live/agent-parts.js'
 import { checkTelemetry } from '../telemetry/safe-telemetry.js'
 import { defineGuard, type UserGuard } from '../user-guards/guard.js'
 import type { AgentOptions, ResumeOptions, RunOptions, RunAttachment } from './agent-options.js'
-import { readSender } from '../sessions/principal.js'
 import { findOtherName } from '../config/other-names.js'
 
 /** Option names apart from the configuration sections, for hints about misspelled options. */
@@ -181,8 +180,7 @@ export function checkRunOptions(
     const hint = other ? `Use ${other}.` : `The options are ${names.join(', ')}${limits}.`
     throw optionError(`${call} has no option '${strange}'. ${hint}`, strange)
   }
-  const { signal, journal, budgets, by } = options as RunOptions
-  readSender({ by }, call)
+  const { signal, journal, budgets } = options as RunOptions
   checkBudgets(budgets)
   if (signal !== undefined && typeof signal.addEventListener !== 'function')
     throw optionError('signal must be an AbortSignal. Pass controller.signal.', 'signal')

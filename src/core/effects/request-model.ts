@@ -124,7 +124,10 @@ function toModelOutput(
   { runtime: { binding }, abort }: Pick<RequestScope, 'runtime' | 'abort'>,
 ): ModelOutput | Promise<ModelOutput> {
   const { output, tools } = parts
-  const calls = prepareCalls(response.toolCalls, tools, toPrepareOptions(parts, context, binding, abort))
+  const hasCalls = response.toolCalls.length > 0
+  const calls = hasCalls
+    ? prepareCalls(response.toolCalls, tools, toPrepareOptions(parts, context, binding, abort))
+    : []
   const kind = classifyResponse(response)
   const isOutput = output !== undefined && (kind === 'answer' || kind === 'empty')
   if (!isOutput && !(calls instanceof Promise)) return { response, calls }
