@@ -35,6 +35,7 @@ export function describeEveryScreen(): void {
       '#/session/paid',
       '#/session/stuck',
       '#/compare/paid/stuck',
+      '#/compare/expenses/paid',
       '#/chart',
       '#/chart/RUNNING.asking.requesting',
       '#/session/nobody',
@@ -66,6 +67,12 @@ export function describeEveryScreen(): void {
       }
       forgive('404')
       expect(widths).toEqual(screens.map((hash) => [hash, 400]))
+    })
+
+    it('fills the window with a run', async () => {
+      await page.setViewportSize({ width: 1280, height: 800 })
+      await show('#/session/paid')
+      expect(await page.evaluate(() => document.documentElement.scrollHeight)).toBe(800)
     })
 
     it('shows a state on the whole chart if opened by its address', async () => {
