@@ -158,9 +158,17 @@ export function formatCarriedOptions(
 }
 
 const carriedOptions = [
-  ...(['store', 'config', 'preset', 'tools', 'mcp'] as const),
-  ...(['model', 'baseURL', 'api', 'instructions', 'rehearsal'] as const),
-]
+  'store',
+  'config',
+  'preset',
+  'tools',
+  'mcp',
+  'model',
+  'baseURL',
+  'api',
+  'instructions',
+  'rehearsal',
+] as const
 
 /** Whether a value is a URL with a password or a query, or starts with an environment variable. */
 function mayHoldSecret(value: string): boolean {

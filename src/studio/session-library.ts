@@ -283,6 +283,7 @@ function toSessionRow(
   return {
     id,
     name: summary?.name === undefined ? null : toShownText(summary.name, 200),
+    /** `waiting` for a person, or `sleeping` until a date. */
     status: toSessionStatus({ ...logSummary, value }, holder !== null || isAttached),
     ...logSummary,
     /** The state of a `statewright/durable` machine. Null for agents. */
