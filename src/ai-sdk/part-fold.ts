@@ -35,6 +35,10 @@ interface CallBlock {
   metadata: JsonObject
 }
 
+function createTextBlock(type: TextBlock['type'], key: string): TextBlock {
+  return { type, key, text: '', metadata: {}, think: new ThinkSplitter(), thoughts: '' }
+}
+
 type Block = TextBlock | CallBlock | { type: 'other'; part: EchoPart }
 
 /** Assembles an answer of any version. `reportsCalls` includes streamed calls in the additions. */
@@ -57,8 +61,7 @@ export function createPartFold(provider: string, reportsCalls = false) {
 
   function write(type: 'text' | 'reasoning', key: string, text: string, part: JsonObject): Delta {
     const known = blocks.findLast((one): one is TextBlock => one.type === type && one.key === key)
-    const none = { text: '', metadata: {}, think: new ThinkSplitter(), thoughts: '' }
-    const block: TextBlock = known ?? { type, key, ...none }
+    const block = known ?? createTextBlock(type, key)
     if (known === undefined) blocks.push(block)
     mergeMetadata(block.metadata, part['providerMetadata'])
     grow(text.length)

@@ -28,6 +28,8 @@ export interface Transcript {
   error?: string
   /** When a sleeping run continues, in milliseconds since the epoch. */
   wakeAt?: number
+  /** The number of calls with streaming arguments. Absent if there are none. */
+  openCalls?: number
 }
 
 export type TranscriptItem =
@@ -103,7 +105,8 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
       const { id, function: called } = event.call
       const call: CallItem = { type: 'call', id, ...called, status: 'called' }
       const at = findOpenCall(before, id)
-      return { ...before, items: at < 0 ? [...before.items, call] : before.items.with(at, call) }
+      if (at < 0) return { ...before, items: [...before.items, call] }
+      return setOpenCalls({ ...before, items: before.items.with(at, call) }, (before.openCalls ?? 0) - 1)
     }
     case 'tool_progress':
       return updateCall(before, event.callId, { progress: event.progress })
@@ -188,23 +191,32 @@ function addCallDelta(
   before: Transcript,
   { callId: id, name, delta }: Extract<AgentEvent, { type: 'tool_call_delta' }>,
 ): Transcript {
-  const { items } = before
+  const { items, openCalls = 0 } = before
   const at = findOpenCall(before, id)
   const call = items[at]
   if (call?.type === 'call')
     return { ...before, items: items.with(at, { ...call, arguments: call.arguments + delta }) }
   const added: CallItem = { type: 'call', id, name, arguments: delta, status: 'called', isOpen: true }
-  return { ...before, items: [...items, added] }
+  return { ...before, items: [...items, added], openCalls: openCalls + 1 }
 }
 
-const findOpenCall = ({ items }: Transcript, id: string): number =>
-  items.findLastIndex((item) => isOpenCall(item) && item.id === id)
+/** Skips the search through a long transcript if no arguments stream. */
+function findOpenCall({ items, openCalls }: Transcript, id: string): number {
+  return openCalls === undefined ? -1 : items.findLastIndex((item) => isOpenCall(item) && item.id === id)
+}
+
+function setOpenCalls({ openCalls: _before, ...rest }: Transcript, count: number): Transcript {
+  return count > 0 ? { ...rest, openCalls: count } : rest
+}
 
 function isOpenCall(item: TranscriptItem): item is CallItem {
   return item.type === 'call' && item.isOpen === true
 }
 
 function withdrawCalls(before: Transcript, matches: (call: CallItem) => boolean): Transcript {
+  const { openCalls } = before
+  if (openCalls === undefined) return before
   const items = before.items.filter((item) => !isOpenCall(item) || !matches(item))
-  return items.length === before.items.length ? before : { ...before, items }
+  const withdrawn = before.items.length - items.length
+  return withdrawn === 0 ? before : setOpenCalls({ ...before, items }, openCalls - withdrawn)
 }

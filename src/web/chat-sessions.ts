@@ -38,10 +38,19 @@ export const getChatHost = memoize((agent: ChatAgent) => {
     runs: new Map<string, LiveRun>(),
     /** The requests that queued messages here, by message id. */
     senders: new Map<string, Map<string, Caller>>(),
+    /** The sessions that requests here wait for, so that they do not each read a long log. */
+    awaited: new Map<string, AwaitedSession>(),
   }
 })
 
 export type ChatHost = ReturnType<typeof getChatHost>
+
+/** A session with queued messages, for whose answers requests wait in this process. */
+export interface AwaitedSession {
+  requests: number
+  log: string | null
+  stored: StoredContext | null
+}
 
 export interface StoredContext {
   /** The branches of the session. Absent if the session has only one branch. */

@@ -7,7 +7,7 @@ import { createId } from '../core/base/platform.js'
 import { isQueueStopped } from '../core/sessions/inbox/queued-message.js'
 import { messageChangedError } from '../core/sessions/session-errors.js'
 import { hasSameWords } from '../core/sessions/user-input.js'
-import type { ChatSession, StoredContext } from './chat-sessions.js'
+import type { AwaitedSession, ChatSession } from './chat-sessions.js'
 import { findPastTurn, type IncomingMessage, toInputMessage, toTurn } from './chat-turn.js'
 import { findClientId, isTurnOpening } from '../core/sessions/find-turn.js'
 import {
@@ -35,7 +35,7 @@ type Poll = { answer: Subscription | null } | { until: Promise<unknown> }
 /** Messages for busy sessions. Each starts a turn with its request's context, in the process that received it. */
 export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
   const { host, sessionId, caller, readQueue } = session
-  const { agent, clock, senders } = host
+  const { agent, clock, senders, awaited } = host
 
   const isEmpty = async (): Promise<boolean> => (await readQueue()).length === 0
 
@@ -103,20 +103,19 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
     const mayStart = !isWatched || caller.mayContinue
     /** Number of polls without a lease owner while another request's message was next. */
     let idlePolls = 0
-    let known: { log: string; stored: StoredContext | null } | undefined
     const pollLater = (): Poll => ({
       // A queued message must not keep the process alive.
       until: new Promise<void>((resolve) => unrefTimer(clock.setTimeout(resolve, pollMs))),
     })
 
-    async function poll(afterStop: boolean): Promise<Poll> {
+    async function poll(known: AwaitedSession, afterStop: boolean): Promise<Poll> {
       const live = runs.getLive()
       if (live) return pollLive(live, messageId)
       const listed = await session.getListed()
       if (listed === null) return { answer: null }
       // The session is read again only if its log has changed.
       const log = `${listed.createdAt} ${listed.head}`
-      if (known?.log !== log) known = { log, stored: await session.readStored() }
+      if (known.log !== log) Object.assign(known, { stored: await session.readStored(), log })
       const { stored } = known
       if (stored === null) return { answer: null }
       const { context } = stored
@@ -154,13 +153,20 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
     }
 
     async function waitForAnswer(): Promise<Subscription | null> {
-      // A new message from the user restarts a queue that was stopped.
-      for (let afterStop = !isWatched; ; afterStop = false) {
-        // oxlint-disable-next-line no-await-in-loop -- polls run one at a time
-        const polled = await session.runTask(() => poll(afterStop))
-        if ('answer' in polled) return polled.answer
-        // oxlint-disable-next-line no-await-in-loop -- as above
-        await polled.until
+      const known = getOrCreate(awaited, sessionId, () => ({ requests: 0, log: null, stored: null }))
+      known.requests += 1
+      try {
+        // A new message from the user restarts a queue that was stopped.
+        for (let afterStop = !isWatched; ; afterStop = false) {
+          // oxlint-disable-next-line no-await-in-loop -- polls run one at a time
+          const polled = await session.runTask(() => poll(known, afterStop))
+          if ('answer' in polled) return polled.answer
+          // oxlint-disable-next-line no-await-in-loop -- as above
+          await polled.until
+        }
+      } finally {
+        known.requests -= 1
+        if (known.requests === 0) awaited.delete(sessionId)
       }
     }
 

@@ -120,6 +120,19 @@ it('accepts any events, and releases them when the page disconnects', async () =
 })
 
 describe('foldTranscript', () => {
+  it('does not search a long transcript for streaming arguments if there are none', async () => {
+    const play = (await asking()).run('Pay.')
+    await play.rest()
+    const shown = fold(play.events) as Transcript
+    const event = play.events.find(({ type }) => type === 'state_changed') as AgentEvent
+    const unread = new Proxy(shown.items, {
+      get: () => {
+        throw new Error('The items were read.')
+      },
+    })
+    expect(foldTranscript({ ...shown, items: unread }, event).items === unread).toBe(true)
+  })
+
   it('contains messages, calls and pending requests', async () => {
     const play = (await asking()).run('Pay.')
     await play.rest()

@@ -556,6 +556,36 @@ it('leaves a message to the process that received it, which sends it with its ow
   expect(users).toEqual(['ben'])
 })
 
+it('reads a log that grows once for all requests that wait for a queued message', async () => {
+  const store = memoryStore()
+  let reads = 0
+  const counted: SessionStore = {
+    ...store,
+    read: (...args) => {
+      reads += 1
+      return store.read(...args)
+    },
+  }
+  const options = { tools: [tool('look', () => 'seen')] }
+  const [ann, ben] = [open(store, options), open(counted, options)]
+  const first = ann.handler(messageRequest('u1', 'One?'))
+  await ann.untilRequest()
+  const waiting = 6
+  for (let i = 2; i < 2 + waiting; i += 1)
+    // oxlint-disable-next-line no-await-in-loop -- in the order of the queue
+    await ben.handler(messageRequest(`u${i}`, 'Next?'))
+  await settled()
+  ann.model.pending?.answer({ toolCalls: [call('a', 'look')] })
+  await ann.untilRequest()
+  reads = 0
+  ben.clock.increment(1000)
+  await until(() => reads > 0)
+  await settled()
+  expect(reads).toBeLessThan(waiting)
+  ann.answer('First.')
+  await chunksOf(await first)
+})
+
 it('does not show text that input shields have not checked', async () => {
   const shields = { input: [patternShield({ patterns: [/secret/], action: 'redact' })] }
   const { handler, untilRequest, answer } = open(memoryStore(), { shields })
