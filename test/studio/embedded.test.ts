@@ -100,7 +100,7 @@ test('with the agent of its machine, edited arguments are validated by the schem
   expect(wrong).toMatchObject({ status: 400, error: { code: 'invalid_input', key: 'call_pay' } })
   const approval = { type: 'approve', editedInput: { amount: 12, to: 'Ada' } }
   const both = await Promise.all([answer(approval), answer(approval)])
-  expect(both.map(({ status }) => status).toSorted()).toEqual([200, 409])
+  expect(both.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 409])
   await toPromise(actor)
   expect(paid).toEqual([12])
   await close()
