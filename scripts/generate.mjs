@@ -6,7 +6,7 @@ import { toChart, toMachineJson, toMermaid, toOverviewSvg } from '../dist/src/di
 import { agentMachine } from '../dist/src/index.js'
 import { drawFilmAndPicture } from './film.mjs'
 import { createRecordsSchema } from './records-schema.mjs'
-import { importSource } from './import-source.mjs'
+import { importSource } from './stage.mjs'
 import { formatCoverage, generateJestTests } from '../dist/src/testing/index.js'
 
 const root = new URL('../', import.meta.url)

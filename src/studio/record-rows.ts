@@ -9,6 +9,7 @@ import { describeEventType } from '../core/chart/state-labels.js'
 import { formatCount, formatMessageText, shorten } from '../core/format/format-words.js'
 import { getChildSessionId } from '../core/sessions/agent-definition.js'
 import {
+  endsRequest,
   findUsage,
   findWakeTime,
   getOwnUsage,
@@ -352,7 +353,7 @@ export class TimelineBars {
       this.gaps.push({ from: this.#last, to: record.at })
     this.#last = record.at
     const activities = listActivities(now, listActivePaths(after.session.run))
-    const isNewRequest = /^xstate\.(done|error)\.actor\.(model|conclusion)$/.test(event?.type ?? '')
+    const isNewRequest = endsRequest(event)
     for (const [key, bar] of this.#open) {
       const isContinued = activities.has(key) && !isBack && !(isNewRequest && bar.lane === 'model')
       if (!isContinued) this.#closeBar(key, bar, step)

@@ -1,4 +1,4 @@
-import type { AgentContext, AgentMachineEvent } from '../../machines/agent/context.js'
+import type { AgentContext } from '../../machines/agent/context.js'
 import { maskContext } from '../../machines/agent/mask-uncleared.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { buildRequest } from '../core/effects/build-request.js'
@@ -8,7 +8,7 @@ import { type AgentParts, isLostSpeaker, toSpeaker } from '../core/live/agent-pa
 import type { ModelRequest } from '../core/models/provider.js'
 import type { SessionFold } from './session-fold.js'
 import { isRequestEnd } from './session-query.js'
-import { findEffectiveInstructions, findUsage } from './session-step.js'
+import { endsRequest, findEffectiveInstructions, findUsage, type RequestEnd } from './session-step.js'
 import { toShownText, toShownValue, withheldNote } from './shown-values.js'
 
 export type RequestView = NonNullable<ReturnType<typeof createRequestView>>
@@ -53,14 +53,6 @@ export function createRequestView(
     answer: createAnswer(event),
   }
 }
-
-type RequestEnd = Extract<
-  AgentMachineEvent,
-  { type: `xstate.${'done' | 'error'}.actor.${'model' | 'conclusion'}` }
->
-
-const endsRequest = (event: AgentMachineEvent | null): event is RequestEnd =>
-  /^xstate\.(done|error)\.actor\.(model|conclusion)$/.test(event?.type ?? '')
 
 /** Null without the agent, or if it no longer has the request's model or speaker. */
 function rebuildRequest(

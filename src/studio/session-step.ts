@@ -106,3 +106,11 @@ export function findUsage(event: AgentMachineEvent | null): Usage | null {
 export function findWakeTime({ state, wakeAt }: AgentContext): number | null {
   return state === 'PAUSED' ? wakeAt : null
 }
+
+export type RequestEnd = Extract<
+  AgentMachineEvent,
+  { type: `xstate.${'done' | 'error'}.actor.${'model' | 'conclusion'}` }
+>
+
+export const endsRequest = (event: AgentMachineEvent | null): event is RequestEnd =>
+  /^xstate\.(done|error)\.actor\.(model|conclusion)$/.test(event?.type ?? '')

@@ -10,8 +10,7 @@ import { checkPriceKnown } from '../../core/effects/check-run-start.js'
 import { formatMoney } from '../../core/format/format-words.js'
 import { quoteShellWord } from '../../core/format/shell-words.js'
 import { type BatchItem, type BatchProgress, findBatchIdFault } from '../../fleet/batch.js'
-import { isUnpaid } from '../../fleet/run-all.js'
-import { runAll } from '../../fleet/run-all.js'
+import { isUnpaid, runAll } from '../../fleet/run-all.js'
 import {
   type BatchInput,
   createResultStream,
