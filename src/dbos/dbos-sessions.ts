@@ -17,10 +17,11 @@ import {
 } from '../core/drive/host-functions.js'
 import type { Receipt } from '../core/sessions/inbox/session-message.js'
 import { wakeSleepers } from '../core/drive/wake-sleepers.js'
-import { createInboxPoll, sweepSessions } from './sweep-sessions.js'
 import {
   createDriveAfterSleep,
   createDriveAfterWait,
+  createInboxPoll,
+  sweepSessions,
   toResumingDrive,
   checkDrive,
   type DbosEnqueueRequest,

@@ -8,7 +8,7 @@ import {
   unknownStateError,
 } from './chart.js'
 import { agentLook, isMainTransition, type Look, palette, toneColors } from './look.js'
-import { escapeXml, formatAttributes } from './svg-parts.js'
+import { type Attributes, escapeXml, formatAttributes } from './svg-parts.js'
 
 /** Options for drawing a chart with Graphviz. */
 export interface DotOptions {
@@ -242,7 +242,7 @@ function createCards(look: Look, counts?: TransitionCounts, order?: ReadonlyMap<
       to === '' ? toColored(palette.quiet, 'stays') : to,
       ...(counts ? [taken] : []),
     ]
-    const ports: Record<number, object> = {
+    const ports: Record<number, Attributes> = {
       [cells.length - 1]: { port: rowPort(index) },
       0: { port: rowPort(index, 'left') },
     }
@@ -288,11 +288,11 @@ function toRelativeName(id: string, { id: from }: ChartState): string {
 /** Extra space, because some fonts are wider than the one Graphviz measures. */
 const gap = '&#160;&#160;'
 
-function drawTable(attributes: Parameters<typeof formatAttributes>[0], content: string): string {
+function drawTable(attributes: Attributes, content: string): string {
   return `<table${formatAttributes({ cellborder: 0, cellspacing: 0, cellpadding: 3, ...attributes })}>${content}</table>`
 }
 
-function drawCell(content: string, attributes: Parameters<typeof formatAttributes>[0] = {}): string {
+function drawCell(content: string, attributes: Attributes = {}): string {
   return `<td${formatAttributes({ align: 'left', ...attributes })}>${content}</td>`
 }
 

@@ -60,7 +60,9 @@ export function escapeXml(plain: string): string {
     .replaceAll(/[&<>"]/g, (character) => escapes[character] ?? '')
 }
 
-export function formatAttributes(attributes: Readonly<Record<string, string | number>>): string {
+export type Attributes = Readonly<Record<string, string | number>>
+
+export function formatAttributes(attributes: Attributes): string {
   return Object.entries(attributes)
     .map(([name, value]) => ` ${name}="${escapeXml(`${value}`)}"`)
     .join('')

@@ -54,13 +54,16 @@ import {
   type SettledState,
 } from './durable-options.js'
 import { DurableChart, checkChart, type StartedActor } from './chart.js'
-import { emptyLogEnd, formatStateValue, MachineLog, readLogEnd } from './machine-hold.js'
 import {
   type ActorReport,
   createDoneEvent,
   createErrorEvent,
   createMachineHold,
+  emptyLogEnd,
+  formatStateValue,
   type MachineHold,
+  MachineLog,
+  readLogEnd,
   type ReleasedSession,
   type RunningActor,
 } from './machine-hold.js'

@@ -380,7 +380,7 @@ export const createErrorEvent = (id: string, error: unknown): MachineEvent => ({
 })
 
 /** A message in the inbox of a machine's session. A message without an event only wakes the session. */
-export interface MachineMessage {
+interface MachineMessage {
   event: MachineEvent | null
   key?: string
 }
@@ -399,7 +399,7 @@ function parseMessage({ text }: InboxMessage): MachineMessage | null {
 const inboxFormat = { parse: parseMessage, isQueued: () => false }
 
 /** The end of a machine's log. `record` is null if the log is empty. */
-export interface MachineLogEnd extends LogEnd {
+interface MachineLogEnd extends LogEnd {
   record: MachineRecord | null
 }
 

@@ -321,13 +321,15 @@ function listTypes(schema: JsonObject): readonly string[] {
   const { type, enum: values, const: only } = schema
   if (type !== undefined) return (Array.isArray(type) ? type : [type]).map(asText)
   const known = only !== undefined ? [only] : asList(values)
-  if (known.length > 0)
-    return [
-      ...new Set(known.map((one) => (Array.isArray(one) ? 'array' : one === null ? 'null' : typeof one))),
-    ]
+  if (known.length > 0) return [...new Set(known.map(typeOf))]
   if ('properties' in schema) return ['object']
   if ('items' in schema || 'prefixItems' in schema) return ['array']
   return geminiTypes
+}
+
+function typeOf(value: Json): string {
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'array' : typeof value
 }
 
 function toTyped(schema: JsonObject, type: string, scope: Scope): JsonObject {

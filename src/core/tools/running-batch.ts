@@ -268,9 +268,11 @@ export class RunningCall {
   #toUnstartedResult(tool: Tool | undefined): ToolResult {
     const { name, hosted, arguments: text, unloaded } = this.call
     const { tools, defaultTimeoutMs } = this.#options
-    // The hash lets guards distinguish calls.
-    const which = hosted && fingerprintCall(name, text).slice(0, 8)
-    if (which) return toResult('ok', `Approved: the provider executes it (#${which}).`)
+    if (hosted) {
+      // The hash lets guards distinguish calls.
+      const which = fingerprintCall(name, text).slice(0, 8)
+      return toResult('ok', `Approved: the provider executes it (#${which}).`)
+    }
     if (tool === undefined) return this.#toFailure('unknown_tool', formatUnknownTool(name, tools.names))
     if (unloaded) {
       // The model wrote the arguments without the schema.

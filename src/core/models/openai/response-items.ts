@@ -13,7 +13,7 @@ import { describeMediaList, toContentPart } from '../media.js'
 import { toWellFormed } from '../plain-json.js'
 import type { WireMessage } from './wire-messages.js'
 import { noDelta, type Delta } from './answer-reader.js'
-import { mayHaveTag, ThinkSplitter } from './think-tags.js'
+import { isThought, mayHaveTag, ThinkSplitter } from './think-tags.js'
 
 export const messageSeparator = '\n\n'
 
@@ -208,11 +208,6 @@ export function createAnswerFilter(from: string): (message: Message) => message 
     if (message.role === 'assistant') pending = listHostedCalls(message, from)
     return message.role === 'tool' && pending.some(({ id }) => id === message.tool_call_id)
   }
-}
-
-/** Whether an item is a thought. Servers for open models put thoughts into messages. */
-export function isThought({ type }: JsonObject): boolean {
-  return ['reasoning_text', 'reasoning', 'thinking', 'summary_text'].includes(asText(type))
 }
 
 const readThought = ({ text, thinking }: JsonObject): string => asText(text) || asText(thinking)

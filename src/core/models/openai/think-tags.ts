@@ -1,4 +1,11 @@
+import type { JsonObject } from '../../../../machines/agent/json.js'
+import { asText } from '../../base/values.js'
 import type { Delta } from './answer-reader.js'
+
+/** Whether an item is a thought. Servers for open models put thoughts into messages. */
+export function isThought({ type }: JsonObject): boolean {
+  return ['reasoning_text', 'reasoning', 'thinking', 'summary_text'].includes(asText(type))
+}
 
 /** DeepSeek-R1 and Qwen3, Claude prompts, Gemini's compatible API, Reka, Magistral, Seed-OSS, Kimi-VL. */
 const openTags = '<think> <thinking> <thought> <reasoning> [THINK] <seed:think> ◁think▷'.split(' ')

@@ -4,7 +4,7 @@ import { getPlatform } from '../../base/platform.js'
 import { perStore } from '../store/per-store.js'
 import type { InboxPosition } from '../store/inbox.js'
 import type { AcquireOptions, Lease, SessionStore } from '../store/store.js'
-import { StoreError, leaseLostError } from '../store/store-error.js'
+import { isSessionBusy, leaseLostError } from '../store/store-error.js'
 
 /** How long a session stays locked after the process that writes to it stops responding, in milliseconds. */
 export const leaseMs = 30_000
@@ -143,7 +143,7 @@ export function acquireLeaseAgain(
     let last = refusal
     /* oxlint-disable no-await-in-loop -- each attempt follows the previous one */
     for (const ms of pauses) {
-      if (!(last instanceof StoreError && last.code === 'session_busy')) break
+      if (!isSessionBusy(last)) break
       await (ms === 0 ? new Promise<void>((resolve) => getPlatform().runNextTurn(resolve)) : wait(clock, ms))
       const listed = await store.get(sessionId)
       if (listed !== null && listed.head > head) break
