@@ -10,13 +10,16 @@ import { openClaimStore } from './claim-store.mjs'
 import { inParallel } from './pool.mjs'
 import { findProgram } from './process.mjs'
 
+const ownProgram = fileURLToPath(new URL('claim-process.mjs', import.meta.url))
 /** Longer than any healthy process takes, even on a busy machine. */
 const hangsAfterMs = 120_000
 
 /** Runs one process of a claim. Returns its result, or null if it was killed. */
 const runProcess = (task) =>
   new Promise((resolve, reject) => {
-    const child = fork(findProgram('claim-process'), [JSON.stringify(task)])
+    // A bundle with cached code cannot load the driver of Postgres, which is a dynamic import.
+    const program = task.place.url === undefined ? findProgram('claim-process') : ownProgram
+    const child = fork(program, [JSON.stringify(task)])
     let result
     const timer = setTimeout(() => child.kill('SIGKILL'), hangsAfterMs)
     child.on('message', (message) => (result = message))
@@ -46,6 +49,8 @@ async function runProcesses(task) {
 
 /** The effective events of a claim's log, and the state of all its sessions. */
 async function look(store, id) {
+  const session = await store.get(id)
+  if (session === null) return { children: [], length: 0, events: [], left: ['no session'] }
   const records = await store.read(id)
   const children = []
   for (const { id: child, summary } of await store.list({ parent: id }))
@@ -59,7 +64,7 @@ async function look(store, id) {
       .map(({ event }) => event),
     left: [
       ...(await store.inbox.read(id)).map(({ text }) => `the message ${text}`),
-      ...((await store.get(id)).holder === null ? [] : ['a holder']),
+      ...(session.holder === null ? [] : ['a holder']),
     ],
   }
 }
