@@ -15,7 +15,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const tests = join(root, 'test/')
 const folder = join(root, '.tests')
 /** Fewer files load the sources more often. More would leave a worker idle at the end. */
-const filesPerBundle = 90
+const filesPerBundle = 60
 /**
  * In a bundle, these would mock modules or stop the clock for other files. A test also opts out with the comment "in a separate
  * file", which this expression matches.
