@@ -79,11 +79,12 @@ function canUseTables(
  */
 export function createPureTransition<Machine extends AnyStateMachine>(
   machine: Machine,
+  tables?: ChartTables,
 ): (
   snapshot: SnapshotFrom<Machine>,
   event: EventFromLogic<Machine>,
 ) => ReturnType<typeof transition<Machine>> {
-  const takeEvent = createTableTransition(machine)
+  const takeEvent = createTableTransition(machine, tables)
   let scope: TransitionScope | undefined
   return (snapshot, event) => {
     scope ??= createInertScope()

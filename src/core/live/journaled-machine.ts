@@ -14,6 +14,7 @@ import { addUsage } from '../../../machines/agent/usage.js'
 import { hasUnclearedContent } from '../../../machines/agent/mask-uncleared.js'
 import { findAbandonedCalls } from './abandoned-sub-agents.js'
 import type { RunInput } from '../sessions/input-history.js'
+import { agentTables } from '../interpreter/agent-tables.js'
 import { ChartTables } from '../interpreter/chart-tables.js'
 import { type Interpreter, createTableTransition } from '../interpreter/table-transition.js'
 import { completeSnapshot } from '../sessions/log/stored-state.js'
@@ -78,9 +79,6 @@ export interface JournaledOptions {
 }
 
 type Implementations = Parameters<AgentMachine['provide']>[0]
-
-/** For machines with the chart's own actions and guards. */
-const agentTables = new ChartTables(agentMachine)
 
 /**
  * The agent machine with these actors and a write-ahead log: each event is converted to plain JSON, timestamped,

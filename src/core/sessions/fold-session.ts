@@ -26,6 +26,7 @@ import { findContextFault, findStateFault } from './log/find-state-fault.js'
 import { listClientIds, addKey } from './inbox/queued-message.js'
 import type { SessionFacts } from './log/create-records.js'
 import type { InboxEnd, LogEnd } from './log/write-ahead-log.js'
+import { agentTables } from '../interpreter/agent-tables.js'
 import { createPureTransition } from '../interpreter/table-transition.js'
 
 /** The latest run of a session, as a snapshot of the pure machine. */
@@ -292,4 +293,4 @@ export function toMachineState(run: FoldedRun): MachineState {
   return agentMachine.getPersistedSnapshot(childless) as unknown as MachineState
 }
 
-export const takeEvent = createPureTransition(agentMachine)
+export const takeEvent = createPureTransition(agentMachine, agentTables)
