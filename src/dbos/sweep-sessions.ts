@@ -90,10 +90,8 @@ export function createInboxPoll(
     const now = performance.now()
     const before = tried
     tried = new Map()
-    for (const { sessionId, inbox } of await listUnread(
-      store,
-      listOpenSessions(store, ['WAITING_FOR_INPUT', 'PAUSED']),
-    )) {
+    const resting = listOpenSessions(store, ['WAITING_FOR_INPUT', 'PAUSED'])
+    for (const { sessionId, inbox } of await listUnread(store, resting)) {
       const last = before.get(sessionId)
       if (last?.inbox === inbox && now - last.at < againMs) {
         tried.set(sessionId, last)
