@@ -145,3 +145,8 @@ export function asList(value: unknown): readonly Json[] {
 export function asText(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
+
+/** A text, or an object as JSON. Some servers send parsed JSON in place of its text. */
+export function asJsonText(value: unknown): string {
+  return typeof value === 'object' && value !== null ? JSON.stringify(value) : asText(value)
+}

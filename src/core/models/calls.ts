@@ -1,5 +1,4 @@
 import type { Json } from '../../../machines/agent/json.js'
-import { asText } from '../base/values.js'
 import type { HostedCall } from './provider.js'
 
 export interface SentCall {
@@ -38,11 +37,6 @@ export function nameCall(id: string, messageNumber: number, used: ReadonlySet<st
         : `${name.slice(0, -count.length)}${Number(count) + messageNumber}`
   }
   return name
-}
-
-/** The arguments as JSON text. Some servers send parsed arguments. */
-export function toArgumentText(input: unknown): string {
-  return typeof input === 'object' && input !== null ? JSON.stringify(input) : asText(input)
 }
 
 /** Some providers send `{}` or `null` before the actual arguments. */

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
-import { readWaitMs, asList, asObject, asText } from '../base/values.js'
+import { readWaitMs, asJsonText, asList, asObject, asText } from '../base/values.js'
 import type { ModelFailure, RefusedContent } from '../../../machines/agent/model-response.js'
 import type { MediaKind } from '../../../machines/agent/refusals.js'
 
@@ -47,8 +47,7 @@ export function isMarkup(text: string): boolean {
 }
 
 function readMessage(error: JsonObject): string {
-  const text = error.message ?? error.detail
-  const message = typeof text === 'object' && text !== null ? JSON.stringify(text) : asText(text)
+  const message = asJsonText(error.message ?? error.detail)
   // Gateways such as OpenRouter put the upstream error here.
   const upstream = asText(asObject(error.metadata)?.raw)
   return upstream === '' ? message : `${message}: ${upstream}`

@@ -28,12 +28,10 @@ export type { OpenAIChatOptions, OpenAIResponsesOptions } from './openai-options
  */
 export function openaiChat(options: OpenAIChatOptions): ModelProvider {
   checkChatOptions(options)
-  const echoOf = (provider: string) => getReasoningEcho(provider, options.echoReasoning)
-  const load = async (provider: string) => {
+  return createWireProvider(options, options.echoReasoning, async (provider, echo) => {
     const { createChatWire } = await import('./chat-wire.js')
-    return createChatWire(options, provider, echoOf(provider))
-  }
-  return createWireProvider(options, load, echoOf)
+    return createChatWire(options, provider, echo)
+  })
 }
 
 /**
@@ -50,7 +48,7 @@ export function openaiChat(options: OpenAIChatOptions): ModelProvider {
  */
 export function openaiResponses(options: OpenAIResponsesOptions): ModelProvider {
   checkResponsesOptions(options)
-  const model = createWireProvider(options, async (provider) => {
+  const model = createWireProvider(options, false, async (provider) => {
     const { createResponsesWire } = await import('./responses-wire.js')
     return createResponsesWire(options, provider)
   })
@@ -61,16 +59,16 @@ export function openaiResponses(options: OpenAIResponsesOptions): ModelProvider 
 /** Creates a provider for one of the APIs. The provider's code is loaded with the first request. */
 function createWireProvider(
   options: OpenAIOptions,
-  loadWire: (provider: string) => Promise<ApiWire>,
-  echoOf: (provider: string) => ReasoningEcho = () => 'none',
+  echoReasoning: OpenAIChatOptions['echoReasoning'],
+  loadWire: (provider: string, echo: ReasoningEcho) => Promise<ApiWire>,
 ): ModelProvider {
   const provider = options.provider ?? getProviderName(getBaseURL(options))
+  const echo = getReasoningEcho(provider, echoReasoning)
   const exchange = loadOnce(async () => {
     const { createExchange } = await import('./exchange.js')
-    return createExchange(options, await loadWire(provider), provider)
+    return createExchange(options, await loadWire(provider, echo), provider)
   })
   const structuredOutput = findStructuredOutput(provider)
-  const echo = echoOf(provider)
   const endpoint = findEndpoint(options)
   const created: ModelProvider = {
     provider,

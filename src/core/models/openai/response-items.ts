@@ -7,8 +7,7 @@ import type {
   ToolMessage,
 } from '../../../../machines/agent/messages.js'
 import type { ModelResponse } from '../../../../machines/agent/model-response.js'
-import { asList, asObject, asText, getOrCreate } from '../../base/values.js'
-import { toArgumentText } from '../calls.js'
+import { asJsonText, asList, asObject, asText, getOrCreate } from '../../base/values.js'
 import { describeMediaList, toContentPart } from '../media.js'
 import { toWellFormed } from '../plain-json.js'
 import type { WireMessage } from './wire-messages.js'
@@ -164,7 +163,7 @@ export function readCalls(items: readonly JsonObject[], from: string): ToolCall[
 
 /** Returns '' for an item that is not a call. */
 export function readItemArguments(item: JsonObject): string {
-  return isCall(item) ? toArgumentText(item.arguments) : ''
+  return isCall(item) ? asJsonText(item.arguments) : ''
 }
 
 export function isCall(item: JsonObject): boolean {

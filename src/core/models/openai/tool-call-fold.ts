@@ -2,16 +2,10 @@ import { fingerprintCall } from '../../../../guards/lib/fingerprint.js'
 import type { Json } from '../../../../machines/agent/json.js'
 import type { ToolCall } from '../../../../machines/agent/messages.js'
 import type { ToolCallDelta } from '../provider.js'
-import {
-  isPlaceholder,
-  listDistinctCalls,
-  type SentCall,
-  toArgumentText,
-  withoutPlaceholder,
-} from '../calls.js'
+import { isPlaceholder, listDistinctCalls, type SentCall, withoutPlaceholder } from '../calls.js'
 import { JsonScan } from '../json-scan.js'
 import { parseJsonOr } from '../../base/json.js'
-import { asList, asObject, asText } from '../../base/values.js'
+import { asJsonText, asList, asObject, asText } from '../../base/values.js'
 
 interface CallDraft extends SentCall {
   json: JsonScan
@@ -44,7 +38,7 @@ export class ToolCallFold {
       const index = typeof entry.index === 'number' ? entry.index : null
       const id = typeof entry.id === 'number' ? String(entry.id) : asText(entry.id)
       const name = asText(call?.name)
-      const piece = toArgumentText(call?.arguments)
+      const piece = asJsonText(call?.arguments)
 
       let draft = this.#find(index, id)
       const isAgain = draft !== undefined && isSentAgain(draft, { index, id, name, piece })
