@@ -94,7 +94,8 @@ export function createAGUIProtocol(
   read: () => Promise<SessionView | null>,
 ): AnswerProtocol<AGUIEvent> {
   return {
-    createEncoder: ({ before, ends, turn }) => {
+    createEncoder: ({ readPast, turn }) => {
+      const { before, ends } = readPast()
       const fold = createAGUIFold({
         threadId,
         runId,

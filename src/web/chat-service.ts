@@ -38,6 +38,7 @@ import {
   type LiveRun,
   subscribeFromNow,
   subscribeFromStart,
+  subscribeToNew,
   type Subscription,
   toCallerOptions,
 } from './subscription.js'
@@ -64,11 +65,13 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
   function mask(found: Subscription | null): Subscription | null {
     if (found === null) return null
     const view = createPageView(caller.expose, sessionId)
-    const { before, ends, turn } = found
+    const { turn } = found
     return {
       ...found,
-      before: view.maskMessages(before),
-      ends: view.maskEnds(ends),
+      readPast: () => {
+        const { before, ends } = found.readPast()
+        return { before: view.maskMessages(before), ends: view.maskEnds(ends) }
+      },
       turn: turn && {
         ...turn,
         messages: view.maskMessages(turn.messages),
@@ -158,7 +161,7 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
       await session.waitForAttempt()
       return deliver(message, attempt + 1)
     }
-    return subscribeFromStart(live)
+    return subscribeToNew(live)
   }
 
   async function findEarlierAnswer(
@@ -213,7 +216,7 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
       })
       const isAppliedHere = isAnyOpen(findContext(run), answers)
       const live = runs.follow(run, findTurn(run))
-      if (isAppliedHere) return subscribeFromNow(live, { isContinued: true })
+      if (isAppliedHere) return subscribeToNew(live)
       return { ...follow(false), closing: live.closing }
     } catch (error) {
       if (!hasCode(error, 'session_busy')) throw error

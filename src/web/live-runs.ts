@@ -12,8 +12,8 @@ import {
   createFinishedSubscription,
   findTurn,
   type LiveRun,
-  subscribeFromNow,
   subscribeFromStart,
+  subscribeToNew,
   subscribeToTurn,
   type Subscription,
 } from './subscription.js'
@@ -173,7 +173,7 @@ export function createLiveRuns(session: ChatSession, onEnd: (live: LiveRun) => v
     ): Promise<Subscription> {
       const run = await session.resumeWhenReleased()
       const live = follow(run, isNewTurn ? null : findTurn(run), { clientId, apply })
-      return isNewTurn ? subscribeFromStart(live) : subscribeFromNow(live, { isContinued: true })
+      return subscribeToNew(live)
     },
   }
 }

@@ -1,8 +1,7 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { Message } from '../../machines/agent/messages.js'
 import { isRequest, listAnswerableCalls } from '../../machines/agent/questions.js'
-import { type TurnEnd, isFinalState } from '../../machines/agent/run-result.js'
+import { isFinalState } from '../../machines/agent/run-result.js'
 import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import type { Agent } from '../core/agent/agent-options.js'
@@ -57,8 +56,8 @@ export interface LiveRun {
 }
 
 export interface Subscription {
-  before: readonly Message[]
-  ends: readonly TurnEnd[]
+  /** What precedes the answer. Read only by pages that compare it with their messages. */
+  readPast(): Past
   /** The answer before the reader's first event. Null if the reader starts with the run. */
   turn: Omit<Turn, 'before' | 'ends'> | null
   /** Whether the page also needs `turn`, because it subscribed late or was reloaded. */
@@ -75,26 +74,32 @@ export interface Subscription {
   unsubscribe?(): void
 }
 
+type Past = Pick<Turn, 'before' | 'ends'>
+
 const noRequests: ReadonlySet<string> = new Set()
 
-export function subscribeFromStart(live: LiveRun): Subscription {
-  const { buffer, turn, point, closing } = live
-  const answeredRequests = listAnsweredRequests(live)
+/** For the page whose request has just started or resumed the run, so that all events in its buffer are new. */
+export function subscribeToNew(live: LiveRun): Subscription {
+  const { turn, buffer, point, closing } = live
   const reader = buffer.createReader()
-  return { ...getPast(live), turn, showsTurn: true, answeredRequests, reader, point, closing }
+  const readPast = () => readPastOf(live)
+  return { readPast, turn, showsTurn: false, answeredRequests: noRequests, reader, point, closing }
 }
 
-/** For a page that has the answer so far. `isContinued`: the run was just resumed, so all events in its buffer are new. */
-export function subscribeFromNow(live: LiveRun, { isContinued = false } = {}): Subscription {
-  const { turn, buffer, closing } = live
-  const reader = isContinued ? buffer.createReader() : buffer.createReader('now')
-  return { ...getPast(live), turn, showsTurn: false, answeredRequests: noRequests, reader, closing }
+/** For a page without the answer so far. */
+export function subscribeFromStart(live: LiveRun): Subscription {
+  return { ...subscribeToNew(live), showsTurn: true, answeredRequests: listAnsweredRequests(live) }
+}
+
+/** For a page that has the answer so far. */
+export function subscribeFromNow(live: LiveRun): Subscription {
+  return { ...subscribeToNew(live), reader: live.buffer.createReader('now'), point: undefined }
 }
 
 /** A subscription to a recorded answer. `buffer` has the events that follow it. */
 export function subscribeToTurn(turn: Turn, buffer: ReplayBuffer, showsTurn = true): Subscription {
-  const { before, ends } = turn
-  return { before, ends, turn, showsTurn, answeredRequests: noRequests, reader: buffer.createReader() }
+  const reader = buffer.createReader()
+  return { readPast: () => turn, turn, showsTurn, answeredRequests: noRequests, reader }
 }
 
 export function createFinishedSubscription(turn: Turn): Subscription {
@@ -113,8 +118,8 @@ export function findTurn(run: AnyRun): Turn | null {
 }
 
 /** A run that started here has a context once its session has been read. */
-function getPast({ run, turn }: LiveRun): Pick<Subscription, 'before' | 'ends'> {
-  if (turn) return { before: turn.before, ends: turn.ends }
+function readPastOf({ run, turn }: LiveRun): Past {
+  if (turn) return turn
   const context = findContext(run) as AgentContext
   return { before: toTurn(context).before, ends: context.turnEnds ?? [] }
 }
@@ -155,7 +160,8 @@ export function subscribeToRun(run: AnyRun): Subscription {
   run.result.then(startNextSegment, startNextSegment)
   if (turn) return subscribeToTurn(turn, buffer, false)
   const reader = buffer.createReader()
-  return { before: [], ends: [], turn, showsTurn: false, answeredRequests: noRequests, reader }
+  const readPast = () => ({ before: [], ends: [] })
+  return { readPast, turn, showsTurn: false, answeredRequests: noRequests, reader }
 }
 
 function followRun(run: AnyRun): RunSegment {
