@@ -3,7 +3,7 @@ import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import { type RunResult, isRestState } from '../../../machines/agent/run-result.js'
 import type { Clock } from '../base/clock.js'
 import type { AgentMachine } from '../live/journaled-machine.js'
-import type { MachineState } from '../sessions/log/log-record.js'
+import type { FoldedRun } from '../sessions/fold-session.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { Session } from '../sessions/session.js'
 import type { DelegateRequest } from '../tools/tool.js'
@@ -13,7 +13,7 @@ import { createStoreFailedEvent } from '../sessions/journal.js'
 
 export interface RunOrigin {
   input?: object
-  snapshot?: MachineState
+  snapshot?: FoldedRun
   /** Absent if the session is not in a store. */
   log?: SessionLog
   queuedId?: string

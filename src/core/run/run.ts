@@ -299,11 +299,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    */
   grant(grant: { tool: string } & GrantOptions, options: SentBy = {}): void {
     this.#checkActive('grant')
-    const event: ControlEvent = {
-      ...toGrantEvent(grant, 'grant()', this.#now),
-      ...readSender(options, 'grant()'),
-    }
-    this.#send(this.#withDigest(event))
+    this.#send({ ...toGrantEvent(grant, 'grant()', this.#now), ...readSender(options, 'grant()') })
   }
 
   /**
@@ -438,12 +434,12 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       },
       onExpired: () => {
         this.#expiry = { type: 'APPROVAL_EXPIRED' }
-        if (this.#isExpired()) this.#enqueue(this.#expiry)
+        if (this.#isExpired()) this.#send(this.#expiry)
       },
     }
     if (this.#runtime) this.#runtime.listener = listener
     // The actor itself queues events until it is started.
-    this.#sendToActor(actor, this.#queue.splice(0))
+    this.#flush()
     if (log) {
       publishSession(log, { runId: this.id, actor, hub: this.#hub })
       this.#readInbox(log)
@@ -464,8 +460,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     inbox.onMessage((message, event) => {
       try {
         const received = event && { ...event, inbox: message }
-        const earlier = received && this.#queue.slice(0, this.#findPlace(received))
-        const forecast = earlier && this.#forecastAfter([...this.#sent, ...earlier])
+        // A revocation precedes the event that ends the rest, which came later and can start the call.
+        const ending = received?.type === 'REVOKE' ? this.#ending : undefined
+        const place = ending ? this.#queue.indexOf(ending) : this.#queue.length
+        const forecast = received && this.#forecastAfter([...this.#sent, ...this.#queue.slice(0, place)])
         if (!received || !forecast) {
           inbox.refuse(message)
           return
@@ -475,7 +473,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
           return
         }
         checkMessageFits(received, forecast, sessionId, this.#now)
-        this.#send(this.#withDigest(received))
+        this.#send(received, place)
       } catch (error) {
         if (inbox.refuse(message)) this.#warn('message_refused', describeError(error))
       }
@@ -541,11 +539,14 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     })
   }
 
-  #send(event: ControlEvent): void {
+  /** The only way to send control events to the actor. */
+  #send(event: ControlEvent, place = this.#queue.length): void {
     if (this.#isRefused || this.#isReleased) return
     if (this.#snapshot && this.#snapshot.status !== 'active') return
-    this.#rest.leave()
-    this.#enqueue(event)
+    // If another process holds the session, it ends the expired question, and the run stays at its rest.
+    if (event !== this.#expiry) this.#rest.leave()
+    this.#queue.splice(place, 0, this.#withDigest(event))
+    this.#flush()
   }
 
   /** A grant applies only to the tool's current version, which its digest identifies. */
@@ -555,19 +556,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     const name =
       event.type === 'GRANT' ? event.tool : (calls.find(({ id }) => id === event.callId)?.name ?? '')
     return { ...event, grant: withToolDigest(event.grant, this.#tools(speaker).get(name)) } as typeof event
-  }
-
-  /** The only way to send control events to the actor. */
-  #enqueue(event: ControlEvent): void {
-    if (this.#isReleased) return
-    this.#queue.splice(this.#findPlace(event), 0, event)
-    this.#flush()
-  }
-
-  /** A revocation from the inbox precedes the event that ends the rest, which came later and can start the call. */
-  #findPlace({ type, inbox }: ControlEvent): number {
-    const isEarlier = this.#ending !== undefined && type === 'REVOKE' && inbox !== undefined
-    return isEarlier ? this.#queue.indexOf(this.#ending as ControlEvent) : this.#queue.length
   }
 
   #flush(): void {
@@ -590,12 +578,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     const events = this.#queue.splice(0, this.#queue.indexOf(event) + 1)
     // The rest before the event is not reported.
     if (events.length > 1) this.#leavesRest = true
-    this.#sendToActor(actor, events)
-  }
-
-  #sendToActor(actor: Actor<AgentMachine>, events: readonly ControlEvent[]): void {
     this.#sent.push(...events)
-    for (const event of events) actor.send(event)
+    for (const one of events) actor.send(one)
   }
 
   async #deliverLater(actor: Actor<AgentMachine>, event: ControlEvent, ready: Promise<void>): Promise<void> {
@@ -606,7 +590,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       this.#ending = undefined
       this.#queue = this.#queue.filter((one) => one !== event)
       // A cancel always applies, even if only in this process.
-      if (event.type === 'CANCEL') this.#sendToActor(actor, [event])
+      if (event.type === 'CANCEL') {
+        this.#sent.push(event)
+        actor.send(event)
+      }
       // The process that has taken the session ends the session's questions.
       else if (event !== this.#expiry) actor.send(createStoreFailedEvent(error))
     }

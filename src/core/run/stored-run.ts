@@ -9,13 +9,7 @@ import { isQueuedText } from '../sessions/inbox/queued-message.js'
 import { parseInboxMessage, type Receipt } from '../sessions/inbox/session-message.js'
 import { leaseMs } from '../sessions/log/lease.js'
 import { openSession, type AcquiredSession, type StoreParts } from '../sessions/open-session.js'
-import {
-  type FoldedRun,
-  type FoldedSession,
-  getLastEventSeq,
-  takeEvent,
-  toMachineState,
-} from '../sessions/fold-session.js'
+import { type FoldedRun, type FoldedSession, getLastEventSeq, takeEvent } from '../sessions/fold-session.js'
 import type { InboxMessage } from '../sessions/store/inbox.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
@@ -244,8 +238,7 @@ export function bindStoredRun(
   run: FoldedRun,
   binding: Binding,
 ): Pick<RunParts, 'runId' | 'origin'> {
-  const snapshot = toMachineState(run)
   const lastEventSeq = getLastEventSeq(folded)
-  bindings.set(snapshot, { ...binding, journal: log, lastEventSeq, link: folded.link })
-  return { runId: run.context.runId, origin: { snapshot, log } }
+  bindings.set(run, { ...binding, journal: log, lastEventSeq, link: folded.link })
+  return { runId: run.context.runId, origin: { snapshot: run, log } }
 }
