@@ -3,11 +3,14 @@ export type Json = string | number | boolean | null | Json[] | { [key: string]: 
 
 export type JsonObject = { [key: string]: Json }
 
-/** Omits undefined values, because readers of stored objects test for the key. */
+/** Omits undefined values, because readers of stored objects test for the key. The keys must come from code. */
 export function omitUndefined<Value extends object>(
   value: Value,
 ): { [Key in keyof Value]?: Exclude<Value[Key], undefined> } {
-  return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as Value
+  const kept: Partial<Value> = {}
+  for (const key of Object.keys(value) as (keyof Value)[])
+    if (value[key] !== undefined) kept[key] = value[key]
+  return kept as Value
 }
 
 export function groupBy<Key, Item>(items: readonly Item[], getKey: (item: Item) => Key): Map<Key, Item[]> {

@@ -29,7 +29,7 @@ export function spendUsage(
   const { usage } = addToTotals(context, step)
   const { run, session } = usage
   const stepId = summary ? `${getStepId(context)}.summary` : getStepId(context)
-  emit({ type: 'usage', stepId, ...omitUndefined({ callId }), step, run, session })
+  emit({ type: 'usage', stepId, step, run, session, ...omitUndefined({ callId }) })
   const spent = { config: context.config, usage }
   if (context.warnedOfBudget || !isNearBudget(spent)) return { usage }
   const { tokens, cost } = getRemaining(getBudgetTotals(spent), toBudgetLimits(spent.config))

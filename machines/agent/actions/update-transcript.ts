@@ -130,10 +130,9 @@ function emitResult({ id: callId, name }: BatchCall, result: ToolResult, emit: E
     callId,
     name,
     status,
-    ...omitUndefined({ errorKind }),
     content,
     durationMs,
-    ...omitUndefined({ truncated, publicMessage, media, appData }),
+    ...omitUndefined({ errorKind, truncated, publicMessage, media, appData }),
   })
 }
 

@@ -38,14 +38,15 @@ export function fitTools(
   family: SchemaFamily,
   onWarning: ModelRequestOptions['onWarning'],
 ): ModelRequest {
+  const fit = (spec: ToolSpec) => getOrCreate(fittedSpecs[family], spec, () => fitSpec(spec, family))
+  if (request.tools.every((spec) => fit(spec) === spec)) return request
   const tools = request.tools.flatMap((spec) => {
-    const fitted = getOrCreate(fittedSpecs[family], spec, () => fitSpec(spec, family))
+    const fitted = fit(spec)
     if (typeof fitted !== 'string') return [fitted]
     onWarning?.('tool_left_out', `The tool '${spec.name}' is omitted: ${fitted}.`)
     return []
   })
-  const isSame = tools.length === request.tools.length && tools.every((tool, i) => tool === request.tools[i])
-  return isSame ? request : { ...request, tools }
+  return { ...request, tools }
 }
 
 function fitSpec(spec: ToolSpec, family: SchemaFamily): ToolSpec | string {

@@ -175,7 +175,10 @@ function readStream(stream: Readable): AnswerSource {
       })
       stream.on('end', () => end())
       stream.on('error', (error) => end(new Error('terminated', { cause: error })))
-      stream.on('close', () => end(new Error('premature close')))
+      // Every body closes. An error is created only for a break, because its stack is expensive.
+      stream.on('close', () => {
+        if (!stream.readableEnded) end(new Error('premature close'))
+      })
     },
     destroy: () => void stream.destroy(),
   }
