@@ -286,8 +286,8 @@ export class SessionActions {
 
   async fork(id: string, { at, edit, run, askFirst, decision }: ForkRequest): Promise<Done> {
     const agent = await this.#getAgent(id)
-    const session = (await this.#parts.library.readFold(id)).findStep(at)?.after.session
-    if (run && session) {
+    const session = await this.#parts.library.readAt(id, at)
+    if (run) {
       const { definition } = session
       if (!acceptsDefinition(this.#label, definition)) throw strandedError(id, definition, [this.#label])
       if (session.run?.status !== 'active') {
@@ -298,7 +298,7 @@ export class SessionActions {
     if (decision) {
       if (!run)
         throw new UsageError('invalid_input', 'A decision needs a run. Set run in the fork request.', 'run')
-      const context = session?.run?.context
+      const context = session.run?.context
       const { fingerprint } = getAwaitedCall(context, decision.callId, 'approval')
       await this.#checkEdit(id, context, { ...decision, fingerprint })
     }
@@ -311,8 +311,6 @@ export class SessionActions {
       const forked = await this.#resumeRun(agent, sessionId)
       if (decision) applyMessage(forked, { ...decision, by: this.#parts.by })
     }
-    // The original lists its forks from the rows that the library has read.
-    await this.#parts.library.readRow(sessionId)
     return { sessionId }
   }
 
@@ -333,15 +331,15 @@ export class SessionActions {
   }
 
   /** Keeps the other parts of a message, such as pictures. */
-  #createEdit(session: FoldedSession | undefined, edit: TextEdit): ForkEdit {
-    const messages = session?.run?.context.messages ?? session?.state.messages ?? []
+  #createEdit(session: FoldedSession, edit: TextEdit): ForkEdit {
+    const { messages } = session.run?.context ?? session.state
     if ('instructions' in edit) {
-      const effective = session && findEffectiveInstructions(session, this.findInstructions(session))
+      const effective = findEffectiveInstructions(session, this.findInstructions(session))
       checkGaps(edit.instructions, effective?.text ?? '', 'instructions')
       return edit
     }
     if (!('message' in edit)) {
-      const call = session?.run?.context.calls.find((one) => one.id === edit.call)
+      const call = session.run?.context.calls.find((one) => one.id === edit.call)
       if ('result' in edit)
         checkGaps(edit.result, call?.result?.content ?? findResultText(messages, edit.call), edit.call)
       else checkGaps(edit.arguments, call?.arguments ?? '', edit.call)

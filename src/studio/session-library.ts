@@ -4,6 +4,7 @@ import { getListedTitle } from '../core/sessions/session-summary.js'
 import { describeError } from '../core/base/errors.js'
 import { runInTurn } from '../core/base/maybe-promise.js'
 import { yieldToEventLoop } from '../core/base/platform.js'
+import type { FoldedSession } from '../core/sessions/fold-session.js'
 import { readSessionAt } from '../core/sessions/replay-session.js'
 import type { ListOptions } from '../core/sessions/store/list-options.js'
 import type { SessionTags } from '../core/sessions/store/session-tags.js'
@@ -123,6 +124,16 @@ export class SessionLibrary {
     this.#learn(id, key, log)
     if (holder === null) await this.#kept.keep({ id, head, createdAt }, log)
     return this.findRow(id)
+  }
+
+  /**
+   * The session after a record, from which a fork of it starts.
+   * @throws {StoreError} `unknown_session`, `corrupt_log`
+   * @throws {UsageError} `invalid_option` for a record that does not exist
+   */
+  async readAt(id: string, seq: number): Promise<FoldedSession> {
+    if (!isSessionId(id)) throw unknownSessionError(id)
+    return readSessionAt(this.#store, id, seq)
   }
 
   readMachine(id: string): Promise<LogRecord[]> {

@@ -1,5 +1,4 @@
 import { formatCount, formatMoney, shorten } from '../../core/format/format-words.js'
-import { parseJsonOr } from '../../core/base/json.js'
 import { sumCosts } from '../costs.js'
 import type { MomentView, RecordRow, TextEdit } from '../protocol.js'
 import { isFailed, isRequestEnd } from '../session-query.js'
@@ -12,11 +11,10 @@ export interface Choice {
   wanted: WhatIf
 }
 
-export function toEdit({ kind, id }: WhatIf, text: string): TextEdit {
+/** `value` is the text as JSON. Undefined if the text is not JSON, as a result need not be. */
+export function toEdit({ kind, id }: WhatIf, text: string, value: unknown): TextEdit {
   if (kind === 'instructions') return { instructions: text }
   if (kind === 'message') return { message: id, content: text }
-  // A result can be any text. Valid JSON is parsed.
-  const value = parseJsonOr(text, undefined)
   return kind === 'result' ? { call: id, result: value ?? text } : { call: id, arguments: value }
 }
 

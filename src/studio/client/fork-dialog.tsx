@@ -58,7 +58,7 @@ export function ForkDialog(props: ForkProps) {
       const part =
         type === 'reject' ? { type, ...reason } : { type, ...(isEdited && { editedInput: edited }) }
       request.decision = { callId: call?.id ?? '', ...part }
-    } else if (wanted && isEdited) request.edit = toEdit(wanted, text)
+    } else if (wanted && isEdited) request.edit = toEdit(wanted, text, edited)
     void attempt(() => onFork(request, wanted))
   }
   return (
