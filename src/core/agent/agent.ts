@@ -2,7 +2,6 @@ import { joinExpiry } from '../../../machines/agent/approvals.js'
 import type { AgentInput } from '../../../machines/agent/context.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { findSpeaker } from '../../../machines/agent/messages.js'
-import type { RunResult } from '../../../machines/agent/run-result.js'
 import { overrideLimits } from '../config/resolve-config.js'
 import { loadOnce, createId } from '../base/platform.js'
 import {
@@ -15,7 +14,7 @@ import { checkSessionId } from '../sessions/store/session-id.js'
 import { checkStore, limitStoreTime } from '../sessions/store/checked-store.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { OutputOf } from '../structured/structured-output.js'
-import { getObject, withObject } from '../structured/read-output.js'
+import { addObject, checkResult, getObject } from '../structured/read-output.js'
 import type { InputSchema } from '../tools/input-schema.js'
 import type { ContextOf, ToolEntry, ToolsOf } from '../tools/tool-set.js'
 import type { PriceBook } from '../prices/price-book.js'
@@ -24,7 +23,7 @@ import { asTool } from '../sub-agents/as-tool.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
 import { checkInspector, type Inspector } from '../run/safe-listeners.js'
 import { readConversation, addHistory } from '../sessions/input-history.js'
-import { createJournaledMachine } from '../live/journaled-machine.js'
+import { createJournaledMachine, type JournaledOptions } from '../live/journaled-machine.js'
 import type { Binding } from '../live/runtime.js'
 import { getTraits, getSpeakerTools, isLostSpeaker, toSpeaker, type AgentParts } from '../live/agent-parts.js'
 import { Run } from '../run/run.js'
@@ -82,12 +81,9 @@ export function assembleAgent(
   const sessions = new Map<string, Session>()
   const inputs = createRunInputs(parts)
   const { bind, bindings } = inputs
-  const machine = createJournaledMachine(createActors(parts), {
-    ...inputs,
-    parts,
-    abandon: (...abandoned) =>
-      void import('../run/stored-run.js').then(({ endAbandonedChild }) => endAbandonedChild(...abandoned)),
-  })
+  const abandon: JournaledOptions['abandon'] = (...abandoned) =>
+    void import('../run/stored-run.js').then(({ endAbandonedChild }) => endAbandonedChild(...abandoned))
+  const machine = createJournaledMachine({ actors: createActors(parts) }, { ...inputs, parts, abandon })
 
   const sessionOf = (session: Session | string | undefined): Session => {
     if (session === undefined) return createSession()
@@ -107,12 +103,9 @@ export function assembleAgent(
     await output?.ready?.()
   }
 
-  const complete = (result: RunResult) => withObject(output, result)
-
   const toolsOf = (speaker: string | null | undefined) => getSpeakerTools(tools, speaker)
 
-  const run: ChildHost['run'] = (handle) =>
-    new Run({ machine, clock, tools: toolsOf, withObject: complete, ...handle })
+  const run: ChildHost['run'] = (handle) => new Run({ machine, clock, tools: toolsOf, output, ...handle })
 
   const host: ChildHost = {
     definitionAs: createDefinitionFactory(parts),
@@ -140,8 +133,8 @@ export function assembleAgent(
     machine,
     config,
     asTool: (how) => asTool(host, how),
-    withObject: async (result) => complete(result),
-    objectOf: (result) => getObject(output, result),
+    withObject: async (result) => addObject(output, checkResult(result)),
+    objectOf: (result) => getObject(output, checkResult(result)),
     createInput: (input, runOptions) => {
       const options = checkRunOptions(runOptions)
       if (store && typeof options.session === 'string') refuseStoredSession(options.session)

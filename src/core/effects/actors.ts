@@ -9,7 +9,6 @@ import {
 import type { CompactionOutput } from '../../../machines/agent/fit.js'
 import type { AgentMachineEvent } from '../../../machines/agent/context.js'
 import type { ModelOutput } from '../../../machines/agent/model-response.js'
-import { getStepId } from '../../../machines/agent/messages.js'
 import { CallAbort } from '../base/abort.js'
 import type { TokenCounter } from '../context/token-counter.js'
 import { toLightLogic } from '../interpreter/light-actor.js'
@@ -28,11 +27,7 @@ export function createActors(parts: AgentParts) {
     toSpeaker(parts, context.speaker)
   const counters = new WeakMap<AgentParts, Promise<TokenCounter>>()
   return {
-    requestModel: fromAgent<ModelOutput, { conclude: boolean }>(async (effect) => {
-      const { runtime, context } = effect
-      const stream = runtime.openStream(getStepId(context), context.attempt)
-      return requestModel(speaking(effect), { ...effect, conclude: effect.input.conclude, stream })
-    }),
+    requestModel: fromAgent<ModelOutput, { conclude: boolean }>((effect) => requestModel(parts, effect)),
     /** A callback actor, because XState drops its events once the actor has been stopped. */
     runTools: toLightLogic(
       fromCallback<AgentMachineEvent>(({ sendBack, self }) => {

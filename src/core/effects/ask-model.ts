@@ -18,7 +18,7 @@ import { rememberThrown } from '../base/errors.js'
 import { type AgentParts, hasSharedBudgets } from '../live/agent-parts.js'
 import type { AgentRuntime, EffectScope } from '../live/runtime.js'
 import type { TelemetryRequestInfo } from '../telemetry/telemetry.js'
-import { findTotalOnly, normalizeFailure, normalizeResponse } from '../models/normalize-response.js'
+import { normalizeFailure, normalizeResponse, readOwnTotal } from '../models/normalize-response.js'
 import type * as Failures from '../models/to-model-failure.js'
 import type { ModelProvider, ModelRequest, ModelRequestOptions } from '../models/provider.js'
 import { leaveOutContent, toRefusal } from '../models/leave-out.js'
@@ -130,7 +130,7 @@ export async function askModel<Output>(
     const answer = await idle.rejectOnSilence(measured ? measured.around(send) : send())
     const response = normalizeResponse(answer, createCallNamer(runtime, context))
     measured?.noteResponse(response, answer)
-    bill.receive(response, findTotalOnly(answer?.usage))
+    bill.receive(response, readOwnTotal(answer?.usage))
     if (hold) await hold.settleAnswer(await bill.getAnswerUsage(), response.usage !== null)
     return await ask.toOutput(response, () => bill.getAnswerUsage())
   } catch (error) {

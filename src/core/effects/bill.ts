@@ -77,7 +77,7 @@ export function createBill(
       return spent && priceNow(spent)
     },
 
-    /** The processing may take longer. `total` is the only known count if the response has no usage. */
+    /** The processing may take longer. `total` counts only if the response has no usage. */
     receive({ usage, ...response }: ModelResponse, total: number | null): void {
       const guess = usage === null && (estimates || total !== null)
       const estimate = guess ? estimateUsage(request, response) : noUsage

@@ -8,9 +8,8 @@ import {
 import { truncate } from '../../../guards/lib/words.js'
 import type { Json } from '../../../machines/agent/json.js'
 import { getStepId } from '../../../machines/agent/messages.js'
-import type { AnswerStream } from '../live/answer-stream.js'
 import type { AgentRuntime, EffectScope } from '../live/runtime.js'
-import type { AgentParts } from '../live/agent-parts.js'
+import { type AgentParts, toSpeaker } from '../live/agent-parts.js'
 import { ModelError, type HostedCall } from '../models/provider.js'
 import { findFinalTool } from '../structured/structured-output.js'
 import { readOutput } from '../structured/read-output.js'
@@ -34,21 +33,22 @@ import { extendObject } from '../../../guards/lib/json.js'
 import type { ModelStepResponse } from '../../../machines/agent/announcements.js'
 
 interface RequestScope extends EffectScope {
-  conclude: boolean
-  stream: AnswerStream
+  input: { conclude: boolean }
 }
 
 /** One attempt at one response. Rejects with a failure as plain data. */
 export function requestModel(
-  base: AgentParts,
-  { conclude, abort, self, runtime, context, stream }: RequestScope,
+  agent: AgentParts,
+  { input: { conclude }, abort, self, runtime, context }: RequestScope,
 ): Promise<ModelOutput> {
   const { config, features } = context
+  const stream = runtime.openStream(getStepId(context), context.attempt)
   // The concluding request is not a step, so it has no plan.
-  const parts = applyPlan(base, conclude ? null : context)
+  const parts = applyPlan(toSpeaker(agent, context.speaker), conclude ? null : context)
   warnOfChangedSkills(runtime, context.skills, parts.skills)
   warnOfChangedTools(runtime, context.speaker, parts.tools.specs)
   const request = buildRequest(parts, context, conclude)
+  const finalTool = parts.output && findFinalTool(parts.output, request)
   const scene = features.outputShields ? { runtime, context, abort } : null
   const shown: DeltaSink = scene ? createClearedStream(parts, stream, scene) : stream
   // Shields that may withhold a call have to see the complete call.
@@ -57,7 +57,7 @@ export function requestModel(
   const calls = streamsCalls
     ? createCallStream(
         stream,
-        [parts.output && findFinalTool(parts.output, request), parts.tools.search?.dispatcher?.name],
+        [finalTool, parts.tools.search?.dispatcher?.name],
         createCallNamer(runtime, context),
       )
     : null
@@ -87,7 +87,6 @@ export function requestModel(
       // Uncleared text must not be stored either.
       getKnownText: (partialText) => (features.outputShields ? stream.text : partialText || stream.text),
       toOutput: async (response, price) => {
-        const finalTool = parts.output && findFinalTool(parts.output, request)
         const final = unwrapCalls(readFinalAnswer(response, finalTool), parts.tools.search)
         if (!request.stream) shown.write(final.text, final.reasoning)
         // If the answer is the arguments of a call, it is not streamed but emitted in one piece.

@@ -81,18 +81,6 @@ export interface JournaledOptions {
 type Implementations = Parameters<AgentMachine['provide']>[0]
 
 /**
- * The agent machine with these actors and a write-ahead log: each event is converted to plain JSON, timestamped,
- * appended, then applied. Effects start after `transition()` and await `journal.flush()`, so none precedes its durable
- * cause. Unlike an inspector, this also works for children of other machines.
- */
-export function createJournaledMachine(
-  actors: NonNullable<Implementations['actors']>,
-  options: JournaledOptions,
-): AgentMachine {
-  return addJournal(copyMachine(agentMachine as AgentMachine, { actors }), options, agentTables)
-}
-
-/**
  * What `provide` returns, but with the same state nodes, because XState takes a millisecond to create them. It finds
  * implementations through the machine of a snapshot, never through a node.
  */
@@ -114,8 +102,19 @@ function copyMachine(machine: AgentMachine, implementations: Implementations): A
   return copy
 }
 
-/** Modifies `machine`, which must be a copy. */
-function addJournal(machine: AgentMachine, options: JournaledOptions, tables: ChartTables): AgentMachine {
+/**
+ * The agent machine with these implementations and a write-ahead log: each event is converted to plain JSON, timestamped,
+ * appended, then applied. Effects start after `transition()` and await `journal.flush()`, so none precedes its durable
+ * cause. Unlike an inspector, this also works for children of other machines.
+ */
+export function createJournaledMachine(
+  implementations: Implementations,
+  options: JournaledOptions,
+  base = agentMachine as AgentMachine,
+  baseTables = agentTables,
+): AgentMachine {
+  const machine = copyMachine(base, implementations)
+  const tables = implementations.actions || implementations.guards ? new ChartTables(machine) : baseTables
   // oxlint-disable-next-line unbound-method -- bound to the machine
   const { transition: transitionByXState, getInitialSnapshot, restoreSnapshot, start } = machine
   const { parts, bindings } = options
@@ -125,11 +124,7 @@ function addJournal(machine: AgentMachine, options: JournaledOptions, tables: Ch
       : (createTableTransition(machine, tables) as unknown as AgentMachine['transition'])
 
   return Object.assign(machine, {
-    provide: ((implementations) => {
-      const { actions, guards } = implementations
-      const copy = copyMachine(machine, implementations)
-      return addJournal(copy, options, actions || guards ? new ChartTables(copy) : tables)
-    }) as AgentMachine['provide'],
+    provide: ((more) => createJournaledMachine(more, options, machine, tables)) as AgentMachine['provide'],
 
     getInitialSnapshot: ((scope, machineInput) => {
       const { input, binding } = options.open(machineInput)

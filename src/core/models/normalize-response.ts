@@ -163,12 +163,11 @@ function normalizeUsage(usage: unknown): TokenUsage | null {
 }
 
 export function readTotalTokens(usage: unknown): number | null {
-  return normalizeUsage(usage)?.totalTokens ?? findTotalOnly(usage)
+  return normalizeUsage(usage)?.totalTokens ?? readOwnTotal(usage)
 }
 
-/** The total if it is the only number that the provider reports, otherwise null. */
-export function findTotalOnly(usage: unknown): number | null {
-  const source = (usage ?? {}) as Partial<Record<keyof TokenUsage, unknown>>
-  const total = readTokens(source.totalTokens) ?? 0
-  return normalizeUsage(usage) === null && total > 0 ? total : null
+/** The provider's own total, for usage that is otherwise unusable. Null if there is none. */
+export function readOwnTotal(usage: unknown): number | null {
+  const { totalTokens } = (usage ?? {}) as Partial<Record<keyof TokenUsage, unknown>>
+  return readTokens(totalTokens) || null
 }

@@ -6,6 +6,7 @@ import type { AgentMachine } from '../live/journaled-machine.js'
 import type { FoldedRun } from '../sessions/fold-session.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { Session } from '../sessions/session.js'
+import type { StructuredOutput } from '../structured/structured-output.js'
 import type { DelegateRequest } from '../tools/tool.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import type { Inspector } from './safe-listeners.js'
@@ -32,8 +33,7 @@ export interface RunParts {
   clock: Clock
   /** The tools of an agent in the session. Null selects its first agent. */
   tools: (speaker: string | null | undefined) => ToolSet
-  /** Adds the parsed output if the agent has a schema. Never throws or rejects. */
-  withObject: (result: RunResult) => RunResult | Promise<RunResult>
+  output: StructuredOutput | undefined
   runId: string
   session: Session
   /** A promise if the session has to be read first. If it rejects, the run is refused. */

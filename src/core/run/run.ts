@@ -56,6 +56,7 @@ import { safeInspector } from './safe-listeners.js'
 import { type UserInput, toMessages } from '../sessions/user-input.js'
 import { getPlatform, warnProcess } from '../base/platform.js'
 import type { DeepPartial } from '../structured/partial-objects.js'
+import { addObject } from '../structured/read-output.js'
 import type { Session } from '../sessions/session.js'
 import { readSender, type SentBy } from '../sessions/principal.js'
 import type { AnswerMessage } from '../sessions/inbox/session-message.js'
@@ -82,7 +83,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   readonly #session: Session
   readonly #tools: RunParts['tools']
   readonly #rest = new RestPromise<RunResult>()
-  readonly #withObject: RunParts['withObject']
+  readonly #output: RunParts['output']
   readonly #hub = new EventHub(this.#rest)
   #unfollow: (() => void) | undefined
   readonly #clock: Clock
@@ -126,8 +127,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   constructor(parts: RunParts) {
     this.#clock = parts.clock
     this.#isWatched = parts.above !== undefined
-    const { tools, withObject, runId, session, origin, signal, ready, above } = parts
-    this.#withObject = withObject
+    const { tools, output, runId, session, origin, signal, ready, above } = parts
+    this.#output = output
     this.#tools = tools
     this.id = runId
     this.sessionId = session.id
@@ -691,7 +692,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       this.#rest.leave()
     }
     const written = this.#log?.rest(context)
-    const ended = atFinal ? this.#withObject(this.#toEndResult(context)) : null
+    const ended = atFinal ? addObject(this.#output, this.#toEndResult(context)) : null
     if (written || ended instanceof Promise)
       void this.#rest.reachLater(written, () => ended ?? toRunResult(context), toUnsavedResult)
     else this.#rest.reach(() => ended ?? toRunResult(context))

@@ -50,36 +50,39 @@ function describeJsonProblem(json: string): string {
 
 const toProblem = (problem: string): Reading => ({ ok: false, problem })
 
+type EndedResult = Extract<RunResult, { resumable: false }>
+
 /**
  * The result of a run with its output as an object. The machine has already validated the output, but a shield may have
- * changed it, and only the schema can create values that JSON cannot represent, such as a Date.
+ * changed it, and only the schema can create values that JSON cannot represent, such as a Date. Never throws or rejects.
  */
-export function withObject(
+export function addObject(
   output: StructuredOutput | undefined,
   result: RunResult,
 ): RunResult | Promise<RunResult> {
-  return hasOutput(result) && output ? addObject(output, result) : result
+  return output && hasOutput(result) ? readObject(output, result) : result
 }
 
-type EndedResult = Extract<RunResult, { resumable: false }>
+const hasOutput = (result: RunResult): result is EndedResult =>
+  !result.resumable && result.outputProblem === undefined
 
-const resultRule = /* @__PURE__ */ objectRule(['state'], 'a run result')
-
-/** @throws {UsageError} `invalid_argument` */
-function hasOutput(result: RunResult): result is EndedResult {
-  expectArgument('result', result, resultRule)
-  return !result.resumable && result.outputProblem === undefined
-}
-
-async function addObject(output: StructuredOutput, result: EndedResult): Promise<RunResult> {
+async function readObject(output: StructuredOutput, result: EndedResult): Promise<RunResult> {
   const read = await readOutput(result.output, output.validate, output.schema)
   return read.ok ? { ...result, object: read.value } : { ...result, outputProblem: read.problem }
 }
 
 /** For code that cannot wait. Undefined without a valid object. @throws {UsageError} `async_schema` */
 export function getObject(output: StructuredOutput | undefined, result: RunResult): unknown {
-  if (!hasOutput(result) || !output) return undefined
+  if (!output || !hasOutput(result)) return undefined
   const read = readOutput(result.output, output.validate, output.schema)
   if ('ok' in read) return read.ok ? read.value : undefined
   throw new UsageError('async_schema', 'The schema is asynchronous: await withObject().', 'output')
+}
+
+const resultRule = /* @__PURE__ */ objectRule(['state'], 'a run result')
+
+/** Checks a result that comes from the app. @throws {UsageError} `invalid_argument` */
+export function checkResult(result: RunResult): RunResult {
+  expectArgument('result', result, resultRule)
+  return result
 }

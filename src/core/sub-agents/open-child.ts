@@ -27,7 +27,7 @@ export interface ChildHost {
   definitionAs(label: AgentLabel | undefined): AgentDefinition
   /** Rejects when a run cannot start. */
   ready(input: AgentInput, prices?: PriceBook): Promise<void>
-  run(handle: Omit<RunParts, 'machine' | 'clock' | 'tools' | 'withObject'>): Run
+  run(handle: Omit<RunParts, 'machine' | 'clock' | 'tools' | 'output'>): Run
   bind(
     run: Pick<AgentInput, 'runId' | 'sessionId' | 'config' | 'input'> & {
       requesters?: readonly Principal[] | undefined
