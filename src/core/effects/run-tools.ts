@@ -1,5 +1,5 @@
 import { getCallStepId, type StepWork } from '../live/open-steps.js'
-import { loadOnce } from '../base/platform.js'
+import { loadOnce, startsPerTick, yieldToEventLoop } from '../base/platform.js'
 import { haltsBatch } from '../../../machines/agent/questions.js'
 import { createExpired, getExpiry, isLate } from '../../../machines/agent/approvals.js'
 import { isGrantEnded } from '../../../machines/agent/grants.js'
@@ -8,7 +8,7 @@ import type { SkillChange } from '../../../machines/agent/skills.js'
 import type { Json } from '../../../machines/agent/json.js'
 import { type BatchCall, type ToolResult, toResult } from '../../../machines/agent/batch-calls.js'
 import { type Ask, toQuestions } from '../tools/tool-outcomes.js'
-import { type RunBatchOptions, RunningBatch, type RunnableCall } from '../tools/running-batch.js'
+import { type RunCallOptions, type RunnableCall, RunningCall } from '../tools/running-call.js'
 import { provideAnswerReader } from '../sessions/elicitation-reader.js'
 import { digestTool } from '../sessions/grant-input.js'
 import type { ToolSet } from '../tools/tool-set.js'
@@ -27,23 +27,29 @@ const loadElicitation = loadOnce(() => import('../sessions/elicitation-answer.js
 // Loaded only by batches with a sub-agent.
 const loadSubAgents = loadOnce(() => import('./sub-agent-batch.js'))
 
-export class ToolBatch implements RunBatchOptions {
+/** Runs the calls of a batch in order, with limited concurrency, and reports each one to the machine. */
+export class ToolBatch implements RunCallOptions {
   readonly #parts: AgentParts
   readonly #scope: BatchScope
   readonly #calls: readonly BatchCall[]
   readonly #since: number
   readonly tools: ToolSet
-  readonly abort: CallAbort
   readonly clock: Clock
   readonly context: unknown
   readonly runId: string
   readonly sessionId: string
-  readonly concurrency: number
   readonly defaultTimeoutMs: number
   readonly maxResultChars: number
+  /** After an abort, no call starts and none is reported. */
+  readonly #abort: CallAbort
+  readonly #mostAtOnce: number
+  readonly #running: RunningCall[] = []
   #begun = 0
   #ended = 0
-  #running: RunningBatch | undefined
+  /** Calls that are about to start. */
+  #starting = 0
+  #begunThisTurn = 0
+  #isPaused = false
   #subAgentBatch: SubAgentBatch | undefined
 
   constructor(parts: AgentParts, scope: BatchScope) {
@@ -54,12 +60,12 @@ export class ToolBatch implements RunBatchOptions {
     this.#calls = calls.every(isUnderWay) ? calls : calls.filter(isUnderWay)
     this.#since = runtime.time.now()
     this.tools = parts.tools
-    this.abort = abort
+    this.#abort = abort
     this.clock = runtime.clock
     this.context = runtime.binding.context
     this.runId = runId
     this.sessionId = sessionId
-    this.concurrency = config.toolCalls.concurrency
+    this.#mostAtOnce = Math.max(1, Math.min(this.#calls.length, config.toolCalls.concurrency || 1))
     this.defaultTimeoutMs = config.toolCalls.timeoutMs
     this.maxResultChars = config.toolCalls.maxResultChars
   }
@@ -70,9 +76,74 @@ export class ToolBatch implements RunBatchOptions {
     await runtime.waitUntilDurable()
     // The usage of sub-agents counts toward the results of this batch.
     if (runtime.hasChildren) await this.#openSubAgents()
-    if (this.abort.aborted || runtime.isHalted) return
-    this.#running = new RunningBatch(this.#calls, this)
-    this.#running.start()
+    this.startCalls()
+  }
+
+  /** Starts as many calls as may run. `isReady` applies to the first one. */
+  startCalls(isReady = false): void {
+    const { runtime, sendBack } = this.#scope
+    while (
+      !this.#abort.aborted &&
+      !runtime.isHalted &&
+      this.#running.length + this.#starting < this.#mostAtOnce
+    ) {
+      const call = this.#calls[this.#begun]
+      if (call === undefined) {
+        if (this.#starting + this.#running.length === 0) sendBack({ type: 'BATCH_DONE' })
+        return
+      }
+      if (!isReady && this.#begunThisTurn >= startsPerTick) return void this.#pause()
+      const ready = isReady ? undefined : runtime.waitUntilHeld()
+      isReady = false
+      if (ready) void this.#startAfter(ready)
+      else this.#startCall(call)
+    }
+  }
+
+  /** Yields to the event loop after a number of calls that completed synchronously. */
+  async #pause(): Promise<void> {
+    if (this.#isPaused) return
+    this.#isPaused = true
+    await yieldToEventLoop()
+    this.#isPaused = false
+    this.#begunThisTurn = 0
+    this.startCalls()
+  }
+
+  async #startAfter(ready: Promise<void>): Promise<void> {
+    this.#starting += 1
+    await ready
+    this.#starting -= 1
+    this.startCalls(true)
+  }
+
+  #startCall(call: BatchCall): void {
+    const { context, runtime, self } = this.#scope
+    this.#begun += 1
+    this.#begunThisTurn += 1
+    const refusal = this.#refuse(call)
+    if (refusal !== null) {
+      if (refusal !== 'waits') this.#report(call.id, refusal)
+      return
+    }
+    // Keeps the place of the call, because a subscriber may move a clock here, which ends and starts others.
+    this.#starting += 1
+    try {
+      runtime.steps.start(self, new ToolStep(context, call))
+      // The provider loaded the tool in the same answer that calls it.
+      if (this.#parts.tools.isHosted?.(call.name)) this.onLoad(call.id, [call.name])
+    } finally {
+      this.#starting -= 1
+    }
+    // A subscriber may stop the batch here.
+    if (!this.#abort.aborted) this.#running.push(new RunningCall(call, this))
+  }
+
+  onCallEnd(ended: RunningCall, result: ToolResult | null): void {
+    if (this.#abort.aborted) return
+    this.#running.splice(this.#running.indexOf(ended), 1)
+    if (result !== null) this.#report(ended.call.id, result)
+    this.startCalls()
   }
 
   /** Only the first call has an effect, because aborting creates an exception with a stack trace. */
@@ -80,8 +151,8 @@ export class ToolBatch implements RunBatchOptions {
     this.#subAgentBatch?.stop()
     if (this.#ended === this.#calls.length) return
     const reason = this.#scope.runtime.isLeft ? createLeftReason() : undefined
-    this.#running?.stop(reason)
-    this.abort.abort(reason)
+    this.#abort.abort(reason)
+    for (const call of this.#running) call.stop(this.#abort.reason)
   }
 
   /**
@@ -90,12 +161,9 @@ export class ToolBatch implements RunBatchOptions {
    */
   #halt(): void {
     const { context, sendBack } = this.#scope
-    const left = new Set((this.#running?.halt() ?? this.#calls).map(({ id }) => id))
-    const notStarted = this.#calls.filter(
-      (call) =>
-        left.has(call.id) &&
-        (isInDoubt(context, call) || call.expiresAt !== undefined || call.grant !== undefined),
-    )
+    const notStarted = this.#calls
+      .slice(this.#begun)
+      .filter((call) => isInDoubt(context, call) || call.expiresAt !== undefined || call.grant !== undefined)
     if (notStarted.length > 0) sendBack({ type: 'RELEASED', notStarted: notStarted.map(({ id }) => id) })
   }
 
@@ -109,13 +177,13 @@ export class ToolBatch implements RunBatchOptions {
 
   /** Runs a sub-agent's call as a step. A subscriber may stop the run when the step starts. */
   async delegate(...of: Parameters<SubAgentBatch['execute']>): Promise<ToolResult | null> {
-    if (this.abort.aborted) return null
+    if (this.#abort.aborted) return null
     const opened =
       this.#subAgentBatch ??
       (await this.#openSubAgents().catch((error: unknown) => createLoadFailure('The sub-agent', error)))
     // The process that resumes the run opens the sub-agent.
     if (this.#scope.runtime.isHalted) return new Promise(() => undefined)
-    if (this.abort.aborted) return null
+    if (this.#abort.aborted) return null
     return 'status' in opened ? opened : opened.execute(...of)
   }
 
@@ -182,22 +250,18 @@ export class ToolBatch implements RunBatchOptions {
     sendBack({ type: 'HANDED_OFF', callId, to, tools })
   }
 
-  ready(): Promise<void> | undefined {
-    return this.#scope.runtime.waitUntilHeld()
-  }
-
-  /** Refuses a call that expired or lost its grant while it waited. A call of another process continues. */
-  refuseNext(): ToolResult | 'waits' | null {
+  /**
+   * The result of a call that expired while it waited, or `waits` if it lost its grant and waits for people. A call of
+   * another process continues.
+   */
+  #refuse(call: BatchCall): ToolResult | 'waits' | null {
     const { context, runtime } = this.#scope
-    const call = this.#calls[this.#begun]
-    if (call?.grant !== undefined && !this.#isGranted(call)) {
-      this.#begun += 1
+    if (call.grant !== undefined && !this.#isGranted(call)) {
       this.#scope.sendBack({ type: 'GRANT_ENDED', callId: call.id })
       return 'waits'
     }
-    if (call?.expiresAt === undefined || !isLate(call, runtime.time.now())) return null
+    if (call.expiresAt === undefined || !isLate(call, runtime.time.now())) return null
     if (runtime.isRestored && isLate(call, this.#since)) return null
-    this.#begun += 1
     return createExpired(getExpiry(call, context.expiry), true)
   }
 
@@ -211,28 +275,19 @@ export class ToolBatch implements RunBatchOptions {
     return digest === undefined || tool === undefined || digest === digestTool(tool)
   }
 
-  onStart(): void {
-    const { runtime, self, context } = this.#scope
-    const call = this.#calls[this.#begun]
-    this.#begun += 1
-    if (call) runtime.steps.start(self, new ToolStep(context, call))
-    // The provider loaded the tool in the same answer that calls it.
-    if (call && this.#parts.tools.isHosted?.(call.name)) this.onLoad(call.id, [call.name])
-  }
-
-  onResult(callId: string, original: ToolResult): void {
+  #report(callId: string, original: ToolResult): void {
     const { context, sendBack } = this.#scope
     const result = context.features.resultShields ? withoutUnseen(original) : original
     this.#ended += 1
-    const usage = this.#subAgentBatch?.takeUsage(callId, result) ?? null
-    // If the run is about to halt, queued calls never start.
-    for (const { id } of haltsBatch(context, result) ? this.#calls.slice(this.#begun) : [])
-      sendBack({ type: 'TOOL_RESULT', callId: id, result: notStarted })
-    sendBack({ type: 'TOOL_RESULT', callId, result, ...(usage && { usage }) })
-  }
-
-  onDone(): void {
-    this.#scope.sendBack({ type: 'BATCH_DONE' })
+    try {
+      const usage = this.#subAgentBatch?.takeUsage(callId, result) ?? null
+      // If the run is about to halt, queued calls never start.
+      for (const { id } of haltsBatch(context, result) ? this.#calls.slice(this.#begun) : [])
+        sendBack({ type: 'TOOL_RESULT', callId: id, result: notStarted })
+      sendBack({ type: 'TOOL_RESULT', callId, result, ...(usage && { usage }) })
+    } catch {
+      // The remaining calls must still run.
+    }
   }
 
   async #openSubAgents(): Promise<SubAgentBatch> {

@@ -14,7 +14,7 @@ import {
 } from '../../../machines/agent/budget-totals.js'
 import { describeError } from '../base/errors.js'
 import { limitText } from '../base/text.js'
-import type { RunnableCall } from '../tools/running-batch.js'
+import type { RunnableCall } from '../tools/running-call.js'
 import type { Delegate, DelegateRequest, DelegateRun, Tool } from '../tools/tool.js'
 import { type AgentParts, hasSharedBudgets, listRunBudgets } from '../live/agent-parts.js'
 import type { Binding, EffectScope } from '../live/runtime.js'

@@ -19,7 +19,7 @@ import { mergeConfig, maskVolatile } from './record-session.js'
 import { ReplayError, type ReadableRecording } from './recording.js'
 import type { StandIn } from './recorded-agent.js'
 import { formatCall, type FoundDifference, needsWords, formatTextDifference } from './compare-agents.js'
-import { RunningCall } from '../../core/tools/running-batch.js'
+import { RunningCall } from '../../core/tools/running-call.js'
 
 export interface PlayScene {
   recording: ReadableRecording
@@ -250,8 +250,9 @@ export function createLiveTools(parts: AgentParts, appContext: unknown) {
           sessionId,
           batchId: `${runId}.${batchNumber}`,
           onProgress: () => undefined,
+          onCallEnd: (_call: RunningCall, ended: ToolResult | null) => end(ended),
         }
-        const started = new RunningCall(call, options, { onCallEnd: (_call, ended) => end(ended) })
+        const started = new RunningCall(call, options)
         running.set(key, { call: started, result })
       }
     },

@@ -6,7 +6,6 @@ import {
   toResult,
 } from '../../../machines/agent/batch-calls.js'
 import { CallAbort, attachSignal, timeoutError } from '../base/abort.js'
-import { startsPerTick, yieldToEventLoop } from '../base/platform.js'
 import { fingerprintCall } from '../../../guards/lib/fingerprint.js'
 import type { Json } from '../../../machines/agent/json.js'
 import type { Clock } from '../base/clock.js'
@@ -23,124 +22,12 @@ import { formatResult } from './tool-content.js'
 import type { ToolSet } from './tool-set.js'
 import type { RunTelemetry } from '../telemetry/telemetry.js'
 
-export interface RunBatchOptions extends RunCallOptions {
-  readonly concurrency: number
-  /** After an abort, no call starts and no callback is called. */
-  readonly abort: CallAbort
-  ready?(): Promise<void> | undefined
-  /** The result of the next call if the call may no longer start, or `waits` if the call waits for people. */
-  refuseNext?(): ToolResult | 'waits' | null
-  onStart?(callId: string): void
-  /** Called once per call, in order of completion. Not called for calls that wait. */
-  onResult(callId: string, result: ToolResult): void
-  onDone(): void
-}
-
-/** Runs calls in order with limited concurrency. Exceptions in callbacks stop neither the batch nor the process. */
-export class RunningBatch implements CallOwner {
-  readonly #calls: readonly RunnableCall[]
-  readonly #options: RunBatchOptions
-  readonly #most: number
-  readonly #running: RunningCall[] = []
-  #used = 0
-  #waiting = 0
-  #inTurn = 0
-  #isPaused = false
-  #isHalted = false
-
-  constructor(calls: readonly RunnableCall[], options: RunBatchOptions) {
-    this.#calls = calls
-    this.#options = options
-    this.#most = Math.max(1, Math.min(calls.length, options.concurrency || 1))
-  }
-
-  stop(reason?: unknown): void {
-    const { abort } = this.#options
-    abort.abort(reason)
-    for (const call of this.#running) call.stop(abort.reason)
-  }
-
-  /** Starts no further calls. Returns the calls that were not started. */
-  halt(): readonly RunnableCall[] {
-    this.#isHalted = true
-    return this.#calls.slice(this.#used)
-  }
-
-  onCallEnd(ended: RunningCall, result: ToolResult | null): void {
-    if (this.#options.abort.aborted) return
-    this.#running.splice(this.#running.indexOf(ended), 1)
-    if (result !== null) this.#report(ended.call, result)
-    this.start()
-  }
-
-  #report({ id }: RunnableCall, result: ToolResult): void {
-    try {
-      this.#options.onResult(id, result)
-    } catch {
-      // The remaining calls must still run.
-    }
-  }
-
-  /** Yields to the event loop after a number of calls that completed synchronously. */
-  async #pause(): Promise<void> {
-    if (this.#isPaused) return
-    this.#isPaused = true
-    await yieldToEventLoop()
-    this.#isPaused = false
-    this.#inTurn = 0
-    this.start()
-  }
-
-  async #startAfter(ready: Promise<void>): Promise<void> {
-    this.#waiting += 1
-    await ready
-    this.#waiting -= 1
-    this.start(true)
-  }
-
-  /** `isReady` applies to the first call. */
-  start(isReady = false): void {
-    const { abort } = this.#options
-    while (!abort.aborted && !this.#isHalted && this.#running.length + this.#waiting < this.#most) {
-      const call = this.#calls[this.#used]
-      if (call === undefined) {
-        if (this.#waiting + this.#running.length === 0) this.#options.onDone()
-        return
-      }
-      if (!isReady && this.#inTurn >= startsPerTick) return void this.#pause()
-      const ready = isReady ? undefined : this.#options.ready?.()
-      isReady = false
-      if (ready) void this.#startAfter(ready)
-      else this.#startCall(call)
-    }
-  }
-
-  #startCall(call: RunnableCall): void {
-    this.#used += 1
-    this.#inTurn += 1
-    const refusal = this.#options.refuseNext?.() ?? null
-    if (refusal !== null) {
-      if (refusal !== 'waits') this.#report(call, refusal)
-      return
-    }
-    // Keeps the place of the call, because a subscriber may move a clock here, which ends and starts others.
-    this.#waiting += 1
-    try {
-      this.#options.onStart?.(call.id)
-    } finally {
-      this.#waiting -= 1
-    }
-    // A subscriber may stop the batch here.
-    if (!this.#options.abort.aborted) this.#running.push(new RunningCall(call, this.#options, this))
-  }
-}
-
 export type RunnableCall = Pick<
   BatchCall,
   'id' | 'name' | 'arguments' | 'approvalTimedOut' | 'hosted' | 'unloaded' | 'handle' | 'questions' | 'memo'
 >
 
-interface RunCallOptions {
+export interface RunCallOptions {
   tools: ToolSet
   /** In milliseconds. 0 means no timeout. */
   defaultTimeoutMs: number
@@ -165,6 +52,8 @@ interface RunCallOptions {
   /** Called before the result. */
   onHandoff?: (callId: string, to: string) => void
   readonly telemetry?: Pick<RunTelemetry, 'around'> | undefined
+  /** Called once, but never while the call is being started. The result is null if the call waits. */
+  onCallEnd(call: RunningCall, result: ToolResult | null): void
   /** Runs a sub-agent. Resolves with null if the sub-agent waits. Never rejects. */
   delegate?: (
     tool: Tool,
@@ -174,11 +63,6 @@ interface RunCallOptions {
   ) => Promise<ToolResult | null>
 }
 
-interface CallOwner {
-  /** Called once, but never while the call is being started. The result is null if the call waits. */
-  onCallEnd(call: RunningCall, result: ToolResult | null): void
-}
-
 /**
  * A running call. Every outcome becomes one result for the model, unless the call waits. Keeps all state of the call in
  * one object, because thousands of runs may be parked in tool calls.
@@ -186,23 +70,21 @@ interface CallOwner {
 export class RunningCall {
   readonly call: RunnableCall
   readonly #options: RunCallOptions
-  readonly #owner: CallOwner
   readonly #abort = new CallAbort()
   #timer: unknown
   #startedAt: number | undefined
   #isOver = false
 
-  constructor(call: RunnableCall, options: RunCallOptions, owner: CallOwner) {
+  constructor(call: RunnableCall, options: RunCallOptions) {
     this.call = call
     this.#options = options
-    this.#owner = owner
     const tool = options.tools.get(call.name)
     const isReady = tool && !call.hosted && !call.unloaded && !call.approvalTimedOut
     if (isReady) this.#start(tool)
     else queueMicrotask(() => this.#end(this.#toUnstartedResult(tool)))
   }
 
-  /** Aborts the tool's signal without calling the owner. */
+  /** Aborts the tool's signal without calling `onCallEnd`. */
   stop(reason: unknown): void {
     this.#isOver = true
     this.#clearTimer()
@@ -381,7 +263,7 @@ export class RunningCall {
     if (this.#isOver) return
     this.#isOver = true
     this.#clearTimer()
-    this.#owner.onCallEnd(this, result)
+    this.#options.onCallEnd(this, result)
   }
 
   #clearTimer(): void {
