@@ -159,35 +159,43 @@ interface TimeoutOptions<Result> {
   what?: string
   timeoutMs: number
   clock: Clock
-  /** Aborted at the timeout. If it aborts earlier, the timer is cleared. */
-  abort: CallAbort
+  /** Its abort stops the work and the timer. */
+  outer?: AbortSignal | CallAbort
   timedOut: () => Result
-  /** Returns the result if the work is aborted early. By default, waits for the work. */
+  /** Returns the result if the work is stopped early. By default, waits for the work. */
   stopped?: () => Result
 }
 
 /**
  * Limits the time of work that never rejects. After the timeout, the result is `timedOut()`, even if the work ignores
- * its signal. A later result is dropped.
+ * its abort, which follows `outer`. A later result is dropped.
  */
 export function runWithTimeout<Result>(
   limit: TimeoutOptions<Result>,
-  work: () => Promise<Result>,
+  work: (abort: CallAbort) => Promise<Result>,
 ): Promise<Result> {
-  const { what = 'The call', timeoutMs, clock, abort, timedOut, stopped } = limit
+  const { what = 'The call', timeoutMs, clock, outer, timedOut, stopped } = limit
+  const abort = new CallAbort()
+  const unfollow = outer && onAbort(outer, () => abort.abort(outer.reason))
+  // Work that started before, such as an earlier guard, may have stopped the run.
+  if (outer?.aborted) abort.abort(outer.reason)
   return new Promise((resolve) => {
+    const settle = (result: Result): void => {
+      unfollow?.()
+      resolve(result)
+    }
     const timer = clock.setTimeout(() => {
       // Resolves before aborting, so that work that reacts to the abort cannot resolve first.
-      resolve(timedOut())
+      settle(timedOut())
       abort.abort(timeoutError(what, timeoutMs))
     }, timeoutMs)
     abort.onAbort = () => {
       clock.clearTimeout(timer)
-      if (stopped) resolve(stopped())
+      if (stopped) settle(stopped())
     }
-    void work().then((result) => {
+    void work(abort).then((result) => {
       clock.clearTimeout(timer)
-      return resolve(result)
+      return settle(result)
     })
   })
 }

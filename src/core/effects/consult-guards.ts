@@ -22,7 +22,7 @@ import type {
   StopQuestion,
   StopWhen,
 } from '../user-guards/guard.js'
-import { CallAbort, attachSignal, runWithTimeout } from '../base/abort.js'
+import { type CallAbort, attachSignal, runWithTimeout } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
 import { createActorError, describeError, rememberThrown } from '../base/errors.js'
 import { findAnsweringCall, findEndingCall } from '../../../machines/agent/call-state.js'
@@ -146,7 +146,7 @@ interface GuardAnswer {
 }
 
 /** Never rejects. */
-async function askGuard(
+function askGuard(
   guard: UserGuard,
   states: UserStates,
   fact: GuardFact,
@@ -156,22 +156,18 @@ async function askGuard(
 ): Promise<GuardAnswer> {
   const { timeoutMs } = guard
   const before = deepFreeze(getUserState(states, guard.name, guard.initial))
-  const abort = new CallAbort()
-  const stopFollowing = outer.follow(() => abort.abort(outer.reason))
-  // An earlier guard may have stopped the run.
-  if (outer.aborted) abort.abort(outer.reason)
-  const question: GuardContext = attachSignal({ fact, context: app }, abort)
   let state = before
   const failed = (failure: string): GuardAnswer => ({ guard, state, verdict: null, failure })
-  const answer = await runWithTimeout(
-    { timeoutMs, clock, abort, timedOut: () => failed(`verdict() took longer than ${timeoutMs} ms`) },
-    async () => {
+  return runWithTimeout(
+    { timeoutMs, clock, outer, timedOut: () => failed(`verdict() took longer than ${timeoutMs} ms`) },
+    async (abort) => {
       try {
         if (guard.observe) {
           const next = toUserState(guard.observe(before, fact))
           if ('problem' in next) return failed(`observe() returned a state that ${next.problem}`)
           state = deepFreeze(next.state)
         }
+        const question: GuardContext = attachSignal({ fact, context: app }, abort)
         const reading = readGuardVerdict(await guard.verdict(state, question), fact)
         return 'problem' in reading ? failed(reading.problem) : { guard, state, verdict: reading.verdict }
       } catch (error) {
@@ -179,8 +175,6 @@ async function askGuard(
       }
     },
   )
-  stopFollowing()
-  return answer
 }
 
 const weight: Record<UserFinding['action'], number> = { halt: 0, block: 1, nudge: 2 }

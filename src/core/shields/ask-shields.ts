@@ -1,6 +1,6 @@
 import type { Screening, ShieldFinding } from '../../../machines/agent/screening.js'
 import { toEvidence, truncate } from '../../../guards/lib/words.js'
-import { CallAbort, onAbort, attachSignal, runWithTimeout } from '../base/abort.js'
+import { type CallAbort, attachSignal, runWithTimeout } from '../base/abort.js'
 import { type Clock, systemClock } from '../base/clock.js'
 import { describeError } from '../base/errors.js'
 import { type Shield, type ShieldScene, defaultTimeoutMs } from './define-shield.js'
@@ -110,8 +110,6 @@ async function askShield(
   const { signal, clock, timeoutMs: common, failOpen: _failOpen, reportThrown, ...scene } = options
   if (signal.aborted) return { ...createStoppedAnswer(shield), durationMs: 0 }
   const timeoutMs = shield.timeoutMs ?? common
-  const abort = new CallAbort()
-  const unfollow = onAbort(signal, () => abort.abort(signal.reason))
   const startedAt = clock.now()
   const fail = (failure: string): CheckedShieldVerdict => {
     const consequence =
@@ -121,7 +119,7 @@ async function askShield(
     const what = toEvidence(`Shield '${shield.name}' failed: ${failure}`).replace(/\.$/, '')
     return { action: onFailure, message: `${what}. ${consequence}` }
   }
-  const check = async (): Promise<CheckedShieldVerdict> => {
+  const check = async (abort: CallAbort): Promise<CheckedShieldVerdict> => {
     try {
       const verdict = readShieldVerdict(await shield.check(content, attachSignal(scene, abort)))
       if ('problem' in verdict) return fail(verdict.problem)
@@ -139,12 +137,11 @@ async function askShield(
     what: 'The check',
     timeoutMs,
     clock,
-    abort,
+    outer: signal,
     timedOut: () => fail(`check() took longer than ${timeoutMs} ms`),
     stopped: () => createStoppedAnswer(shield),
   }
   const verdict = await runWithTimeout<CheckedShieldVerdict>(limit, check)
-  unfollow()
   return { ...verdict, durationMs: Math.max(0, clock.now() - startedAt) }
 }
 

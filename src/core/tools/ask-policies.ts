@@ -1,6 +1,6 @@
 import { findStrictest, type PolicyVerdict } from '../../../machines/agent/approvals.js'
 import type { ToolCall } from '../../../machines/agent/messages.js'
-import { attachSignal, CallAbort, onAbort, runWithTimeout } from '../base/abort.js'
+import { attachSignal, runWithTimeout } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
 import { isObject } from '../base/values.js'
 import { parseArguments, readJson } from './parse-arguments.js'
@@ -80,23 +80,22 @@ export function readDecision(value: unknown): Omit<PolicyVerdict, 'policy'> | nu
 
 /** Consults all policies about a call in parallel. `readArguments` creates a copy of the arguments for each policy. */
 function askPolicies(
-  { policies, call: shared, abort: stopped }: PolicyScope,
+  { policies, call: shared, abort: outer }: PolicyScope,
   call: Pick<PolicyCall, 'tool' | 'callId'>,
   readArguments: () => unknown,
   clock: Clock,
 ): Promise<PolicyVerdict[]> {
   return Promise.all(
     policies.map(({ id: policy, decide, timeoutMs = 5_000, shadow }) => {
-      const abort = new CallAbort()
-      const unfollow = onAbort(stopped, () => abort.abort(stopped.reason))
-      const toVerdict = (decision: Omit<PolicyVerdict, 'policy'>): PolicyVerdict => {
-        unfollow()
-        return { policy, ...decision, ...(shadow && { shadow }) }
-      }
+      const toVerdict = (decision: Omit<PolicyVerdict, 'policy'>): PolicyVerdict => ({
+        policy,
+        ...decision,
+        ...(shadow && { shadow }),
+      })
       const fail = (rule: string): PolicyVerdict => toVerdict({ decision: 'deny', rule, failed: true })
       const stop = (): PolicyVerdict => fail('policy_timeout')
-      const limit = { what: 'The policy', timeoutMs, clock, abort, timedOut: stop, stopped: stop }
-      return runWithTimeout(limit, async () => {
+      const limit = { what: 'The policy', timeoutMs, clock, outer, timedOut: stop, stopped: stop }
+      return runWithTimeout(limit, async (abort) => {
         try {
           const question = { ...shared, ...call, arguments: await readArguments() }
           const decision = readDecision(await decide(attachSignal(question, abort)))

@@ -2,7 +2,7 @@ import type { ToolCall } from '../../../machines/agent/messages.js'
 import { isDenied, type PolicyVerdict } from '../../../machines/agent/approvals.js'
 import type { ModelOutput } from '../../../machines/agent/model-response.js'
 import type { Clock } from '../base/clock.js'
-import { CallAbort, runWithTimeout } from '../base/abort.js'
+import { runWithTimeout } from '../base/abort.js'
 import { loadOnce } from '../base/platform.js'
 import { parseArguments } from './parse-arguments.js'
 import type { PolicyScope, PreparedCall } from './policy.js'
@@ -91,7 +91,7 @@ function prepareByTool(
   const timeoutMs = getDecisionTimeout(tool, options.defaultTimeoutMs)
   if (timeoutMs === 0) return decide()
   const timedOut = (): PreparedCall => ({ needs: 'nobody', approvalTimedOut: true })
-  return runWithTimeout({ timeoutMs, clock: options.clock, abort: new CallAbort(), timedOut }, decide)
+  return runWithTimeout({ timeoutMs, clock: options.clock, timedOut }, decide)
 }
 
 async function decideNeeds(
