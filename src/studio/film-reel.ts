@@ -1,3 +1,4 @@
+import { groupBy } from '../../guards/lib/json.js'
 import { listAncestors } from './format.js'
 import { listStates } from './timeline-layout.js'
 import { accent } from './session-card.js'
@@ -59,12 +60,11 @@ export class FilmReel {
   }
 
   showEach(draw: (scene: Scene) => string, late = false): string[] {
-    const places = new Map<string, number[]>()
-    for (const [place, scene] of this.scenes.entries()) {
-      const content = draw(scene)
-      places.set(content, [...(places.get(content) ?? []), place])
-    }
-    return [...places].map(([content, at]) => this.showDuring(at, content, late))
+    const groups = groupBy([...this.scenes.entries()], ([, scene]) => draw(scene))
+    return [...groups].map(([content, scenes]) => {
+      const places = scenes.map(([place]) => place)
+      return this.showDuring(places, content, late)
+    })
   }
 
   /** Adds a part that walks in each scene and then stays until the next one. */

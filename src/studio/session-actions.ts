@@ -160,7 +160,7 @@ export class SessionActions {
     const { session } = (await this.#parts.library.readFold(id)).now
     const context = session.run?.context
     const isLate = context !== undefined && hasExpired(context)
-    const isHeld = !this.#runs.get(id) && (await this.#parts.library.readRow(id))?.holder != null
+    const isHeld = !this.#runs.get(id) && (await this.#parts.library.findRow(id))?.holder != null
     const isRemote = isHeld && this.#canSend
     if (answer.type === 'approve' && answer.grant && this.#embedded.has(id))
       throw new UsageError(
@@ -269,7 +269,7 @@ export class SessionActions {
     if (!this.#runs.has(id)) {
       await this.#getAgent(id)
       const { definition } = (await this.#parts.library.readFold(id)).now.session
-      const isHeld = (await this.#parts.library.readRow(id))?.holder != null
+      const isHeld = (await this.#parts.library.findRow(id))?.holder != null
       if (!isHeld && !acceptsDefinition(this.#label, definition))
         throw strandedError(id, definition, [this.#label])
     }

@@ -203,7 +203,7 @@ export class StudioViews {
       latest,
     }
     if (seq === fold.head && !fold.problem) {
-      const isHeld = (await this.#library.readRow(id, fold))?.holder != null
+      const isHeld = (await this.#library.findRow(id))?.holder != null
       sight.actions = this.#actions.listPossible(step.after.session, { id, isHeld })
       sight.unread = await this.#actions.listUnread(id, step.after.session)
       sight.now = systemClock.now()

@@ -1,4 +1,5 @@
 import type { ChartTransition, RecordRow } from '../protocol.js'
+import { groupBy } from '../../../guards/lib/json.js'
 import { listAncestors } from '../format.js'
 
 const allowedElements = new Set(
@@ -37,7 +38,7 @@ export class Picture {
   readonly isNarrow: boolean
   readonly size: { readonly width: number; readonly height: number }
   readonly #ownStyle: string
-  readonly #states = new Map<string, Element[]>()
+  readonly #states: ReadonlyMap<string, readonly Element[]>
   readonly #ways = new Map<Element, string[]>()
   /** The original class of an element, and the classes added to it. */
   readonly #lit = new Map<Element, { own: string; lit: string }>()
@@ -75,13 +76,11 @@ export class Picture {
     this.svg.removeAttribute('height')
     this.size = { width: Math.max(1, width), height: Math.max(1, height) }
     this.#ownStyle = this.svg.style.cssText
-    for (const element of this.svg.querySelectorAll('[data-state]')) {
-      const id = element.getAttribute('data-state') ?? ''
-      this.#states.set(id, [...(this.#states.get(id) ?? []), element])
-    }
-    for (const element of this.svg.querySelectorAll('[data-transition]')) {
-      this.#ways.set(element, (element.getAttribute('data-transition') ?? '').split('\n'))
-    }
+    const read = (element: Element, name: string): string => element.getAttribute(name) ?? ''
+    const states = [...this.svg.querySelectorAll('[data-state]')]
+    this.#states = groupBy(states, (element) => read(element, 'data-state'))
+    for (const element of this.svg.querySelectorAll('[data-transition]'))
+      this.#ways.set(element, read(element, 'data-transition').split('\n'))
     this.#layer = this.svg.querySelector('.graph') ?? this.svg
     this.#trail = document.createElementNS(svgSpace, 'path')
     this.#trail.setAttribute('class', 'trail')

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ChartView, MomentView, RecordRow } from '../protocol.js'
+import { useTimeout } from './page.js'
 
 const patienceMs = 9000
 
@@ -27,13 +28,12 @@ export function StatelyEditor({ editor, row, moment, isDone, onReady }: Props) {
       if (isTheFrame && type === '@statelyai.ready') setReady(true)
     }
     addEventListener('message', listen)
-    const timer = setTimeout(() => setSilent(true), patienceMs)
     return () => {
       removeEventListener('message', listen)
-      clearTimeout(timer)
       onReady(false)
     }
   }, [])
+  useTimeout(patienceMs, () => setSilent(true), [])
   useEffect(() => onReady(isReady), [isReady])
   useEffect(() => {
     if (!isReady) return
