@@ -2,7 +2,7 @@
 export function capResponse(
   response: Response,
   limit: number,
-  { onExceeded, onEnd }: { onExceeded: () => void; onEnd: () => void },
+  { onExceeded, onEnd }: { onExceeded?: () => void; onEnd?: (() => void) | undefined } = {},
 ): Response {
   const { body, status, statusText, headers } = response
   if (body === null) return response
@@ -17,9 +17,9 @@ export function capResponse(
         const { done, value } = await reader.read()
         if (done) {
           controller.close()
-          onEnd()
+          onEnd?.()
         } else if (size(value) > limit) {
-          onExceeded()
+          onExceeded?.()
           controller.error(new Error(`More than ${limit} bytes in one message.`))
           reader.cancel().catch(() => undefined)
         } else {
@@ -27,7 +27,7 @@ export function capResponse(
         }
       } catch (error) {
         controller.error(error)
-        onEnd()
+        onEnd?.()
       }
     },
     cancel: (reason) => reader.cancel(reason),
@@ -35,7 +35,7 @@ export function capResponse(
   return new Response(capped, { status, statusText, headers })
 }
 
-export function isEventStream({ headers }: Response): boolean {
+function isEventStream({ headers }: Response): boolean {
   return headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true
 }
 

@@ -7,7 +7,7 @@ import type {
 import { maxTimerMs } from '../../core/base/clock.js'
 import { describeError } from '../../core/base/errors.js'
 import { readProperty, readText } from '../../core/base/json.js'
-import { capResponse, isEventStream } from './cap-response.js'
+import { capResponse } from './cap-response.js'
 import { limitTime } from '../../core/base/abort.js'
 import {
   findHttpStatus,
@@ -29,7 +29,7 @@ const reconnectionOptions = {
   maxRetries: 2,
 }
 
-/** Unlike the SDK, reports streams that end before their answer, and limits the size of bodies. */
+/** Unlike the SDK, fails a request whose stream ends before its answer, and limits the size of bodies. */
 export async function createHttpWire(
   options: HttpOptions,
   { onLost, onComplaint }: WireEvents,
@@ -37,47 +37,17 @@ export async function createHttpWire(
 ): Promise<ServerWire> {
   const { StreamableHTTPClientTransport } = await loadClientSdk()
   const address = new URL(options.url)
-  /** Pending requests. The value is true if the request's stream can be resumed. */
-  const open = new Map<RequestId, boolean>()
-  let failedStreams = 0
+  /** Pending requests. */
+  const open = new Set<RequestId>()
 
   const ask = createFetch(options, onLost, signIn, async (to, init, cap) => {
-    if (init.method === 'GET') {
-      const response = await fetch(to, init).catch((error: unknown) => {
-        if (init.signal?.aborted !== true) countFailure()
-        throw error
-      })
-      if (response.ok) failedStreams = 0
-      // A server may answer 405, which means that it has no such stream.
-      else if (response.status !== 405) countFailure()
-      return cap(response, () => undefined)
-    }
-    const id = findRequestId(init.body)
     const response = await fetch(to, init).catch((error: unknown) => {
-      if (init.signal?.aborted !== true) onLost(toLoss(error))
+      // The SDK tries a GET again, or reports it by the end of a request's stream.
+      if (init.method !== 'GET' && init.signal?.aborted !== true) onLost(toLoss(error))
       throw error
     })
-    return cap(response, () => {
-      if (id !== undefined && isEventStream(response)) setTimeout(closeUnanswered, 0, id)
-    })
+    return cap(response)
   })
-
-  const countFailure = (): void => {
-    failedStreams += 1
-    // If nothing waits for a stream, the next request reports the failure.
-    const isAwaited = [...open.values()].includes(true)
-    if (isAwaited && failedStreams >= reconnectionOptions.maxRetries) {
-      onLost({ reason: 'can no longer be reached', transient: true })
-    }
-  }
-
-  /** Closes a stream that ended without its answer, because the answer will not arrive. */
-  const closeUnanswered = (id: RequestId): void => {
-    if (open.get(id) !== false) return
-    const message = 'The connection was closed before the answer was complete.'
-    // JSON-RPC's code for an unspecified server error.
-    transport.onmessage?.({ jsonrpc: '2.0', id, error: { code: -32_000, message } })
-  }
 
   class WatchedTransport extends StreamableHTTPClientTransport {
     override async send(
@@ -89,13 +59,22 @@ export async function createHttpWire(
         if (message.method === 'notifications/cancelled') open.delete(message.params?.requestId as RequestId)
         return super.send(message, options)
       }
+      // A stream of changes has no answer, so the SDK itself follows its end.
+      if (options?.onRequestStreamEnd) return super.send(message, options)
       const { id } = message
-      open.set(id, false)
-      const onresumptiontoken = (): void => {
-        if (open.has(id)) open.set(id, true)
+      let canResume = false
+      const onresumptiontoken = (): void => void (canResume = true)
+      /** The answer will not arrive. */
+      const onRequestStreamEnd = (): void => {
+        if (!open.delete(id)) return
+        if (canResume) return onLost({ reason: 'can no longer be reached', transient: true })
+        const text = 'The connection was closed before the answer was complete.'
+        // JSON-RPC's code for an unspecified server error.
+        this.onmessage?.({ jsonrpc: '2.0', id, error: { code: -32_000, message: text } })
       }
+      open.add(id)
       try {
-        await super.send(message, { ...options, onresumptiontoken })
+        await super.send(message, { ...options, onresumptiontoken, onRequestStreamEnd })
       } catch (error) {
         open.delete(id)
         throw error
@@ -126,7 +105,7 @@ function createFetch(
   send: (
     to: string | URL,
     init: RequestInit,
-    cap: (response: Response, onEnd: () => void) => Response,
+    cap: (response: Response, onEnd?: () => void) => Response,
   ) => Promise<Response>,
 ): SignInFetch {
   const address = new URL(url)
@@ -184,12 +163,6 @@ export function addHeaders(
   const headers = new Headers(headersInit)
   for (const [name, value] of Object.entries(more)) if (!headers.has(name)) headers.set(name, value)
   return headers
-}
-
-function findRequestId(body: unknown): RequestId | undefined {
-  if (typeof body !== 'string') return undefined
-  const { id, method } = JSON.parse(body) as { id?: RequestId; method?: string }
-  return method === undefined ? undefined : id
 }
 
 function explainHttpError(error: unknown): string | undefined {

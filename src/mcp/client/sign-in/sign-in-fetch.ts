@@ -40,8 +40,7 @@ export function createSignInFetch(address: URL, resolve?: ResolveHost): SignInFe
       const location = response.headers.get('location')
       const isRedirect = response.status >= 300 && response.status < 400 && location !== null
       const isGet = init.method === undefined || init.method === 'GET'
-      if (!isRedirect || !isGet || hops === maxRedirects)
-        return capResponse(response, maxAnswerBytes, { onExceeded: () => undefined, onEnd: () => undefined })
+      if (!isRedirect || !isGet || hops === maxRedirects) return capResponse(response, maxAnswerBytes)
       target = new URL(location, target)
     }
   }
