@@ -109,11 +109,9 @@ export function createProtocolServer(
       if (task === null) throw unknownTaskError(id)
       return { resultType: 'task', ...toWireTask(task, options) }
     }
-    const stopProgress = sendProgress(desk, id, context)
     try {
       return await settleCall(desk, id, context)
     } finally {
-      stopProgress()
       // A client without a session or a key cannot find the task again.
       const isLost = mcpReq.signal.aborted && key === undefined && params.arguments?.['session'] === undefined
       const task = isLost ? await desk.look(id, { continues: false }) : null
@@ -123,14 +121,15 @@ export function createProtocolServer(
 
   async function settleCall(desk: TaskDesk, id: string, context: Context): Promise<CallResult> {
     const { signal, inputResponses } = context.mcpReq
-    let task = await desk.settle(id, signal)
+    const report = createProgressReport(context)
+    let task = await desk.settle(id, signal, report)
     if (task === null) throw unknownTaskError(id)
     let faults = new Map<string, string>()
     if (task.status === 'input_required' && inputResponses !== undefined) {
       const answered = await desk.answer(task, inputResponses)
       if (answered.left.size > 0) return describeWaiting(task, options)
       ;({ faults } = answered)
-      task = (await desk.settle(id, signal)) ?? task
+      task = (await desk.settle(id, signal, report)) ?? task
     }
     if (task.result !== null) return { ...task.result }
     // In the 2025 revisions, clients declare their capabilities only over a connection.
@@ -263,22 +262,20 @@ const taskParams = {
   update: z.object({ taskId: z.string(), inputResponses: z.record(z.string(), z.unknown()).optional() }),
 }
 
-/** Sends progress notifications if the client requests them. Returns the function that stops them. */
-function sendProgress(desk: TaskDesk, id: string, { mcpReq }: Context): () => void {
+/** Sends a progress notification for each new description, if the client requests them. */
+function createProgressReport({ mcpReq }: Context): ((message: string) => void) | undefined {
   const token = mcpReq['_meta']?.progressToken
-  const stop = new AbortController()
-  if (token === undefined) return () => undefined
-  const send = async (): Promise<void> => {
-    let progress = 0
-    for await (const message of desk.follow(id, stop.signal)) {
-      progress += 1
-      const params = { progressToken: token, progress, message }
-      await mcpReq.notify({ method: 'notifications/progress', params })
-    }
+  if (token === undefined) return undefined
+  let last = ''
+  let progress = 0
+  return (message) => {
+    if (message === last) return
+    last = message
+    progress += 1
+    const params = { progressToken: token, progress, message }
+    // Progress is optional, and the result is sent in any case.
+    mcpReq.notify({ method: 'notifications/progress', params }).catch(() => undefined)
   }
-  // Progress is optional, and the result is sent in any case.
-  send().catch(() => undefined)
-  return () => stop.abort()
 }
 
 /** The calling model reads this, so it contains a command for answering only if the app configures one. */

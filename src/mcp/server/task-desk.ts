@@ -238,8 +238,11 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
       )
     },
 
-    /** Resolves when the task waits for a person, has ended, or cannot be continued. `signal` stops waiting. */
-    async settle(id: string, signal: AbortSignal) {
+    /**
+     * Resolves when the task waits for a person, has ended, or cannot be continued. `signal` stops waiting. `report`
+     * receives descriptions of the task while it works.
+     */
+    async settle(id: string, signal: AbortSignal, report?: (about: string) => void) {
       let stop = (): void => undefined
       const left = new Promise<void>((resolve) => (stop = whenAborted(signal, () => resolve())))
       try {
@@ -247,28 +250,15 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
         for (;;) {
           const task = await look(id, { continues: true })
           if (task === null || task.status !== 'working' || task.isLeft || signal.aborted) return task
-          await Promise.race([working.get(task.session) ?? wait(clock, lookMs), left])
+          report?.(task.about)
+          const running = working.get(task.session)
+          const next = running && !report ? [running] : [running ?? left, wait(clock, lookMs)]
+          await Promise.race([...next, left])
         }
         /* oxlint-enable no-await-in-loop */
       } finally {
         stop()
       }
-    },
-
-    /** Yields a description of the task after each change, until `signal` aborts. */
-    async *follow(id: string, signal: AbortSignal): AsyncGenerator<string, void> {
-      let last = ''
-      /* oxlint-disable no-await-in-loop -- one poll at a time */
-      while (!signal.aborted) {
-        const found = await find(id)
-        if (found === null) return
-        const { status, about } = await viewTask(found.folded, found.task.named, options)
-        if (status !== 'working') return
-        if (about !== last) yield about
-        last = about
-        await wait(clock, lookMs)
-      }
-      /* oxlint-enable no-await-in-loop */
     },
 
     /** Ignores answers to closed questions. Returns the errors by key, and the keys that stay open. */
