@@ -1,11 +1,13 @@
 import type { PresetName } from '../../machines/agent/config.js'
+import { omitUndefined } from '../../guards/lib/json.js'
 import { readSender } from '../core/sessions/principal.js'
+import type { SessionTags } from '../core/sessions/store/session-tags.js'
 import { findPreset, presets } from '../core/config/presets.js'
 import { modelApis } from '../core/config/config-file.js'
 import { isHttpUrl } from '../core/models/openai/openai-options.js'
 import { quoteShellWord } from '../core/format/shell-words.js'
 import { testRunners } from '../testing/generate-tests.js'
-import { badUsageError, type OptionSpec, type OptionSpecs, type ParsedOptions } from './command.js'
+import { badUsageError, type OptionSpec, type OptionSpecs, type ParsedOptions, parseTag } from './command.js'
 
 /** Seconds for which a run continues after SIGTERM. */
 export const drainSeconds = 20
@@ -110,6 +112,18 @@ export function readCommonOptions({ values, all }: Pick<ParsedOptions<typeof run
     /** How long a run with a stored session continues after SIGTERM. */
     drainMs: 1000 * drain,
   }
+}
+
+/** The sessions that `--prefix` and `--tag` select. */
+export function readSelection({
+  values,
+  all,
+}: Pick<ParsedOptions<typeof selectionOptions>, 'values' | 'all'>): { prefix?: string; tags?: SessionTags } {
+  const tags = all('tag').map(parseTag)
+  return omitUndefined({
+    prefix: values.prefix,
+    tags: tags.length > 0 ? Object.fromEntries(tags) : undefined,
+  })
 }
 
 /** @throws {CliError} `bad_usage` without the option */

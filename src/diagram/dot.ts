@@ -8,7 +8,7 @@ import {
   unknownStateError,
 } from './chart.js'
 import { agentLook, isMainTransition, type Look, palette, toneColors } from './look.js'
-import { type Attributes, escapeXml, formatAttributes } from './svg-parts.js'
+import { type Attributes, escapeXml, formatAttributes, wrapWords } from './svg-parts.js'
 
 /** Options for drawing a chart with Graphviz. */
 export interface DotOptions {
@@ -304,14 +304,4 @@ function toColored(color: string, content: string): string {
 /** Uses a bold font name because Graphviz shifts the baseline of `<b>`. */
 function toBold(content: string): string {
   return content === '' ? '' : `<font face="Helvetica-Bold">${content}</font>`
-}
-
-function wrapWords(words: string, width: number): string[] {
-  const lines: string[] = []
-  for (const word of words.split(/\s+/).filter(Boolean)) {
-    const last = lines.at(-1)
-    if (last !== undefined && last.length + word.length < width) lines[lines.length - 1] = `${last} ${word}`
-    else lines.push(word)
-  }
-  return lines
 }

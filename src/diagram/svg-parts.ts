@@ -87,23 +87,25 @@ export function measureText(text: string, size: number, isBold = false): number 
   return ((units * size) / 1000) * (isBold ? 1.06 : 1)
 }
 
+/** Breaks lines at a width in pixels at the font size, or without a size in characters. */
 export function wrapPieces(
   pieces: readonly string[],
   separator: string,
   width: number,
-  size: number,
+  size?: number,
 ): string[] {
+  const measure = (line: string): number => (size === undefined ? line.length : measureText(line, size))
   const lines: string[] = []
   for (const piece of pieces) {
     const last = lines.at(-1)
     const joined = last === undefined ? piece : last + separator + piece
-    if (last !== undefined && measureText(joined, size) <= width) lines[lines.length - 1] = joined
+    if (last !== undefined && measure(joined) <= width) lines[lines.length - 1] = joined
     else lines.push(piece)
   }
   return lines
 }
 
-export function wrapWords(text: string, width: number, size: number): string[] {
+export function wrapWords(text: string, width: number, size?: number): string[] {
   return wrapPieces(text.split(/\s+/).filter(Boolean), ' ', width, size)
 }
 

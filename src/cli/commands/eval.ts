@@ -16,7 +16,6 @@ import {
   defineCommand,
   parseDecimal,
   type ParsedOptions,
-  parseTag,
   writeNotice,
 } from '../command.js'
 import { type ExitCode, exitCodes } from '../exit-codes.js'
@@ -25,6 +24,7 @@ import {
   agentModuleOption,
   expectAgentModule,
   formatCarriedOptions,
+  readSelection,
   refuseStray,
   storeOption,
 } from '../options.js'
@@ -76,9 +76,9 @@ const optionSpecs = {
 type EvalOptions = ReturnType<typeof readEvalOptions>
 
 function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>) {
-  const { all, values } = parsed
+  const { values } = parsed
   const [cases] = parsed.positionals
-  const { repeat = 1, concurrency = 4, last = 100, prefix, marked = false, ...given } = values
+  const { repeat = 1, concurrency = 4, last = 100, marked = false, ...given } = values
   const isReplay = values['from-store']
   if (cases === undefined && !isReplay)
     throw badUsageError(
@@ -102,7 +102,7 @@ function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>) {
     maxRegression,
     /** The file with the cases. If undefined, the sessions of `source` are replayed. */
     cases,
-    source: isReplay && { last, prefix, tags: Object.fromEntries(all('tag').map(parseTag)), marked },
+    source: isReplay && { last, marked, ...readSelection(parsed) },
     failBelow: share('fail-below'),
     passAt: share('pass-at'),
   }
@@ -184,19 +184,10 @@ async function runEvaluation(
 async function readCases({ cases, source, store: url }: EvalOptions, io: CliIO): Promise<EvaluationCase[]> {
   const { parseCases, readSessionCases } = await import('../../testing/evaluate/evaluation-case.js')
   if (cases !== undefined) return parseCases(await loadFile(cases, io.cwd, 'CASES'), cases)
-  const { last = 1, prefix, tags = {}, marked = false } = source ?? {}
-  const selection = {
-    last,
-    marked,
-    ...(prefix !== undefined && { prefix }),
-    ...(Object.keys(tags).length > 0 && { tags }),
-  }
-  const found = await closeAfter(await openStoreToShow(url, io), (store) =>
-    readSessionCases(store, selection),
-  )
+  const found = await closeAfter(await openStoreToShow(url, io), (store) => readSessionCases(store, source))
   if (found.length > 0) return found
   throw badUsageError(
-    `--from-store: ${await describeStore(url, io)} has no matching ${marked ? 'marked step' : 'session with a user message'}. Forks and ` +
+    `--from-store: ${await describeStore(url, io)} has no matching ${source?.marked ? 'marked step' : 'session with a user message'}. Forks and ` +
       'evaluation sessions are not replayed. Choose another store with --store.',
     '--from-store',
   )

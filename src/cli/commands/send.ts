@@ -14,11 +14,10 @@ import {
   defineCommand,
   missingSession,
   parseDate,
-  parseTag,
   type ParsedOptions,
 } from '../command.js'
 import { exitCodes, type ExitCode } from '../exit-codes.js'
-import { byOption, formatCarriedOptions, refuseStray, storeOption } from '../options.js'
+import { byOption, formatCarriedOptions, readSelection, refuseStray, storeOption } from '../options.js'
 import { formatJsonLine } from '../output.js'
 import { matchCall } from '../resume-hints.js'
 import { findSession, withSessionStore } from '../session-store.js'
@@ -191,14 +190,12 @@ async function sendToMany(
   { positionals: [word, ...args], all, values }: ParsedOptions<typeof broadcastOptions>,
   io: CliIO,
 ): Promise<ExitCode> {
-  const { by, prefix, agent, key, json } = values
+  const { by, agent, key, json } = values
   const create = readMessage(word, args, 'send --all …', broadcastSpecs)
   const message = { ...create(args), by } as MessageForAll
-  const tags = all('tag').map(parseTag)
   const states = all('state') as (typeof agentStates)[number][]
   const selection: SessionSelection = {
-    ...(tags.length > 0 && { tags: Object.fromEntries(tags) }),
-    ...(prefix !== undefined && { prefix }),
+    ...readSelection({ values, all }),
     ...(agent !== undefined && { agent }),
     ...(states.length > 0 && { state: states }),
   }

@@ -11,7 +11,7 @@ import { quoteShellWord } from '../../../core/format/shell-words.js'
 import type { ModelProvider } from '../../../core/models/provider.js'
 import { openRecord } from '../../../core/sessions/log/log-record.js'
 import type { SessionStore } from '../../../core/sessions/store/store.js'
-import { formatRunnerImport, type TestRunner } from '../../../testing/generate-tests.js'
+import { formatRunnerImport, quoteText, type TestRunner } from '../../../testing/generate-tests.js'
 import {
   createRecordedAgent,
   type Recording,
@@ -95,16 +95,16 @@ interface TestFile {
 
 function formatTestFile(file: TestFile): string {
   const { session, runner, fixture, agent, tools, isLive } = file
-  const load = `readFileSync(new URL(${quoteLiteral(fixture)}, import.meta.url), 'utf8')`
+  const load = `readFileSync(new URL(${quoteText(fixture)}, import.meta.url), 'utf8')`
   const imports = [
     "import { readFileSync } from 'node:fs'",
     formatRunnerImport(runner, 'test'),
     ...(agent?.isFunction ? ["import { memoryStore } from 'statewright'"] : []),
     `import { replaySession${agent ? '' : ', createRecordedAgent'} } from 'statewright/testing'`,
     ...(agent
-      ? [`import ${agent.isFunction ? 'createAgent' : 'agent'} from ${quoteLiteral(agent.module)}`]
+      ? [`import ${agent.isFunction ? 'createAgent' : 'agent'} from ${quoteText(agent.module)}`]
       : []),
-    ...(tools === null ? [] : [`import tools from ${quoteLiteral(tools)}`]),
+    ...(tools === null ? [] : [`import tools from ${quoteText(tools)}`]),
   ]
   return [
     '// Replays a recorded session without a model or a key.',
@@ -115,7 +115,7 @@ function formatTestFile(file: TestFile): string {
     ...(agent?.isFunction ? ['const agent = await createAgent({ store: memoryStore() })'] : []),
     ...(agent ? [] : formatRecordedAgent(file)),
     '',
-    `test(${quoteLiteral(`session ${session} replays as recorded`)}, async () => {`,
+    `test(${quoteText(`session ${session} replays as recorded`)}, async () => {`,
     `  await replaySession(agent, recording${isLive ? ", { tools: 'live' }" : ''})`,
     '})',
     '',
@@ -124,7 +124,7 @@ function formatTestFile(file: TestFile): string {
 
 function formatRecordedAgent({ instructions, tools }: TestFile): string[] {
   const changes = [
-    ...(instructions === undefined ? [] : [`  instructions: ${quoteLiteral(instructions ?? '')},`]),
+    ...(instructions === undefined ? [] : [`  instructions: ${quoteText(instructions ?? '')},`]),
     ...(tools === null ? [] : ['  tools,']),
   ]
   return [
@@ -134,11 +134,6 @@ function formatRecordedAgent({ instructions, tools }: TestFile): string[] {
       ? ['const agent = createRecordedAgent(recording)']
       : ['const agent = createRecordedAgent(recording, {', ...changes, '})']),
   ]
-}
-
-function quoteLiteral(text: string): string {
-  const inside = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")
-  return `'${inside.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')}'`
 }
 
 export interface TestExport extends OriginalRunOptions {

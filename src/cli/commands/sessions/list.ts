@@ -13,8 +13,8 @@ import { createSummary, getListedTitle } from '../../../core/sessions/session-su
 import { readSessionAt } from '../../../core/sessions/replay-session.js'
 import { StoreError, type StoreErrorCode } from '../../../core/sessions/store/store-error.js'
 import type { ListedSession, SessionStore, SessionSummary } from '../../../core/sessions/store/store.js'
-import { type CliIO, defineCommand, parseTag, parseTime } from '../../command.js'
-import { selectionOptions, storeOption } from '../../options.js'
+import { type CliIO, defineCommand, parseTime } from '../../command.js'
+import { readSelection, selectionOptions, storeOption } from '../../options.js'
 import { createOutputPaint, formatIsoTime, formatJsonLine, formatTable } from '../../output.js'
 import { describeStore, withSessionStore } from '../../session-store.js'
 
@@ -41,14 +41,13 @@ export const listCommand = defineCommand({
   notes: [
     "An 'interrupted' session was running when its process ended. To continue it: statewright resume ID.",
   ],
-  execute: async ({ all, values }, io) => {
-    const { limit = defaultLimit, prefix, since, children = false, json, store: url } = values
-    const tags = all('tag').map(parseTag)
-    const isFiltered = prefix !== undefined || since !== undefined || tags.length > 0
+  execute: async (parsed, io) => {
+    const { limit = defaultLimit, since, children = false, json, store: url } = parsed.values
+    const selection = readSelection(parsed)
+    const isFiltered = since !== undefined || Object.keys(selection).length > 0
     await withSessionStore(url, io, async (store) => {
       const entries = await store.list({
-        ...(prefix !== undefined && { prefix }),
-        ...(tags.length > 0 && { tags: Object.fromEntries(tags) }),
+        ...selection,
         ...(since !== undefined && { since: parseTime('--since', since, Date.now()) }),
         // Requests one more session to determine whether there are older ones.
         ...(limit > 0 && { limit: limit + 1 }),
