@@ -1,5 +1,6 @@
 import type { AnyEventObject } from 'xstate'
-import { type Clock, maxTimerMs, readElapsed } from '../core/base/clock.js'
+import { createNap } from '../core/base/abort.js'
+import { type Clock, readElapsed } from '../core/base/clock.js'
 import { describeError, type StatewrightError } from '../core/base/errors.js'
 import { getPlatform } from '../core/base/platform.js'
 import {
@@ -82,8 +83,7 @@ export function createMachineHold(
   let last = stored as MachineRecord
   const waiting: Incoming[] = []
   const running = new Map<string, { key: string; actor: RunningActor }>()
-  let wake: () => void = () => undefined
-  let timer: unknown
+  const nap = createNap(clock)
   let isListedAsWorking = false
   let isStopping = false
   let isOver = false
@@ -119,7 +119,7 @@ export function createMachineHold(
 
   const add = (incoming: Incoming): void => {
     waiting.push(incoming)
-    wake()
+    nap.wake()
   }
 
   /** Events that the machine sent to itself, a due timer, or events from outside. */
@@ -239,7 +239,7 @@ export function createMachineHold(
         }
       },
       failed: (error: unknown) => end(createErrorEvent(id, error)),
-      changed: () => wake(),
+      changed: nap.wake,
     }
     try {
       running.set(id, { key, actor: run(actor, report) })
@@ -274,16 +274,10 @@ export function createMachineHold(
     Object.values(last.state.actors).some((actor) => actor.key === key && isOnce(actor.src))
 
   const waitForWork = async (): Promise<void> => {
-    const next = Math.min(...last.state.delays.map(({ at }) => at))
-    await new Promise<void>((resolve) => {
-      wake = resolve
-      if (Number.isFinite(next) && !isStopping)
-        timer = clock.setTimeout(resolve, Math.min(Math.max(1, next - log.now()), maxTimerMs))
-      // A message may be on its way from the store.
-      if (log.inbox.hasOpenMessages) getPlatform().runNextTurn(resolve)
-    })
-    wake = () => undefined
-    clock.clearTimeout(timer)
+    const next = isStopping ? Infinity : Math.min(...last.state.delays.map(({ at }) => at))
+    // A message may be on its way from the store.
+    if (log.inbox.hasOpenMessages) getPlatform().runNextTurn(nap.wake)
+    await nap.sleep(Math.max(1, next - log.now()))
   }
 
   const rest = async (): Promise<ReleasedSession> => {
@@ -307,7 +301,7 @@ export function createMachineHold(
   const stopActors = async (): Promise<void> => {
     const left = [...running.values()]
     running.clear()
-    wake()
+    nap.wake()
     await Promise.allSettled(left.map(async ({ actor }) => actor.stop(false)))
   }
 
@@ -352,7 +346,6 @@ export function createMachineHold(
         /* oxlint-enable no-await-in-loop */
       } finally {
         isOver = true
-        clock.clearTimeout(timer)
         log.inbox.close()
         await stopActors()
         await log.close()?.catch(() => undefined)
@@ -362,7 +355,7 @@ export function createMachineHold(
     /** Stops as soon as every actor that must not run again has ended, so that another process can continue. */
     stop(): void {
       isStopping = true
-      wake()
+      nap.wake()
     },
   }
 }

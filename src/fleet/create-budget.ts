@@ -2,7 +2,7 @@ import { expectArgument, limitTotal, objectRule } from '../core/base/values.js'
 import { createTicker, systemClock, toWholeClock, type Clock, readElapsed } from '../core/base/clock.js'
 import { createId, loadOnce } from '../core/base/platform.js'
 import { describeError, configError } from '../core/base/errors.js'
-import { limitTime, CallAbort, onAbort } from '../core/base/abort.js'
+import { limitTime, CallAbort, createNap, onAbort } from '../core/base/abort.js'
 import {
   BudgetError,
   type BudgetReservation,
@@ -342,19 +342,8 @@ function createWaitingLine<Asked, Granted>(
   let waiting = 0
   /** Settles when the last waiter has left. Each waiter follows the one before. */
   let last: Promise<unknown> = Promise.resolve()
-  let resume = (): void => undefined
+  const nap = createNap(clock)
   let isStale = false
-
-  const pause = (abort: CallAbort): Promise<void> =>
-    new Promise((resolve) => {
-      resume = () => {
-        clock.clearTimeout(timer)
-        unfollow()
-        resolve()
-      }
-      const timer = clock.setTimeout(resume, pollMs)
-      const unfollow = onAbort(abort, resume)
-    })
 
   const waitForShare = async (request: Asked, abort: CallAbort, before: Promise<unknown>) => {
     await before
@@ -363,7 +352,7 @@ function createWaitingLine<Asked, Granted>(
       isStale = false
       const granted = await tryOnce(request)
       if (granted !== null) return granted
-      if (!isStale && !abort.aborted) await pause(abort)
+      if (!isStale && !abort.aborted) await nap.sleep(pollMs, abort)
     }
     /* oxlint-enable no-await-in-loop */
     return null
@@ -400,7 +389,7 @@ function createWaitingLine<Asked, Granted>(
     /** Wakes the first waiter, because a share was returned. */
     wake(): void {
       isStale = true
-      resume()
+      nap.wake()
     },
   }
 }

@@ -9,7 +9,7 @@ import {
   isFinalState,
 } from '../../machines/agent/run-result.js'
 import type { Agent } from '../core/agent/agent-options.js'
-import { onAbort, waitOn } from '../core/base/abort.js'
+import { createNap, onAbort } from '../core/base/abort.js'
 import { type Clock, readElapsed } from '../core/base/clock.js'
 import { StatewrightError, UsageError, inputError, optionError } from '../core/base/errors.js'
 import { yieldToEventLoop } from '../core/base/platform.js'
@@ -98,8 +98,8 @@ export async function* runItems<Item extends BatchItem, Output, Tools>(
   let isExhausted = false
   let failure: { error: unknown } | null = null
   let isFilling = false
-  /** Called when an item starts, when no more items can start, and when the batch is parked. */
-  let onChange = (): void => undefined
+  /** Ends when an item starts, when no more items can start, and when the batch is parked. */
+  const nap = createNap(clock)
 
   const canBegin = (): boolean =>
     !isExhausted &&
@@ -123,7 +123,7 @@ export async function* runItems<Item extends BatchItem, Output, Tools>(
         const next = await source.next()
         if (next.done) isExhausted = true
         else if (!stop.signal.aborted) begin(next.value)
-        onChange()
+        nap.wake()
         // Items that have ended are read without waiting. Yield so that signals and timers can run.
         await yieldToEventLoop()
       }
@@ -133,7 +133,7 @@ export async function* runItems<Item extends BatchItem, Output, Tools>(
     }
     isFilling = false
     fill()
-    onChange()
+    nap.wake()
   }
 
   /** @throws {UsageError} `invalid_item`, `duplicate_item` */
@@ -259,7 +259,7 @@ export async function* runItems<Item extends BatchItem, Output, Tools>(
     count({ held: 1 })
     giveRoom()
     try {
-      await waitOn(clock, busyWaitMs, stop.signal)
+      await createNap(clock).sleep(busyWaitMs, stop.signal)
     } finally {
       count({ held: -1 })
     }
@@ -283,7 +283,7 @@ export async function* runItems<Item extends BatchItem, Output, Tools>(
 
   const unfollow = signal ? onAbort(signal, () => stop.abort()) : () => undefined
   if (signal?.aborted) stop.abort()
-  onAbort(stop.signal, () => onChange())
+  onAbort(stop.signal, nap.wake)
   try {
     /* oxlint-disable no-await-in-loop -- one result after the other */
     for (;;) {
@@ -296,7 +296,7 @@ export async function* runItems<Item extends BatchItem, Output, Tools>(
         fill()
         yield typeof outcome === 'function' ? await outcome() : outcome
       } else if (stop.signal.aborted) return undefined
-      else if (isFilling) await new Promise<void>((resolve) => (onChange = resolve))
+      else if (isFilling) await nap.sleep(Infinity)
       else if (failure) throw (failure as { error: unknown }).error
       else return undefined
     }

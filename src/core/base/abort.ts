@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from './clock.js'
+import { type Clock, maxTimerMs, systemClock } from './clock.js'
 
 /**
  * Aborts one call, batch or request. The AbortSignal is created on first access, because most signals are never read
@@ -231,17 +231,27 @@ export function limitTime<Result>(
   })
 }
 
-export function waitOn(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clock.clearTimeout(timer)
-      stop()
-      resolve()
-    }
-    const timer = clock.setTimeout(end, ms)
-    const stop = onAbort(signal, end)
-    if (signal.aborted) end()
-  })
+/** One wait at a time, which `wake` and an abort end early. */
+export function createNap(clock: Clock) {
+  let wake = (): void => undefined
+  return {
+    wake: (): void => wake(),
+    /** Resolves with whether the time is up. Without a time (Infinity) there is no timer. */
+    sleep: (ms: number, signal?: AbortSignal | CallAbort): Promise<boolean> =>
+      new Promise((resolve) => {
+        const end = (isOver: boolean): void => {
+          wake = () => undefined
+          if (timer !== undefined) clock.clearTimeout(timer)
+          stop?.()
+          resolve(isOver)
+        }
+        wake = () => end(false)
+        const timer =
+          ms === Infinity ? undefined : clock.setTimeout(() => end(true), Math.min(ms, maxTimerMs))
+        const stop = signal && onAbort(signal, wake)
+        if (signal?.aborted) wake()
+      }),
+  }
 }
 
 export function timeoutError(what: string, ms: number): DOMException {

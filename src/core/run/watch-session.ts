@@ -1,7 +1,7 @@
 import { initialTransition } from 'xstate'
 import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
 import { type AnyTools, isRestState } from '../../../machines/agent/run-result.js'
-import { whenAborted } from '../base/abort.js'
+import { createNap, whenAborted } from '../base/abort.js'
 import { UsageError } from '../base/errors.js'
 import { unknownSessionError } from '../sessions/store/store-error.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
@@ -131,6 +131,7 @@ function createWatch(
   const ready: WatchedEvent[] = []
   /** Live events that arrived while earlier records were being read. */
   const buffered: AgentEvent[] = []
+  const nap = createNap(clock)
   let seq = 0
   let last = `${after.record}.${after.delivered}`
   let runId = ''
@@ -138,7 +139,6 @@ function createWatch(
   let isReading = false
   /** Whether the log may have grown since it was last read. */
   let isDue = true
-  let wake = doNothing
   let unfollow = doNothing
   let unlisten = doNothing
   let live: LiveSession | undefined
@@ -154,7 +154,7 @@ function createWatch(
     unfollow = followSession(store, id, () => {
       isDue = true
       listenLive()
-      wake()
+      nap.wake()
     })
     const { record, delivered } = after
     const known = delivered > 0 ? record - 1 : record
@@ -167,7 +167,7 @@ function createWatch(
     isStopped = true
     unfollow()
     unlisten()
-    wake()
+    nap.wake()
   }
 
   async function next(): Promise<WatchedEvent | null> {
@@ -177,7 +177,8 @@ function createWatch(
       if (event) return event
       if (isDue) await readPage()
       else if (isOver()) return null
-      else await wait()
+      // If another process holds the session, waits for the next poll.
+      else if (await nap.sleep(live ? Infinity : lookMs)) isDue = true
     }
   }
 
@@ -232,7 +233,7 @@ function createWatch(
       if (isReading || isDue) buffered.push(event)
       else takeLive(event)
       if (buffered.length > mostWaiting) buffered.splice(0, buffered.length - mostWaiting)
-      wake()
+      nap.wake()
     })
     // The first parts of this answer's calls were missed, so the calls are emitted when they are complete.
     joined = answer?.hasCalls ? `${answer.stepId} ${answer.attempt}` : null
@@ -254,22 +255,6 @@ function createWatch(
     if (attempt !== null && attempt === lost) return
     runId = liveId
     pushEvent(announcement as EmittedEvent, at)
-  }
-
-  /** Waits for an event in this process. If another process holds the session, waits for the next poll. */
-  function wait(): Promise<void> {
-    return new Promise((resolve) => {
-      const poll = (): void => {
-        isDue = true
-        wake()
-      }
-      const timer = live ? undefined : clock.setTimeout(poll, lookMs)
-      wake = () => {
-        wake = doNothing
-        if (timer !== undefined) clock.clearTimeout(timer)
-        resolve()
-      }
-    })
   }
 }
 

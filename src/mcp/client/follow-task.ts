@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { omitUndefined } from '../../../guards/lib/json.js'
-import { whenAborted, limitTime, waitOn } from '../../core/base/abort.js'
+import { createNap, whenAborted, limitTime } from '../../core/base/abort.js'
 import { readElapsed, systemClock } from '../../core/base/clock.js'
 import { describeError } from '../../core/base/errors.js'
 import { readProperty, readText } from '../../core/base/json.js'
@@ -65,7 +65,7 @@ export async function followTask(
         if (!isAway(error) || failures === maxFailures)
           throw new ToolError('failed', `${describeError(error)} ${doubtHint}`, { cause: error })
       }
-      await waitOn(systemClock, 200 * 2 ** failures, signal)
+      await createNap(systemClock).sleep(200 * 2 ** failures, signal)
     }
     /* oxlint-enable no-await-in-loop */
   }
@@ -101,7 +101,7 @@ export async function followTask(
     let answers = call.continuation.inputResponses ?? {}
     const refusal = Object.keys(answers).length > 0 ? await giveAnswers(answers) : undefined
     // The response that created the task has no result.
-    if (first?.status === 'working') await waitOn(systemClock, limit.cut(first.pollMs), signal)
+    if (first?.status === 'working') await createNap(systemClock).sleep(limit.cut(first.pollMs), signal)
     /* oxlint-disable no-await-in-loop -- one question after the other */
     for (let looks = 1; ; looks += 1) {
       signal.throwIfAborted()
@@ -126,7 +126,7 @@ export async function followTask(
         keep(cancelTask())
         throw fault
       }
-      await waitOn(systemClock, limit.cut(state.pollMs), signal)
+      await createNap(systemClock).sleep(limit.cut(state.pollMs), signal)
     }
     /* oxlint-enable no-await-in-loop */
   } finally {
