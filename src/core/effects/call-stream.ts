@@ -9,7 +9,7 @@ import { loadScreening } from './run-tools.js'
 import type { Json } from '../../../machines/agent/json.js'
 import type { ModelResponse } from '../../../machines/agent/model-response.js'
 import { withheldReasoning } from '../../../machines/agent/screening.js'
-import { getReadableText } from '../models/media.js'
+import { joinReadableTexts } from '../models/media.js'
 import { isPlaceholder, nameCall, withoutPlaceholder } from '../models/calls.js'
 
 interface StreamedCall {
@@ -104,14 +104,13 @@ export async function clearReasoning<Response extends Reasoning>(
     (await screenReasoning(texts, parts, scene)) === texts
   const keeps = async (value: Json | undefined): Promise<boolean> =>
     value !== undefined && screenedReasoning === reasoning && isClear(listTexts(value).join('\n'))
-  // Only the text of pictures and documents can be screened.
-  const readable = (media ?? []).map(getReadableText).filter((text) => text !== '')
   return {
     ...rest,
     reasoning: screenedReasoning,
     ...((await keeps(details)) && { reasoningDetails: details }),
     ...((await keeps(items?.items)) && { providerItems: items }),
-    ...(media && (await isClear(readable.join('\n'))) && { media }),
+    // Only the text of pictures and documents can be screened.
+    ...(media && (await isClear(joinReadableTexts(media))) && { media }),
     ...(annotations && (await isClear(listTexts(annotations).join('\n'))) && { annotations }),
   } as Response
 }

@@ -237,7 +237,7 @@ async function findResultAnswer(
   const decision = stops ? { stops } : {}
   if (output === undefined) return decision
   const text = findAnsweringCall(batch)?.result?.content ?? batch.output
-  const reading = await readOutput(text, output.validate, output.schema)
+  const reading = await readOutput(text, output)
   return reading.ok ? decision : { ...decision, outputProblem: reading.problem }
 }
 

@@ -133,7 +133,7 @@ function toModelOutput(
   return (async () => {
     const prepared = { response, calls: await calls }
     if (!isOutput) return prepared
-    const reading = await readOutput(response.text, output.validate, output.schema)
+    const reading = await readOutput(response.text, output)
     return { ...prepared, outputProblem: reading.ok ? null : reading.problem }
   })()
 }

@@ -17,8 +17,8 @@ import type { Step, ShieldViolation } from '../../../machines/agent/announcement
 import { readOutput } from '../structured/read-output.js'
 import type { EffectScope } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import { askShields } from '../shields/ask-shields.js'
-import { getReadableText } from '../models/media.js'
+import { askShields, findGravest } from '../shields/ask-shields.js'
+import { getReadableText, joinReadableTexts } from '../models/media.js'
 import { prepareCalls } from '../tools/prepare-calls.js'
 import { toPrepareOptions } from './prepare-options.js'
 import { runStaggered } from '../base/platform.js'
@@ -128,7 +128,7 @@ async function findRedactedProblem(
   { pendingAnswer, outputProblem }: AgentContext,
 ): Promise<Pick<OutputScreening, 'outputProblem'>> {
   if (output === undefined || (pendingAnswer?.outputProblem ?? outputProblem) === null) return {}
-  const reading = await readOutput(content, output.validate, output.schema)
+  const reading = await readOutput(content, output)
   return { outputProblem: reading.ok ? null : reading.problem }
 }
 
@@ -223,10 +223,10 @@ async function screenToolResult(
   look: (text: string) => Promise<Screening>,
 ): Promise<Omit<CallScreening, 'callId'>> {
   const screening = await look(words)
-  const readable = media.map(getReadableText).filter((text) => text !== '')
-  if (readable.length === 0 || screening.action === 'block') return screening
+  const readable = joinReadableTexts(media)
+  if (readable === '' || screening.action === 'block') return screening
   // A file cannot be redacted, so it is either passed on unchanged or dropped.
-  const { action, findings } = await look(readable.join('\n'))
+  const { action, findings } = await look(readable)
   if (action !== 'block' && action !== 'redact') return screening
   const content = `${screening.content}\n${withheldMedia}`
   return { ...screening, content, withoutMedia: true, findings: [...screening.findings, ...findings] }
@@ -236,10 +236,8 @@ const allowedScreening = { action: 'allow' as const, message: null, findings: []
 
 const withheldMedia = "[Withheld: a shield refused the content of this result's files.]"
 
-const gravity = ['block', 'redact', 'warn'] as const
-
 function findViolation(screenings: readonly ShieldReport[]): ShieldViolation | null {
-  const action = gravity.find((one) => screenings.some((screening) => screening.action === one))
+  const action = findGravest(screenings)
   if (action === undefined) return null
   const gravest = screenings.find((screening) => screening.action === action)
   const findings = screenings.flatMap((screening) => screening.findings)

@@ -227,6 +227,10 @@ export function getReadableText(part: ContentPart): string {
   }
 }
 
+export function joinReadableTexts(parts: readonly ContentPart[]): string {
+  return parts.map(getReadableText).filter(Boolean).join('\n')
+}
+
 function readPayload(payload: string): string {
   const [, type, data] = /^data:([^,]*),([^]*)$/i.exec(payload) ?? []
   if (data === undefined) return isPaddedBase64(payload) ? (decodeBase64(payload) ?? '') : payload

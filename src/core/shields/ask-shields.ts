@@ -63,13 +63,14 @@ async function redactInTurn(
   return text ?? content
 }
 
-const gravestFirst = ['block', 'redact', 'warn'] as const
+export const findGravest = (found: readonly Pick<ShieldFinding, 'action'>[]) =>
+  (['block', 'redact', 'warn'] as const).find((one) => found.some(({ action }) => action === one))
 
 function sumUpAnswers(content: string, answers: readonly AnsweredShield[]): Screening {
   const findings = answers.map(({ shield, answer: { action, message, durationMs } }): ShieldFinding => {
     return { shield: shield.name, action, message, durationMs }
   })
-  const action = gravestFirst.find((one) => findings.some((finding) => finding.action === one)) ?? 'allow'
+  const action = findGravest(findings) ?? 'allow'
   const words = findings.flatMap((finding) =>
     finding.action === action && finding.message !== null ? [finding.message] : [],
   )

@@ -1,7 +1,5 @@
-import type { JsonObject } from '../../../machines/agent/json.js'
 import { describeError, UsageError } from '../base/errors.js'
 import { explainIssues, parseWithoutProto, validateWith } from '../tools/parse-arguments.js'
-import type { Validate } from '../tools/input-schema.js'
 import { findJsonProblem } from '../base/json.js'
 import { expectArgument, objectRule } from '../base/values.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
@@ -10,7 +8,10 @@ import type { StructuredOutput } from './structured-output.js'
 export type Reading = { ok: true; value: unknown } | { ok: false; problem: string }
 
 /** The JSON is the whole text, or the content of its code fence. Never throws or rejects. */
-export function readOutput(text: string, validate: Validate, schema: JsonObject): Reading | Promise<Reading> {
+export function readOutput(
+  text: string,
+  { validate, schema }: Pick<StructuredOutput, 'validate' | 'schema'>,
+): Reading | Promise<Reading> {
   if (text.trim() === '') return toProblem('The answer is empty, but must be a JSON object.')
   const json = stripFence(text.trim())
   let value: unknown
@@ -67,14 +68,14 @@ const hasOutput = (result: RunResult): result is EndedResult =>
   !result.resumable && result.outputProblem === undefined
 
 async function readObject(output: StructuredOutput, result: EndedResult): Promise<RunResult> {
-  const read = await readOutput(result.output, output.validate, output.schema)
+  const read = await readOutput(result.output, output)
   return read.ok ? { ...result, object: read.value } : { ...result, outputProblem: read.problem }
 }
 
 /** For code that cannot wait. Undefined without a valid object. @throws {UsageError} `async_schema` */
 export function getObject(output: StructuredOutput | undefined, result: RunResult): unknown {
   if (!output || !hasOutput(result)) return undefined
-  const read = readOutput(result.output, output.validate, output.schema)
+  const read = readOutput(result.output, output)
   if ('ok' in read) return read.ok ? read.value : undefined
   throw new UsageError('async_schema', 'The schema is asynchronous: await withObject().', 'output')
 }

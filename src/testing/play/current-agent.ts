@@ -142,7 +142,7 @@ export function createCurrentAgent(scene: PlayScene, live: LiveTools | null) {
       const kind = classifyResponse(output.response)
       if (!parts.output || (kind !== 'answer' && kind !== 'empty')) return {}
       await parts.output.ready?.()
-      const reading = await readOutput(output.response.text, parts.output.validate, parts.output.schema)
+      const reading = await readOutput(output.response.text, parts.output)
       const now = reading.ok ? null : reading.problem
       const then = output.outputProblem ?? null
       if ((now === null) !== (then === null)) {

@@ -5,7 +5,7 @@ import { toParameters, createValidator } from '../../../src/core/tools/input-sch
 
 const schema = z.object({ city: z.string(), days: z.array(z.int()) })
 const read = (text: string, by: typeof schema | z.ZodObject = schema) =>
-  readOutput(text, createValidator(by as never), toParameters(by as never))
+  readOutput(text, { validate: createValidator(by as never), schema: toParameters(by as never) })
 
 const problemOf = async (text: string, by?: z.ZodObject): Promise<string> => {
   const reading = await read(text, by)
@@ -66,7 +66,7 @@ describe('an answer', () => {
 
   it('is refused if its asynchronous check rejects, and nothing is thrown', async () => {
     const validate = () => Promise.reject(new Error('boom'))
-    expect(await readOutput('{}', validate, {})).toEqual({
+    expect(await readOutput('{}', { validate, schema: {} })).toEqual({
       ok: false,
       problem: expect.stringContaining('boom'),
     })
