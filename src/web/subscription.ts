@@ -57,7 +57,7 @@ export interface LiveRun {
 
 export interface Subscription {
   /** What precedes the answer. Read only by pages that compare it with their messages. */
-  readPast(): Past
+  readPast: () => Past
   /** The answer before the reader's first event. Null if the reader starts with the run. */
   turn: Omit<Turn, 'before' | 'ends'> | null
   /** Whether the page also needs `turn`, because it subscribed late or was reloaded. */
