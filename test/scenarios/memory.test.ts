@@ -59,6 +59,8 @@ test('attachments are sent with the message as data, once', async () => {
   )
   await play.run('Sure?', { session: 's' }).run.result
   expect(JSON.stringify(play.wire(1)).split('The sky is <red>')).toHaveLength(2)
+  const { input } = play.agent.createInput('Which colour?', { attachments })
+  expect(input[0]?.content).toContain('The sky is <red>')
   expect(() => play.agent.run('Go.', { attachments: [{ path: 'x' }] as never })).toThrow(/Load it first/)
 })
 

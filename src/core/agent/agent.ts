@@ -22,7 +22,7 @@ import { createActors } from '../effects/actors.js'
 import { asTool } from '../sub-agents/as-tool.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
 import { checkInspector, type Inspector } from '../run/safe-listeners.js'
-import { readConversation, addHistory } from '../sessions/input-history.js'
+import { readConversation, addHistory, type InputConversation } from '../sessions/input-history.js'
 import { createJournaledMachine, type JournaledOptions } from '../live/journaled-machine.js'
 import type { Binding } from '../live/runtime.js'
 import { getTraits, getSpeakerTools, isLostSpeaker, toSpeaker, type AgentParts } from '../live/agent-parts.js'
@@ -95,6 +95,11 @@ export function assembleAgent(
     return existing
   }
 
+  const readInput = (input: unknown, { attachments }: RunOptions): InputConversation => {
+    const { history, newMessages } = readConversation(input, clock.now())
+    return { history, newMessages: withAttachments(newMessages, attachments) }
+  }
+
   const ready = async ({ config, usage, speaker }: AgentInput, inherited?: PriceBook): Promise<void> => {
     const { model, tools: spoken } = toSpeaker(parts, speaker)
     await checkPriceKnown({ model, prices: inherited ?? prices }, config, usage)
@@ -141,7 +146,7 @@ export function assembleAgent(
       const { id, state } = sessionOf(options.session)
       const { context, journal, budgets } = options
       refuseTags((options as RunOptions).tags)
-      const conversation = readConversation(input, clock.now())
+      const conversation = readInput(input, options)
       const request = {
         runId: createId(),
         sessionId: id,
@@ -156,9 +161,7 @@ export function assembleAgent(
       checkModels(parts)
       const { signal, context, journal, budgets } = options
       const inspector = checkInspector(options.inspect ?? inspect)
-      const written = readConversation(input, clock.now())
-      const newMessages = withAttachments(written.newMessages, options.attachments)
-      const conversation = { ...written, newMessages }
+      const conversation = readInput(input, options)
       const requesters = toRequesters(options, 'run()')
       const session = sessionOf(options.session)
       const runId = createId()
@@ -176,6 +179,7 @@ export function assembleAgent(
         session.acquire(runId)
         const state = addHistory(session.state, conversation, session.id)
         const binding = { context, journal, budgets }
+        const { newMessages } = conversation
         const request = { runId, sessionId: session.id, config, input: newMessages, ...requesters }
         const input = bind(request, state, binding)
         // A run with nothing to check starts at once.
