@@ -11,6 +11,7 @@ import {
 } from './scenario.js'
 import { type RecordedRequest, findUnmetExpectation, Refusal, readBody } from './chat-request.js'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { createNap } from '../core/base/abort.js'
 import { describeError } from '../core/base/errors.js'
 import type { Clock } from '../core/base/clock.js'
 import { type ProviderApi, planResponse, type PlannedResponse } from './planned-response.js'
@@ -339,17 +340,12 @@ async function sendResponse(
   if (ending === 'cut') response.destroy()
 }
 
-function waitForClock(response: ServerResponse, ms: number, clock: Clock): Promise<void> {
-  if (ms <= 0 || response.destroyed) return Promise.resolve()
-  return new Promise((resolve) => {
-    const wake = (): void => {
-      clock.clearTimeout(timer)
-      response.off('close', wake)
-      resolve()
-    }
-    const timer = clock.setTimeout(wake, ms)
-    response.once('close', wake)
-  })
+async function waitForClock(response: ServerResponse, ms: number, clock: Clock): Promise<void> {
+  if (ms <= 0 || response.destroyed) return
+  const nap = createNap(clock)
+  response.once('close', nap.wake)
+  await nap.sleep(ms)
+  response.off('close', nap.wake)
 }
 
 /** Waits until an in-process client could read the bytes, or it would see two writes as one. */
