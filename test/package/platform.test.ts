@@ -18,7 +18,6 @@ const homes: Record<string, string> = {
   'src/core/models/openai/node-transport.ts': 'the network',
   'src/core/models/openai/exchange.ts': 'the network',
   'src/ai-sdk/language-model.ts': 'the network',
-  'src/mcp/client/http-wire.ts': 'the network',
   'src/web/sse.ts': 'the network',
   'src/ui/client/http-chat.ts': 'the clock of a page',
   'src/ui/client/connection.ts': 'pages come back apart',
