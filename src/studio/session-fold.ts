@@ -2,11 +2,13 @@ import { createActor } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
 import type { AgentMachineEvent } from '../../machines/agent/context.js'
 import { addUsage, noUsage, type Usage } from '../../machines/agent/usage.js'
+import { isRecord } from '../../guards/lib/stored.js'
+import { describeError } from '../core/base/errors.js'
 import { stretchMs, yieldToEventLoop } from '../core/base/platform.js'
 import { observeMachine } from '../core/chart/observe-machine.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { LogRecord } from '../core/sessions/store/store.js'
-import { openRecord, type RecordContent } from '../core/sessions/log/log-record.js'
+import { damagedLogError, openRecord, type RecordContent } from '../core/sessions/log/log-record.js'
 import {
   applyRecord,
   applyOpenedRecord,
@@ -65,7 +67,7 @@ export class SessionFold {
   /** `first` contains the records from a snapshot on. `opening` contains the first two records of the log. */
   constructor(id: string, first: readonly LogRecord[] = [], opening: readonly LogRecord[] = []) {
     this.#id = id
-    const { origin, inherited } = readOpening(opening, id)
+    const { origin, inherited } = this.#findOpening(opening)
     // The run at the snapshot may be later than the one that a fork copied.
     const atStart = { ...inherited, run: noUsage, steps: 0 }
     this.now = {
@@ -78,6 +80,16 @@ export class SessionFold {
     this.#beganAt = opening[0]?.at
     this.notes.edit = origin?.edit
     this.#moments.push(this.now)
+  }
+
+  /** An unreadable opening makes the whole log unreadable, as any other record does. */
+  #findOpening(opening: readonly LogRecord[]): ReturnType<typeof readOpening> {
+    try {
+      return readOpening(opening, this.#id)
+    } catch (error) {
+      this.problem = error as StoreError
+      return { origin: undefined, inherited: noInheritance }
+    }
   }
 
   get head(): number {
@@ -131,41 +143,33 @@ export class SessionFold {
       }
       this.#addRecord(record)
     }
-    if (!this.problem) this.#checkState()
     return true
   }
 
   #addRecord(record: LogRecord): void {
     try {
-      const done = this.#applyRecord(this.now, record)
-      const { entry } = done
-      this.now = done.after
-      const { session, inherited } = this.now
-      this.#records.push({ record, entry })
-      if (this.#records.length % momentInterval === 0) this.#moments.push(this.now)
+      const step = this.#applyRecord(this.now, record)
+      const { entry, after } = step
+      const row = createRow(step)
+      this.timeline.addStep(step)
+      this.#recordCall(step)
+      recordGrants(this.notes.grants, step)
+      this.#recordNames(step)
+      this.#recordForkPoints(step, row)
       if (entry.type === 'opened') {
         this.origin = entry.forkedFrom
         this.notes.edit = this.origin?.edit
       }
-      const row = createRow(done)
-      this.rows.push(row)
+      const { session, inherited } = after
       if (session.run) this.#steps.set(session.runs, session.run.context.steps - inherited.steps)
-      this.timeline.addStep(done)
-      this.#recordCall(done)
-      recordGrants(this.notes.grants, done)
-      this.#recordNames(done)
-      this.#recordForkPoints(done, row)
+      this.now = after
+      this.rows.push(row)
+      this.#records.push({ record, entry })
+      if (this.#records.length % momentInterval === 0) this.#moments.push(after)
     } catch (error) {
-      this.problem = toLogError(error, this.#id)
+      const why = `record ${record.seq} has invalid content (${describeError(error)})`
+      this.problem = error instanceof StoreError ? error : damagedLogError(this.#id, this.head, why, error)
     }
-  }
-
-  /** Another program may have written an impossible state. */
-  #checkState(): void {
-    const fault = findSessionFault(this.now.session)
-    if (fault === null) return
-    const text = `The log of session '${this.#id}' results in an impossible state (${fault}).`
-    this.problem = new StoreError('corrupt_log', text, this.#id)
   }
 
   #recordCall({ record: { seq }, event, was }: SessionStep): void {
@@ -239,7 +243,7 @@ export class SessionFold {
     const session: FoldedSession = { ...before.session }
     takenTransitions = []
     if (opened) applyOpenedRecord(session, record, opened, this.#id, folding)
-    const entry = opened ?? applyRecord(session, record, this.#id, folding)
+    const entry = opened ?? applyChecked(session, record, this.#id)
     const event = entry.type === 'event' ? entry.event : null
     const after: Moment = {
       session,
@@ -263,7 +267,10 @@ async function yieldToOthers(): Promise<boolean> {
 
 export type Origin = Extract<RecordContent, { type: 'opened' }>['forkedFrom']
 
-/** Reads a fork's origin and its inherited totals from the first two records of its log. */
+/**
+ * Reads a fork's origin and its inherited totals from the first two records of its log.
+ * @throws {StoreError} `corrupt_log`, `newer_log`, …
+ */
 export function readOpening(
   [first, second]: readonly LogRecord[],
   id: string,
@@ -273,10 +280,26 @@ export function readOpening(
   if (!first || !origin) return { origin, inherited: noInheritance }
   const session = createFoldedSession([])
   const inherited = (second ? [first, second] : [first]).reduce(
-    (before, record) => updateInherited(before, applyRecord(session, record, id, folding), session),
+    (before, record) => updateInherited(before, applyChecked(session, record, id), session),
     noInheritance,
   )
   return { origin, inherited }
+}
+
+/** Another program may have written a record that does not fit its type, or an impossible state. */
+function applyChecked(session: FoldedSession, record: LogRecord, id: string): RecordContent {
+  const entry = applyRecord(session, record, id, folding)
+  const fault = findSessionFault(session) ?? findOriginFault(entry)
+  if (fault === null) return entry
+  const what = `record ${record.seq} results in an impossible state (${fault})`
+  throw damagedLogError(id, record.seq - 1, what)
+}
+
+function findOriginFault(entry: RecordContent): string | null {
+  if (entry.type !== 'opened' || entry.forkedFrom === undefined) return null
+  const { sessionId, seq, edit = {} }: Record<string, unknown> = { ...entry.forkedFrom }
+  const isOrigin = typeof sessionId === 'string' && Number.isSafeInteger(seq) && isRecord(edit)
+  return isOrigin ? null : 'its origin is not a record of a session'
 }
 
 interface OpenedRecord {
@@ -324,12 +347,4 @@ function toDecision(
 function updateChildUsage(children: Usage, event: AgentMachineEvent | null): Usage {
   const isChild = event?.type === 'TOOL_RESULT' || event?.type === 'CHILD_USAGE'
   return isChild && event.usage ? addUsage(children, event.usage) : children
-}
-
-function toLogError(error: unknown, id: string): StoreError {
-  if (error instanceof StoreError) return error
-  const why = error instanceof Error ? error.message : String(error)
-  return new StoreError('corrupt_log', `The log of session '${id}' cannot be read: ${why}`, id, {
-    cause: error,
-  })
 }

@@ -2,9 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import * as fc from 'fast-check'
 import { SimulatedClock } from 'xstate'
 import { createAgent, memoryStore, StatewrightError } from '../../src/index.js'
-import { type RecordContent, sealRecord } from '../../src/core/sessions/log/log-record.js'
-import type { LogRecord } from '../../src/stores/index.js'
 import type { StoredCase } from '../fixtures/sessions/stored-case.js'
+import { damaged, damages, forged } from '../support/damaged-logs.js'
 import { ManualModel } from '../support/manual-model.js'
 import { sampled } from '../support/extent.js'
 
@@ -14,76 +13,41 @@ const logs = readdirSync(folder).flatMap((file) => {
   return Object.values(sessions).flatMap((records) => [records.slice(0, -1), records])
 })
 
-/** Possible JSON replacements for a value. */
-const wrong = fc.oneof(
-  fc.constantFrom(null, 0, -1, 1e300, '', 'x', true, [], {}, [null], [[]], { type: 'x' }, { toString: '' }),
-  fc.jsonValue(),
-)
-
-/** Copies of a value, each with one place replaced or removed. */
-function damaged(value: unknown, picks: readonly number[], by: unknown, isRemoved: boolean): unknown {
-  const [pick, ...rest] = picks
-  if (typeof value !== 'object' || value === null || pick === undefined) return by
-  const keys = Object.keys(value)
-  const key = keys[pick % Math.max(1, keys.length)]
-  if (key === undefined) return by
-  const copy = (Array.isArray(value) ? [...(value as unknown[])] : { ...value }) as Record<string, unknown>
-  if (rest.length === 0 && isRemoved) delete copy[key]
-  else copy[key] = damaged(copy[key], rest, by, isRemoved)
-  return copy
-}
-
-/** A record with altered content and a valid checksum. */
-function forged({ seq, at, type, data }: LogRecord, change: (value: unknown) => unknown): LogRecord {
-  const changed = change(JSON.parse(data)) as object
-  if (typeof changed === 'object' && changed !== null && !Array.isArray(changed))
-    return sealRecord(seq, at, { ...changed, type } as RecordContent)
-  const { data: text } = sealRecord(seq, at, { type, text: changed } as unknown as RecordContent)
-  return { seq, at, type, data: text.slice(8, -1), check: 'of something else' }
-}
-
 test('an impossible log is reported with one of our errors', async () => {
   let refused = 0
   await fc.assert(
-    fc.asyncProperty(
-      fc.nat({ max: logs.length - 1 }),
-      fc.nat(),
-      fc.array(fc.nat({ max: 40 }), { minLength: 1, maxLength: 7 }),
-      wrong,
-      fc.boolean(),
-      async (which, place, picks, by, isRemoved) => {
-        const log = logs[which] ?? []
-        const index = place % log.length
-        const records = log.map((record, i) =>
-          i === index ? forged(record, (value) => damaged(value, picks, by, isRemoved)) : record,
-        )
-        const clock = new SimulatedClock()
-        const store = memoryStore({ now: () => clock.now() })
-        const lease = store.acquire('s', { holder: 'the test', ttlMs: 1_000 })
-        store.append(lease, records)
-        store.release(lease)
-        const agent = createAgent({ model: new ManualModel(), store, clock })
-        const reported = async (work: () => Promise<unknown>, others: readonly string[] = []) => {
-          try {
-            await work()
-          } catch (error) {
-            if (!(error instanceof StatewrightError)) throw error
-            expect(['corrupt_log', 'newer_log', 'unknown_state', ...others]).toContain(error.code)
-            refused++
-          }
+    fc.asyncProperty(fc.nat({ max: logs.length - 1 }), fc.nat(), damages, async (which, place, damage) => {
+      const log = logs[which] ?? []
+      const index = place % log.length
+      const records = log.map((record, i) =>
+        i === index ? forged(record, (value) => damaged(value, damage)) : record,
+      )
+      const clock = new SimulatedClock()
+      const store = memoryStore({ now: () => clock.now() })
+      const lease = store.acquire('s', { holder: 'the test', ttlMs: 1_000 })
+      store.append(lease, records)
+      store.release(lease)
+      const agent = createAgent({ model: new ManualModel(), store, clock })
+      const reported = async (work: () => Promise<unknown>, others: readonly string[] = []) => {
+        try {
+          await work()
+        } catch (error) {
+          if (!(error instanceof StatewrightError)) throw error
+          expect(['corrupt_log', 'newer_log', 'unknown_state', ...others]).toContain(error.code)
+          refused++
         }
-        await reported(() => agent.replay('s'))
-        await reported(async () => {
-          const run = await agent.resume('s')
-          run.cancel()
-          await run.result
-          // Only the parent can resume a sub-agent's session.
-        }, ['stranded'])
-        // A call may wait for a sub-agent that has no session.
-        await reported(() => agent.fork('s'), ['nothing_to_resume'])
-        expect(store.get('s')?.holder).toBeNull()
-      },
-    ),
+      }
+      await reported(() => agent.replay('s'))
+      await reported(async () => {
+        const run = await agent.resume('s')
+        run.cancel()
+        await run.result
+        // Only the parent can resume a sub-agent's session.
+      }, ['stranded'])
+      // A call may wait for a sub-agent that has no session.
+      await reported(() => agent.fork('s'), ['nothing_to_resume'])
+      expect(store.get('s')?.holder).toBeNull()
+    }),
     { numRuns: sampled(150) },
   )
   expect(refused).toBeGreaterThan(sampled(10))

@@ -80,13 +80,37 @@ const storedGrants = list(
 )
 const textList = () => list(anyText())
 
+/** Reads each object only once, because most parts of a state are also parts of the next. */
+function once(kind: Kind): Kind {
+  const sound = new WeakSet<object>()
+  return {
+    ...kind,
+    read(value, path, report) {
+      const isObject = typeof value === 'object' && value !== null
+      if (isObject && sound.has(value)) return value
+      let isSound = true
+      kind.read(value, path, (...fault) => {
+        isSound = false
+        report(...fault)
+      })
+      if (isObject && isSound) sound.add(value)
+      return value
+    },
+  }
+}
+
+const soundMessage = once(messageKind)
+
 function isMessage(value: unknown): boolean {
   let isSound = true
-  messageKind.read(value, [], () => {
+  soundMessage.read(value, [], () => {
     isSound = false
   })
   return isSound
 }
+
+const eachOnce = (shape: Record<string, Kind>): Kind =>
+  openFields(Object.fromEntries(Object.entries(shape).map(([key, kind]) => [key, once(kind)])))
 
 const isTraitsByName = (value: unknown): boolean => isRecord(value) && Object.values(value).every(isRecord)
 
@@ -142,9 +166,9 @@ const sessionFields = {
   grants: optional(storedGrants),
 }
 
-const stateKind = openFields({ ...sessionFields, usage: storedUsage, loaded: optional(textList()) })
+const stateKind = eachOnce({ ...sessionFields, usage: storedUsage, loaded: optional(textList()) })
 
-const contextKind = openFields({
+const contextKind = eachOnce({
   ...Object.fromEntries(Object.entries(counters).map(([key, value]) => [key, kindLike(value)])),
   ...sessionFields,
   config: kindLike(defaultConfig, { canBeOff: false }),
