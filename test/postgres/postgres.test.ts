@@ -143,6 +143,24 @@ describe('the store in Postgres', () => {
     expect(error.message).toContain('99')
   })
 
+  test('names a schema with tables of another program, or with only some of its own', async () => {
+    const { schema } = place
+    await runSql(`CREATE SCHEMA "${schema}"; CREATE TABLE "${schema}".sessions (cookie text)`)
+    const foreign = await refusal('corrupt_log', () => place.open().list())
+    await runSql(`DROP SCHEMA "${schema}" CASCADE`)
+    await place.open().list()
+    await runSql(`DELETE FROM "${schema}".schema_version`)
+    const unfinished = await refusal('corrupt_log', () => place.open().list())
+    await runSql(
+      `INSERT INTO "${schema}".schema_version VALUES (1); ALTER TABLE "${schema}".sessions DROP COLUMN head`,
+    )
+    const partial = await refusal('corrupt_log', () => place.open().list())
+    await runSql(`DROP TABLE "${schema}".records`)
+    const missing = await refusal('corrupt_log', () => place.open().read('s'))
+    for (const { message } of [foreign, unfinished, partial, missing])
+      expect(message).toMatch(new RegExp(`schema ${schema} .* another schema`, 'i'))
+  })
+
   test('works with a pool of the caller, and leaves it open', async () => {
     const pool = new pg.Pool({ connectionString: url })
     const store = postgresStore({ pool, schema: place.schema })

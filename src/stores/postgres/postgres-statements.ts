@@ -332,7 +332,7 @@ export function describePlace(options: object): string {
 }
 
 /** Converts errors from the server and the connection. `place` contains no password. */
-export function toPostgresError(error: unknown, place: string): StatewrightError {
+export function toPostgresError(error: unknown, place: string, schema: string): StatewrightError {
   if (error instanceof StatewrightError) return error
   const code = getCode(error)
   // Omits the cause, because it contains the URL with the password.
@@ -344,18 +344,24 @@ export function toPostgresError(error: unknown, place: string): StatewrightError
       'connectionString',
     )
   }
-  const [kind, advice] = classifyCode(code)
+  const [kind, advice] = classifyCode(code, schema)
   return new StoreError(kind, `The session store ${place} failed: ${getReason(error)}. ${advice}`, place, {
     cause: error,
   })
 }
 
-function classifyCode(code: string): [StoreErrorCode, string] {
+function classifyCode(code: string, schema: string): [StoreErrorCode, string] {
   if (code === '53100')
     return ['disk_full', 'Free some space on the server. The stored sessions are unchanged.']
   if (code === '25006' || code === '42501') {
     return ['read_only', 'Connect to the primary server, as a user who may write to the schema.']
   }
+  // A table or a column is missing, exists already, or has another type.
+  if (/^42(P01|P07|703|804)$/.test(code))
+    return [
+      'corrupt_log',
+      `The schema ${schema} is incomplete or belongs to another program. Restore it from a backup, or use another schema.`,
+    ]
   if (code.startsWith('XX00')) return ['corrupt_log', 'Check the server log, and restore from a backup.']
   return [
     'store_unavailable',

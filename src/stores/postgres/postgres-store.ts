@@ -100,7 +100,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       })
       return readRows(await pool.query<Row & pg.QueryResultRow>(text, values))
     } catch (error) {
-      throw toPostgresError(error, place)
+      throw toPostgresError(error, place, schema)
     }
   }
 
