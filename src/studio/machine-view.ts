@@ -1,6 +1,5 @@
-import { openMachineRecord, type MachineRecord } from '../core/sessions/log/machine-record.js'
+import { readMachineRecord, type MachineRecord } from '../core/sessions/log/machine-record.js'
 import type { LogRecord } from '../core/sessions/store/store.js'
-import { StoreError } from '../core/sessions/store/store-error.js'
 import type { SessionRow } from './protocol.js'
 import { toShownText, toShownValue } from './shown-values.js'
 
@@ -18,12 +17,9 @@ export function createMachineView(
   records: readonly LogRecord[],
   children: SessionRow[],
 ) {
-  const opened = records.slice(-maxRecords).map((record) => {
-    const content = openMachineRecord(record, session.id)
-    if (content === null)
-      throw new StoreError('corrupt_log', `Record ${record.seq} does not belong to a machine.`, session.id)
-    return { ...content, seq: record.seq, at: record.at }
-  })
+  const opened = records
+    .slice(-maxRecords)
+    .map((record) => ({ ...readMachineRecord(record, session.id), seq: record.seq, at: record.at }))
   const { machine, state } = opened.at(-1) as MachineRecord
   return {
     session,

@@ -1,8 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import * as fc from 'fast-check'
+import { fromPromise } from 'xstate'
 import { memoryStore, type LogRecord } from '../../src/index.js'
 import { paths } from '../../src/studio/routes.js'
 import type { SessionsView, SessionView } from '../../src/studio/protocol.js'
+import { durable } from '../../src/durable/index.js'
+import { claimMachine } from '../durable/claim.js'
 import type { StoredCase } from '../fixtures/sessions/stored-case.js'
 import { damaged, damages, forged, resealed } from '../support/damaged-logs.js'
 import { sampled } from '../support/extent.js'
@@ -161,4 +164,36 @@ test.each<[string, LogRecord['type'] | 'fork', (value: unknown) => unknown]>([
   const { sessions } = await readList(visitor)
   expect(await readAll(visitor, id)).toContain(`The log of session '${id}': record ${place + 1} `)
   expect(sessions.find((row) => row.id === id)).toMatchObject({ status: 'damaged' })
+})
+
+test('a damaged record of a machine is named', async () => {
+  const source = memoryStore()
+  const pay = fromPromise<string, { amount: number; claim: string }>(async () => 'p1')
+  const claims = durable(claimMachine, { store: source, actors: { pay } })
+  await claims.start('claim', { input: { amount: 900 } })
+  await claims.settled('claim')
+  const [one] = source.read('claim') as [LogRecord]
+  const { summary } = source.get('claim') ?? {}
+  const changes = [
+    withIn('type', 5),
+    withIn('refused', null),
+    withIn('actors', { pay: {} }),
+    withIn('delays', [{}]),
+    withIn('machine', undefined),
+  ]
+  const visitor = await visit({ store })
+  for (const [i, change] of changes.entries()) {
+    const id = `claim${i}`
+    const lease = store.acquire(id, { holder: 'a test', ttlMs: 1_000 })
+    const damage = (value: unknown) => change({ refused: { code: 'x', message: 'y' }, ...(value as object) })
+    store.append(lease, [forged(one, damage)], summary ?? undefined)
+    store.release(lease)
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    const { status, body } = await visitor.raw(paths.machine(id))
+    expect(`${status} ${body}`).toMatch(
+      new RegExp(
+        `^409 .*corrupt_log.*The log of session '${id}': record 1 .*\\. No record before it is intact`,
+      ),
+    )
+  }
 })

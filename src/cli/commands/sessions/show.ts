@@ -15,7 +15,7 @@ import { openRecord, type RecordContent } from '../../../core/sessions/log/log-r
 import {
   isMachineSession,
   type MachineRecord,
-  openMachineRecord,
+  readMachineRecord,
 } from '../../../core/sessions/log/machine-record.js'
 import {
   readSessionAt,
@@ -203,7 +203,7 @@ async function showMachine(
 ): Promise<void> {
   const { id } = entry
   const records = await store.read(id, at === undefined ? {} : { to: at })
-  const open = (record: LogRecord): MachineRecord => openMachineRecord(record, id) as MachineRecord
+  const open = (record: LogRecord): MachineRecord => readMachineRecord(record, id)
   if (form === 'state') {
     const last = records.at(-1)
     if (last) await showMachineState(store, entry, { seq: last.seq, ...open(last) }, io)

@@ -91,8 +91,24 @@ export function openMachineRecord(record: LogRecord, sessionId: string): Machine
     sessionId,
   )
   if (typeof content['machine'] !== 'string') return null
-  const { event, state } = content
-  if (!isRecord(event) || !isRecord(state) || !isRecord(state['actors']) || !Array.isArray(state['delays']))
+  const { event, state, refused = {} } = content
+  if (!isEvent(event) || !isRecord(refused) || !isRecord(state) || !isWork(state))
     throw damagedLogError(sessionId, record.seq - 1, `record ${record.seq} contains no machine state`)
   return content as unknown as MachineRecord
 }
+
+/** @throws {StoreError} `corrupt_log`, also for an agent's record, `newer_log` */
+export function readMachineRecord(record: LogRecord, sessionId: string): MachineRecord {
+  const content = openMachineRecord(record, sessionId)
+  if (content !== null) return content
+  throw damagedLogError(sessionId, record.seq - 1, `record ${record.seq} does not belong to a machine`)
+}
+
+const isEvent = (event: unknown): boolean => isRecord(event) && typeof event['type'] === 'string'
+
+/** Whether the actors and delays of a state can be started again. */
+const isWork = ({ actors, delays }: Record<string, unknown>): boolean =>
+  isRecord(actors) &&
+  Object.values(actors).every((actor) => isRecord(actor) && typeof actor['src'] === 'string') &&
+  Array.isArray(delays) &&
+  delays.every((delay) => isRecord(delay) && isEvent(delay['event']))
