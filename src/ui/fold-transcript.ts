@@ -84,20 +84,18 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
     }
     case 'stream_chunk': {
       const current = event.reset ? withdrawCalls(before, () => true) : before
-      const after = updateAnswer(current, event.stepId, ({ text, reasoning }) => ({
+      return updateAnswer(current, event.stepId, ({ text, reasoning }) => ({
         text: (event.reset ? '' : text) + event.text,
         reasoning: (event.reset ? '' : reasoning) + (event.reasoning ?? ''),
         isOpen: !event.finished,
       }))
-      return event.finished ? removeEmptyAnswer(after, event.stepId) : after
     }
     case 'assistant_message': {
       const { content, refusal = '', reasoning = '', media } = event.message
       const answer = { text: content || refusal, reasoning, isOpen: false, ...omitUndefined({ media }) }
       const ids = (event.message.tool_calls ?? []).map(({ id }) => id)
       const current = withdrawCalls(before, ({ id }) => !ids.includes(id))
-      const after = updateAnswer(current, event.stepId, () => answer)
-      return removeEmptyAnswer(after, event.stepId)
+      return updateAnswer(current, event.stepId, () => answer)
     }
     case 'tool_call_delta':
       return addCallDelta(before, event)
@@ -150,6 +148,7 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
 
 type AnswerItem = Extract<TranscriptItem, { type: 'assistant' }>
 
+/** An answer that ends without content is removed. */
 function updateAnswer(
   before: Transcript,
   id: string,
@@ -158,27 +157,23 @@ function updateAnswer(
   return updateItem(before, id, (item) => {
     const answer: AnswerItem =
       item?.type === 'assistant' ? item : { type: 'assistant', id, text: '', reasoning: '', isOpen: true }
-    return { ...answer, ...change(answer) }
+    const changed = { ...answer, ...change(answer) }
+    const isEmpty = changed.text + changed.reasoning === '' && !changed.media
+    return isEmpty && !changed.isOpen ? null : changed
   })
 }
 
-/** Changes the item with this id, or appends it. Searches from the end, where most changes happen. */
+/** Changes, removes or appends the item with this id. Searches from the end, where most changes happen. */
 function updateItem(
   before: Transcript,
   id: string,
-  change: (item: TranscriptItem | undefined) => TranscriptItem,
+  change: (item: TranscriptItem | undefined) => TranscriptItem | null,
 ): Transcript {
   const { items } = before
   const at = items.findLastIndex((item) => item.type !== 'call' && item.id === id)
   const changed = change(items[at])
+  if (changed === null) return at < 0 ? before : { ...before, items: items.toSpliced(at, 1) }
   return { ...before, items: at < 0 ? [...items, changed] : items.with(at, changed) }
-}
-
-function removeEmptyAnswer(before: Transcript, id: string): Transcript {
-  const at = before.items.findLastIndex((item) => item.type !== 'call' && item.id === id)
-  const answer = before.items[at]
-  const isEmpty = answer?.type === 'assistant' && answer.text + answer.reasoning === '' && !answer.media
-  return isEmpty ? { ...before, items: before.items.toSpliced(at, 1) } : before
 }
 
 function updateCall(before: Transcript, callId: string, change: Partial<CallItem>): Transcript {
