@@ -158,8 +158,8 @@ function updateAnswer(
     const answer: AnswerItem =
       item?.type === 'assistant' ? item : { type: 'assistant', id, text: '', reasoning: '', isOpen: true }
     const changed = { ...answer, ...change(answer) }
-    const isEmpty = changed.text + changed.reasoning === '' && !changed.media
-    return isEmpty && !changed.isOpen ? null : changed
+    const isEmpty = !changed.isOpen && changed.text + changed.reasoning === '' && !changed.media
+    return isEmpty ? null : changed
   })
 }
 
