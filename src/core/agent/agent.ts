@@ -181,14 +181,14 @@ export function assembleAgent(
         const binding = { context, journal, budgets }
         const { newMessages } = conversation
         const request = { runId, sessionId: session.id, config, input: newMessages, ...requesters }
-        const input = bind(request, state, binding)
+        const agentInput = bind(request, state, binding)
         // A run with nothing to check starts at once.
         const waits =
           config.limits.costLimit > 0 ||
           config.context.window > 0 ||
           output?.ready !== undefined ||
-          toolsOf(input.speaker).search !== undefined
-        return run({ ...handle, origin: { input }, ready: waits ? ready(input) : undefined })
+          toolsOf(agentInput.speaker).search !== undefined
+        return run({ ...handle, origin: { input: agentInput }, ready: waits ? ready(agentInput) : undefined })
       } catch (error) {
         // The session is busy or invalid. The run is refused in the same way as with a store.
         return run({ ...handle, origin: Promise.reject(error) })

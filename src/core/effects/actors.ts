@@ -79,6 +79,7 @@ export function createActors(parts: AgentParts) {
 
 type Work<Input> = { input: Input } & Pick<EffectScope, 'abort' | 'self'>
 
+/** An actor of a run. Its work receives the run's runtime and context. */
 const fromAgent = <Output, Input = NonReducibleUnknown>(
   work: (effect: { input: Input } & EffectScope) => Promise<Output>,
 ) =>
@@ -87,7 +88,7 @@ const fromAgent = <Output, Input = NonReducibleUnknown>(
     return work({ ...started, runtime, context })
   })
 
-/** Creates such an actor that starts when the log is durable. Loads its code before, because a run may stop meanwhile. */
+/** An agent's actor that starts when the log is durable. Loads its code before, because a run may stop meanwhile. */
 const fromDurable = <Code, Output, Input = NonReducibleUnknown>(
   load: () => Promise<Code>,
   work: (code: Code, effect: { input: Input } & EffectScope) => Promise<Output>,

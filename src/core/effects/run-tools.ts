@@ -8,7 +8,7 @@ import type { SkillChange } from '../../../machines/agent/skills.js'
 import type { Json } from '../../../machines/agent/json.js'
 import { type BatchCall, type ToolResult, toResult } from '../../../machines/agent/batch-calls.js'
 import { type Ask, toQuestions } from '../tools/tool-outcomes.js'
-import { type RunCallOptions, type RunnableCall, RunningCall } from '../tools/running-call.js'
+import { type CallHost, type RunnableCall, RunningCall } from '../tools/running-call.js'
 import { provideAnswerReader } from '../sessions/elicitation-reader.js'
 import { digestTool } from '../sessions/grant-input.js'
 import type { ToolSet } from '../tools/tool-set.js'
@@ -28,7 +28,7 @@ const loadElicitation = loadOnce(() => import('../sessions/elicitation-answer.js
 const loadSubAgents = loadOnce(() => import('./sub-agent-batch.js'))
 
 /** Runs the calls of a batch in order, with limited concurrency, and reports each one to the machine. */
-export class ToolBatch implements RunCallOptions {
+export class ToolBatch implements CallHost {
   readonly #parts: AgentParts
   readonly #scope: BatchScope
   readonly #calls: readonly BatchCall[]

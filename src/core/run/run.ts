@@ -422,7 +422,12 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     })
     this.#watch = above?.watch
     actor.subscribe({
-      next: (state) => this.#onSnapshot(state),
+      next: (next) => {
+        this.#leavesRest &&= this.#pending.length > 0
+        if (this.#leavesRest && next.status === 'active' && isRestState(next.context.state)) return
+        this.#settle(next)
+        this.#watch?.(next.context, next.output)
+      },
       // Called only for bugs in the machine. An agent that fails reaches a final state instead.
       error: (error) => this.#refuseRun(error),
       complete: () => this.#hub.complete(),
@@ -446,13 +451,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       this.#readInbox(log)
     }
     return actor
-  }
-
-  #onSnapshot(snapshot: AgentSnapshot): void {
-    this.#leavesRest &&= this.#pending.length > 0
-    if (this.#leavesRest && snapshot.status === 'active' && isRestState(snapshot.context.state)) return
-    this.#settle(snapshot)
-    this.#watch?.(snapshot.context, snapshot.output)
   }
 
   /** In order. A message that no longer applies, such as a second answer, is removed with a `warning`. */

@@ -34,7 +34,15 @@ export function prepareCalls(
   tools: ToolSet,
   options: PrepareOptions,
 ): ModelOutput['calls'] | Promise<ModelOutput['calls']> {
-  const prepared = calls.map((call) => prepareInTime(call, tools, options))
+  const { policies, clock, isUnloaded } = options
+  const prepared = calls.map((call): PreparedCall | Promise<PreparedCall> => {
+    const own = prepareByTool(call, tools, options)
+    if (!policies || (!call.hosted && isUnloaded?.(call.function.name))) return own
+    return loadPolicies().then(
+      ({ prepareByPolicies }) => prepareByPolicies(call, tools, own, { policies, clock }),
+      () => failPolicies(own, policies),
+    )
+  })
   const toCalls = (settled: readonly PreparedCall[]): ModelOutput['calls'] =>
     calls.map(({ id }, index) => ({ id, ...(settled[index] ?? { needs: 'approval' }) }))
   if (prepared.every((one): one is PreparedCall => !(one instanceof Promise))) return toCalls(prepared)
@@ -44,20 +52,6 @@ export function prepareCalls(
 /** Timeout for an approval decision. Tools with `timeoutMs: 0` use the default. */
 export function getDecisionTimeout(tool: Tool, defaultTimeoutMs: number): number {
   return tool.timeoutMs || defaultTimeoutMs
-}
-
-function prepareInTime(
-  call: ToolCall,
-  tools: ToolSet,
-  options: PrepareOptions,
-): PreparedCall | Promise<PreparedCall> {
-  const own = prepareByTool(call, tools, options)
-  const { policies, clock, isUnloaded } = options
-  if (!policies || (!call.hosted && isUnloaded?.(call.function.name))) return own
-  return loadPolicies().then(
-    ({ prepareByPolicies }) => prepareByPolicies(call, tools, own, { policies, clock }),
-    () => failPolicies(own, policies),
-  )
 }
 
 /** Adds a failed decision for each policy. If the policy code cannot be loaded, each policy counts as having thrown. */

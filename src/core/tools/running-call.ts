@@ -27,7 +27,7 @@ export type RunnableCall = Pick<
   'id' | 'name' | 'arguments' | 'approvalTimedOut' | 'hosted' | 'unloaded' | 'handle' | 'questions' | 'memo'
 >
 
-export interface RunCallOptions {
+export interface CallHost {
   tools: ToolSet
   /** In milliseconds. 0 means no timeout. */
   defaultTimeoutMs: number
@@ -69,16 +69,16 @@ export interface RunCallOptions {
  */
 export class RunningCall {
   readonly call: RunnableCall
-  readonly #options: RunCallOptions
+  readonly #host: CallHost
   readonly #abort = new CallAbort()
   #timer: unknown
   #startedAt: number | undefined
   #isOver = false
 
-  constructor(call: RunnableCall, options: RunCallOptions) {
+  constructor(call: RunnableCall, host: CallHost) {
     this.call = call
-    this.#options = options
-    const tool = options.tools.get(call.name)
+    this.#host = host
+    const tool = host.tools.get(call.name)
     const isReady = tool && !call.hosted && !call.unloaded && !call.approvalTimedOut
     if (isReady) this.#start(tool)
     else queueMicrotask(() => this.#end(this.#toUnstartedResult(tool)))
@@ -92,38 +92,34 @@ export class RunningCall {
   }
 
   #start(tool: Tool): void {
-    const { clock, defaultTimeoutMs } = this.#options
+    const { clock, defaultTimeoutMs } = this.#host
     const timeoutMs = tool.timeoutMs ?? defaultTimeoutMs
     if (timeoutMs > 0) this.#timer = clock.setTimeout(() => this.#timeOut(tool, timeoutMs), timeoutMs)
     void Promise.resolve(parseArguments(tool, this.call.arguments)).then((parsed) =>
-      this.#executeParsed(tool, parsed),
+      this.#execute(tool, parsed),
     )
   }
 
-  #executeParsed(tool: Tool, parsed: ParsedArguments): void {
-    if (this.#isOver) return
-    const { delegate } = tool
-    if (!parsed.ok) this.#end(this.#toFailure('invalid_arguments', parsed.message))
-    else if (delegate && this.#options.delegate) {
-      const running = this.#measure(tool, () =>
-        this.#options.delegate?.(tool, delegate, parsed.input, this.call),
-      )
-      void running?.then((result) => this.#end(result))
-    } else this.#execute(tool, parsed.input)
-  }
-
   #measure<Outcome>({ description }: Tool, work: () => Outcome): Outcome {
-    const { telemetry } = this.#options
+    const { telemetry } = this.#host
     const step = { type: 'tool_execution', callId: this.call.id, description } as const
     return telemetry === undefined ? work() : telemetry.around(step, work)
   }
 
-  #execute(tool: Tool, input: unknown): void {
+  #execute(tool: Tool, parsed: ParsedArguments): void {
+    if (this.#isOver) return
+    if (!parsed.ok) return this.#end(this.#toFailure('invalid_arguments', parsed.message))
+    const { input } = parsed
+    const { delegate } = tool
+    if (delegate && this.#host.delegate) {
+      const running = this.#measure(tool, () => this.#host.delegate?.(tool, delegate, input, this.call))
+      return void running?.then((result) => this.#end(result))
+    }
     if (tool.execute === undefined) {
       const message = `The tool '${tool.name}' is executed by the run's caller, which returned no output.`
       return this.#end(this.#toFailure('error', message, 'failed'))
     }
-    this.#startedAt = this.#options.clock.now()
+    this.#startedAt = this.#host.clock.now()
     try {
       Promise.resolve(this.#measure(tool, () => this.#callTool(tool, input))).then(
         (value) => this.#endWithValue(tool, value),
@@ -137,19 +133,19 @@ export class RunningCall {
   #callTool(tool: Tool, input: unknown): unknown {
     if (!tool.search) return tool.execute?.(input, this.#createExecution(tool))
     return tool.search.find(input, {
-      deferred: this.#options.tools.deferred,
-      maxChars: this.#options.maxResultChars,
+      deferred: this.#host.tools.deferred,
+      maxChars: this.#host.maxResultChars,
       load: (names) => this.#load(names),
     })
   }
 
   #load(names: readonly string[]): void {
-    if (!this.#isOver && names.length > 0) this.#options.onLoad?.(this.call.id, names)
+    if (!this.#isOver && names.length > 0) this.#host.onLoad?.(this.call.id, names)
   }
 
   #toUnstartedResult(tool: Tool | undefined): ToolResult {
     const { name, hosted, arguments: text, unloaded } = this.call
-    const { tools, defaultTimeoutMs } = this.#options
+    const { tools, defaultTimeoutMs } = this.#host
     if (hosted) {
       // The hash lets guards distinguish calls.
       const which = fingerprintCall(name, text).slice(0, 8)
@@ -167,7 +163,7 @@ export class RunningCall {
   }
 
   #createExecution({ keepsHandle }: Tool): ToolExecution {
-    const { runId, sessionId, batchId, context } = this.#options
+    const { runId, sessionId, batchId, context } = this.#host
     const { id: callId, handle } = this.call
     const execution: Omit<ToolExecution, 'signal'> = {
       callId,
@@ -189,45 +185,44 @@ export class RunningCall {
   #reportProgress(progress: unknown): void {
     if (this.#isOver) return
     try {
-      this.#options.onProgress(this.call.id, this.call.name, toJson(progress))
+      this.#host.onProgress(this.call.id, this.call.name, toJson(progress))
     } catch {
       // Errors in a listener must not make the tool fail.
     }
   }
 
   async #keepHandle(handle: unknown): Promise<void> {
-    if (!this.#isOver) await this.#options.onHandle?.(this.call.id, toJson(handle))
+    if (!this.#isOver) await this.#host.onHandle?.(this.call.id, toJson(handle))
   }
 
   #endWithValue({ handoff }: Tool, value: unknown): void {
     if (this.#isOver) return
-    if (handoff) this.#options.onHandoff?.(this.call.id, handoff.to)
-    if (value instanceof Ask && this.#options.onAsk) {
-      void this.#options.onAsk(this.call, value).then((result) => this.#end(result))
+    if (handoff) this.#host.onHandoff?.(this.call.id, handoff.to)
+    if (value instanceof Ask && this.#host.onAsk) {
+      void this.#host.onAsk(this.call, value).then((result) => this.#end(result))
       return
     }
     const succeed = (result: Omit<ToolResult, 'status' | 'durationMs'>): void =>
       this.#end({ status: 'ok', durationMs: this.#getDuration(), ...result })
-    if (value instanceof Sleep)
-      succeed({ content: value.describe(this.#options.clock.now()), wakeAt: value.at })
+    if (value instanceof Sleep) succeed({ content: value.describe(this.#host.clock.now()), wakeAt: value.at })
     else if (value instanceof SkillOutcome) {
-      this.#options.onSkillChange?.(this.call.id, value.change)
+      this.#host.onSkillChange?.(this.call.id, value.change)
       // The size of skills is already limited, and skills must be read in full.
       succeed({ content: value.text })
-    } else succeed(formatResult(value, this.#options.maxResultChars))
+    } else succeed(formatResult(value, this.#host.maxResultChars))
   }
 
   #endWithError(tool: Tool, error: unknown): void {
     if (this.#isOver) return
     const { kind, message: words } = classifyToolError(error)
-    const lacksContext = this.#options.context === undefined && readsContext(tool, error)
+    const lacksContext = this.#host.context === undefined && readsContext(tool, error)
     const message = lacksContext ? `${words}. ${contextHint}` : words
     const status = kind === 'policy_denied' ? 'denied' : 'error'
     const publicMessage = findPublicMessage(error)
     const failure = {
       ...this.#toFailure(status, `The tool '${tool.name}' ${explanations[kind]}: ${message}`, kind),
       ...(publicMessage !== undefined && {
-        publicMessage: limitText(publicMessage, this.#options.maxResultChars).content,
+        publicMessage: limitText(publicMessage, this.#host.maxResultChars).content,
       }),
     }
     this.#end(rememberThrown(failure, error))
@@ -251,23 +246,23 @@ export class RunningCall {
       status,
       ...(errorKind && { errorKind }),
       durationMs,
-      ...limitText(message, this.#options.maxResultChars),
+      ...limitText(message, this.#host.maxResultChars),
     }
   }
 
   #getDuration(): number {
-    return this.#startedAt === undefined ? 0 : Math.max(0, this.#options.clock.now() - this.#startedAt)
+    return this.#startedAt === undefined ? 0 : Math.max(0, this.#host.clock.now() - this.#startedAt)
   }
 
   #end(result: ToolResult | null): void {
     if (this.#isOver) return
     this.#isOver = true
     this.#clearTimer()
-    this.#options.onCallEnd(this, result)
+    this.#host.onCallEnd(this, result)
   }
 
   #clearTimer(): void {
-    if (this.#timer !== undefined) this.#options.clock.clearTimeout(this.#timer)
+    if (this.#timer !== undefined) this.#host.clock.clearTimeout(this.#timer)
   }
 }
 

@@ -158,7 +158,11 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     if (this.#writing) return this.#writing.then(() => this.flush())
     if (this.#pending.length === 0 && this.summary === undefined) return undefined
     const written = this.#failOnError(
-      () => this.#writeAsHolder(),
+      () => {
+        // An answer may arrive after the session was released.
+        const ours = this.#isHeld ? this.checkHeld() : this.reacquire()
+        return ours ? ours.then(() => this.#write()) : this.#write()
+      },
       () => (this.#writing = undefined),
     )
     // A write without a promise may have started a later one.
@@ -218,12 +222,6 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
       }
       this.inbox.noteAnswer({ inbox: this.#lease.inbox ?? 0 })
     })
-  }
-
-  /** An answer may arrive after the session was released. */
-  #writeAsHolder(): MaybePromise<void> {
-    const ours = this.#isHeld ? this.checkHeld() : this.reacquire()
-    return ours ? ours.then(() => this.#write()) : this.#write()
   }
 
   #write(): MaybePromise<void> {
