@@ -97,19 +97,19 @@ function toAssistantMessage(
     ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
     ...(refusal !== null && { refusal }),
     ...pickReasoning(response),
-    ...omitUndefined({ by: response.by }),
+    ...(response.by !== undefined && { by: response.by }),
   }
 }
 
 function pickReasoning(response: ModelOutput['response']): NonNullable<UnclearedAnswer['reasoning']> {
   const { reasoning, reasoningDetails, providerItems, media, annotations } = response
-  return omitUndefined({
-    reasoning: reasoning || undefined,
-    reasoning_details: reasoningDetails,
-    provider_items: providerItems,
-    media,
-    annotations,
-  })
+  return {
+    ...(reasoning !== '' && { reasoning }),
+    ...(reasoningDetails && { reasoning_details: reasoningDetails }),
+    ...(providerItems && { provider_items: providerItems }),
+    ...(media && { media }),
+    ...(annotations && { annotations }),
+  }
 }
 
 function toUnclearedAnswer(

@@ -184,7 +184,7 @@ export function withResults(context: AgentContext, calls: readonly BatchCall[]):
       createdAt: call.settledAt ?? 0,
       tool_call_id: call.id,
       content: note + content,
-      ...omitUndefined({ media }),
+      ...(media && { media }),
       ...createMessageNotes(call, status, note),
     }
     messageByCall.set(call, message)

@@ -78,8 +78,12 @@ export function mapKept<Item>(
   all: readonly Item[],
   change: (item: Item, at: number) => Item,
 ): readonly Item[] {
-  const changed = all.map(change)
-  return changed.every((item, at) => item === all[at]) ? all : changed
+  let changed: Item[] | undefined
+  for (const [at, item] of all.entries()) {
+    const next = change(item, at)
+    if (next !== item) (changed ??= [...all])[at] = next
+  }
+  return changed ?? all
 }
 
 export interface ArgumentRule {
