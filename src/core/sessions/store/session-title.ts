@@ -43,9 +43,12 @@ export function parseSummary(text: unknown): SessionSummary | null {
 
 function isSummary(value: unknown): value is SessionSummary {
   if (!isObject(value)) return false
-  const { name, agent, tags, parent, title, state, reason, wakeAt, runs, messages, totalTokens, cost } = value
+  const { tags, title, state, reason, wakeAt, runs, messages, totalTokens, cost } = value
+  const { name, agent, version, parent, value: machineState } = value
   return (
-    [name, agent, parent].every((word) => word === undefined || typeof word === 'string') &&
+    [name, agent, version, parent, machineState].every(
+      (word) => word === undefined || typeof word === 'string',
+    ) &&
     (tags === undefined || isTags(tags)) &&
     typeof title === 'string' &&
     [state, reason].every((word) => word === null || typeof word === 'string') &&
