@@ -2,7 +2,14 @@ import { jest } from '@jest/globals'
 import pg from 'pg'
 import { RateLimiterPostgres } from 'rate-limiter-flexible'
 import { createBudget, createWaker, flexibleLimiter } from '../../src/fleet/index.js'
-import { createAgent, type Clock, defineAgents, runSession, type SessionStore } from '../../src/index.js'
+import {
+  type Agent,
+  createAgent,
+  type Clock,
+  defineAgents,
+  runSession,
+  type SessionStore,
+} from '../../src/index.js'
 import { postgresStore } from '../../src/stores/postgres/index.js'
 import { findUnlawful } from '../support/find-unlawful.js'
 import { call as callOf, ManualModel, plainAnswer } from '../support/manual-model.js'
@@ -203,17 +210,15 @@ describe('runs whose sessions are in Postgres', () => {
       new pg.Pool({ connectionString: server.url }),
       new pg.Pool({ connectionString: server.url }),
     ]
-    const agents = await Promise.all(
-      pools.map(async (pool) => {
-        const limits = { storeClient: pool, tableName: 'limits', points: 4, duration: 1 }
-        const store = await new Promise<RateLimiterPostgres>((resolve, reject) => {
-          const limiter = new RateLimiterPostgres(limits, (error) =>
-            error ? reject(error) : resolve(limiter),
-          )
-        })
-        return createAgent({ model: flexibleLimiter('shared', store).limit(model) })
-      }),
-    )
+    const agents: Agent[] = []
+    for (const pool of pools) {
+      const limits = { storeClient: pool, tableName: 'limits', points: 4, duration: 1 }
+      // oxlint-disable-next-line no-await-in-loop -- Postgres may refuse to create a table twice at the same time
+      const store = await new Promise<RateLimiterPostgres>((resolve, reject) => {
+        const limiter = new RateLimiterPostgres(limits, (error) => (error ? reject(error) : resolve(limiter)))
+      })
+      agents.push(createAgent({ model: flexibleLimiter('shared', store).limit(model) }))
+    }
     const runs = Array.from({ length: 12 }, async (_, i) => agents[i % 2]?.run('Go.').result)
     const results = await Promise.all(runs)
     await Promise.all(pools.map((pool) => pool.end()))
