@@ -8,7 +8,7 @@ import { durable } from '../../src/durable/index.js'
 import { claimMachine } from '../durable/claim.js'
 import type { StoredCase } from '../fixtures/sessions/stored-case.js'
 import { damaged, damages, forged, resealed } from '../support/damaged-logs.js'
-import { sampled } from '../support/extent.js'
+import { sampled, sampledRows } from '../support/extent.js'
 import { eventful, type Rehearsed, rehearsedAgent } from './rehearsed.js'
 import { visit, type Visitor } from './visitor.js'
 
@@ -132,7 +132,7 @@ test('no damaged log makes a route of the studio fail without a typed error', as
 const withIn = (key: string, by: unknown) => (value: unknown) =>
   JSON.parse(JSON.stringify(value, (at, inner: unknown) => (at === key ? by : inner))) as unknown
 
-test.each<[string, LogRecord['type'] | 'fork', (value: unknown) => unknown]>([
+const namedDamages: [string, LogRecord['type'] | 'fork', (value: unknown) => unknown][] = [
   ['a message that is no text', 'start', withIn('content', 5)],
   ['a message without parts', 'start', withIn('content', [null])],
   ['tools that are no object', 'start', withIn('tools', 'x')],
@@ -149,7 +149,9 @@ test.each<[string, LogRecord['type'] | 'fork', (value: unknown) => unknown]>([
   ['an origin without a record', 'fork', withIn('seq', undefined)],
   ['an edit that is no object', 'fork', withIn('edit', 'x')],
   ['a parent that is no text', 'opened', (value) => ({ ...(value as object), parent: 5 })],
-])('%s is shown as damage', async (what, type, change) => {
+]
+
+test.each(sampledRows(namedDamages))('%s is shown as damage', async (what, type, change) => {
   const [live = [], fork = []] = logs
   const id = what.replaceAll(' ', '_')
   const log = type === 'fork' ? fork : live
