@@ -3,7 +3,7 @@ import type { ControlEvent, AgentContext } from '../../../machines/agent/context
 import { omitUndefined } from '../../../guards/lib/json.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
-import { whenAborted } from '../../core/base/abort.js'
+import { createNap } from '../../core/base/abort.js'
 import { systemClock, wait } from '../../core/base/clock.js'
 import { createId } from '../../core/base/platform.js'
 import { runInTurn } from '../../core/base/maybe-promise.js'
@@ -243,22 +243,22 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
      * receives descriptions of the task while it works.
      */
     async settle(id: string, signal: AbortSignal, report?: (about: string) => void) {
-      let stop = (): void => undefined
-      const left = new Promise<void>((resolve) => (stop = whenAborted(signal, () => resolve())))
-      try {
-        /* oxlint-disable no-await-in-loop -- one poll at a time */
-        for (;;) {
-          const task = await look(id, { continues: true })
-          if (task === null || task.status !== 'working' || task.isLeft || signal.aborted) return task
-          report?.(task.about)
-          const running = working.get(task.session)
-          const next = running && !report ? [running] : [running ?? left, wait(clock, lookMs)]
-          await Promise.race([...next, left])
+      const nap = createNap(clock)
+      /* oxlint-disable no-await-in-loop -- one poll at a time */
+      for (;;) {
+        const task = await look(id, { continues: true })
+        if (task === null || task.status !== 'working' || task.isLeft || signal.aborted) return task
+        report?.(task.about)
+        const running = working.get(task.session)
+        // A run in this process ends the wait itself. Its progress, and other processes, are polled.
+        const poll = nap.sleep(running && !report ? Infinity : lookMs, signal)
+        try {
+          await (running ? Promise.race([running, poll]) : poll)
+        } finally {
+          nap.wake()
         }
-        /* oxlint-enable no-await-in-loop */
-      } finally {
-        stop()
       }
+      /* oxlint-enable no-await-in-loop */
     },
 
     /** Ignores answers to closed questions. Returns the errors by key, and the keys that stay open. */
