@@ -82,7 +82,7 @@ export class SessionFold {
     this.#moments.push(this.now)
   }
 
-  /** An unreadable opening makes the whole log unreadable, as any other record does. */
+  /** A damaged opening is the problem of this log. If it were thrown, it would end the reading of the other logs. */
   #findOpening(opening: readonly LogRecord[]): ReturnType<typeof readOpening> {
     try {
       return readOpening(opening, this.#id)

@@ -79,7 +79,7 @@ export class ToolBatch implements CallHost {
     this.startCalls()
   }
 
-  /** Starts as many calls as may run. `isReady` applies to the first one. */
+  /** Starts as many calls as may run. `isReady` applies to the first one. Tests call it without the wait of `start`. */
   startCalls(isReady = false): void {
     const { runtime, sendBack } = this.#scope
     while (
