@@ -192,10 +192,12 @@ export class World {
     this.holder = undefined
   }
 
-  /** Advances time until only the holder has the session and all started work has settled. */
+  /** Advances time until every session is free. The holder keeps the session of the cell. */
   async rest(): Promise<void> {
     const isFree = (): boolean =>
-      this.near.list({ children: true }).every(({ holder }) => holder === null) || this.holder !== undefined
+      this.near
+        .list({ children: true })
+        .every(({ id, holder }) => holder === null || (id === session && this.holder !== undefined))
     for (let i = 0; i < 10_000; i += 1) {
       for (let quiet = 0; quiet < 5; quiet += 1) await settled()
       this.clock.increment(500)
