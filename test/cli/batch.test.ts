@@ -228,6 +228,18 @@ test.each([
   ['a limit that is not a number', questions(1), ['--cost-limit', 'five'], "(got 'five')"],
   ['two inputs', questions(1), ['more.jsonl'], "Unexpected argument 'more.jsonl'."],
   ['a file with other content', questions(1), ['--out', 'agent.mjs'], "'agent.mjs' does not contain results"],
+  [
+    'a JSON file on several lines',
+    questions(1),
+    ['--out', 'settings.json'],
+    "'settings.json' does not contain results",
+  ],
+  [
+    'results in a device',
+    questions(1),
+    ['--out', '/dev/zero'],
+    "--out must be a file. '/dev/zero' is not a file.",
+  ],
   ['results in a folder', questions(1), ['--out', '.'], "--out: '.' is a folder"],
   [
     'results in a missing folder',
@@ -237,11 +249,14 @@ test.each([
   ],
 ])('%s: refused before anything runs', async (_name, input, more, message) => {
   const { batch, cwd } = await place(input)
+  const settings = '{\n  "kept": true\n}\n'
+  await writeFile(join(cwd, 'settings.json'), settings)
   const { code, err } = await batch(more)
   expect(err).toContain(message)
   expect(code).toBe(2)
   expect(world.asked).toEqual([])
   expect(await readFile(join(cwd, 'agent.mjs'), 'utf8')).toBe(agentModule)
+  expect(await readFile(join(cwd, 'settings.json'), 'utf8')).toBe(settings)
 })
 
 test.each([

@@ -209,8 +209,12 @@ export async function openResultsFile(name: string, cwd: string, batch: string):
 
 async function refuseForeignFile(path: string, name: string, batch: string): Promise<void> {
   try {
-    for await (const { text } of readLines(path)) {
-      if (isFromBatch(text, batch)) return
+    // A pipe or a device would be read without an end.
+    const info = await stat(path)
+    if (!info.isFile() && !info.isDirectory())
+      throw badUsageError(`--out must be a file. '${name}' is not a file.`, '--out')
+    for await (const line of readLines(path)) {
+      if (isFromBatch(line, batch)) return
       throw new CliError(
         'foreign_results',
         `--out: '${name}' does not contain results for the batch '${batch}'. Choose another file, or remove this one.`,
@@ -223,9 +227,9 @@ async function refuseForeignFile(path: string, name: string, batch: string): Pro
   }
 }
 
-/** The first line may be torn. */
-function isFromBatch(text: string, batch: string): boolean {
+/** A first line without a line break may be torn. */
+function isFromBatch({ text, isWhole }: TextLine, batch: string): boolean {
   const line = asObject(parseJsonOr(text, null))
   if (line) return line['session'] === getBatchSessionId(batch, asText(line['id']))
-  return /^\{("(i(d("(:.*)?)?)?)?)?$/s.test(text)
+  return !isWhole && /^\{("(i(d("(:.*)?)?)?)?)?$/s.test(text)
 }
