@@ -1,26 +1,15 @@
-import { readMachineRecord, type MachineRecord } from '../core/sessions/log/machine-record.js'
-import type { LogRecord } from '../core/sessions/store/store.js'
 import type { SessionRow } from './protocol.js'
+import type { SessionLibrary } from './session-library.js'
 import { toShownText, toShownValue } from './shown-values.js'
-
-/** Only the latest are listed. */
-const maxRecords = 500
 
 export type MachineView = ReturnType<typeof createMachineView>
 
-/**
- * `children` are the sessions of the machine's agents, oldest first.
- * @throws {StoreError} `corrupt_log`, `newer_log`
- */
+/** `children` are the sessions of the machine's agents, oldest first. */
 export function createMachineView(
   session: SessionRow,
-  records: readonly LogRecord[],
+  { last: { machine, state }, records }: Awaited<ReturnType<SessionLibrary['readMachine']>>,
   children: SessionRow[],
 ) {
-  const opened = records
-    .slice(-maxRecords)
-    .map((record) => ({ ...readMachineRecord(record, session.id), seq: record.seq, at: record.at }))
-  const { machine, state } = opened.at(-1) as MachineRecord
   return {
     session,
     children,
@@ -31,7 +20,7 @@ export function createMachineView(
     ...(state.error !== undefined && { error: toShownValue(state.error) }),
     actors: Object.values(state.actors).map(({ src }) => toShownText(src, 200)),
     waits: state.delays.map(({ event, at }) => ({ event: formatEventType(event.type), at })),
-    records: opened.map(({ seq, at, event, refused, state: { value } }) => {
+    records: records.map(({ seq, at, event, refused, state: { value } }) => {
       const { type, actorId: _actor, ...data } = event
       return {
         seq,

@@ -11,7 +11,7 @@ import type { SessionTags } from '../core/sessions/store/session-tags.js'
 import { StoreError, unknownSessionError } from '../core/sessions/store/store-error.js'
 import { isSessionId } from '../core/sessions/store/session-id.js'
 import type { ListedSession, LogRecord } from '../core/sessions/store/store.js'
-import { isMachineSession } from '../core/sessions/log/machine-record.js'
+import { isMachineSession, readMachineRecord } from '../core/sessions/log/machine-record.js'
 import type { ReadableStore } from './embedded-actors.js'
 import { type Origin, readOpening, SessionFold } from './session-fold.js'
 import { getOwnUsage, type Moment } from './session-step.js'
@@ -27,6 +27,9 @@ import type { sessionStatuses } from './session-query.js'
 import { toShownText } from './shown-values.js'
 
 const maxFolds = 24
+
+/** Only the latest records of a machine are shown. */
+const maxMachineRecords = 500
 
 /** Number of log ends to keep, and the number of new records after which an end is read again from a later snapshot. */
 const maxEnds = 8
@@ -91,8 +94,11 @@ export class SessionLibrary {
     // The end of a log does not contain the steps of earlier runs.
     if (fold?.head === entry.head && (fold.base === 0 || !isKnown))
       this.#summaries.set(id, { key, logSummary: summarizeFold(fold) })
-    else if (isMachineSession(entry)) this.#summaries.set(id, { key, logSummary: unreadSummary })
-    else if (!isKnown) this.#summaries.set(id, { key, logSummary: await this.#readFromLog(id) })
+    else if (!isKnown) {
+      const isMachine = isMachineSession(entry)
+      const logSummary = await (isMachine ? this.#checkMachine(id, 'snapshot') : this.#readFromLog(id))
+      this.#summaries.set(id, { key, logSummary })
+    }
     return this.#toRow(entry)
   }
 
@@ -113,6 +119,10 @@ export class SessionLibrary {
     if (row === null) return null
     const { records: head, createdAt, holder } = row
     const key = toReadKey(head, createdAt)
+    if (row.value !== null) {
+      this.#learn(id, key, { facts: noFacts, logSummary: await this.#checkMachine(id, 1) })
+      return this.findRow(id)
+    }
     const fold = await this.readForCounting(id, rest)
     const facts = fold ? listLogFacts(fold) : noFacts
     if (fold?.head !== head) {
@@ -136,8 +146,17 @@ export class SessionLibrary {
     return readSessionAt(this.#store, id, seq)
   }
 
-  readMachine(id: string): Promise<LogRecord[]> {
-    return Promise.resolve(this.#store.read(id))
+  /** The latest records of a machine. @throws {StoreError} `corrupt_log`, `newer_log`, `unknown_session` */
+  async readMachine(id: string, from: 'snapshot' | 1 = 1) {
+    const latest = (await this.#store.read(id, { from })).slice(-maxMachineRecords)
+    const records = latest.map((record) => ({
+      ...readMachineRecord(record, id),
+      seq: record.seq,
+      at: record.at,
+    }))
+    const last = records.at(-1)
+    if (last === undefined) throw unknownSessionError(id)
+    return { last, records }
   }
 
   flushKept(): Promise<void> {
@@ -161,6 +180,17 @@ export class SessionLibrary {
       if (!(error instanceof StoreError) || error.code === 'store_unavailable') throw error
       if (error.code !== 'unknown_session') return summarizeFold(await this.readFold(id))
       return { ...unreadSummary, problem: error.message }
+    }
+  }
+
+  /** A machine's log has no steps to summarize, but it may be damaged. */
+  async #checkMachine(id: string, from: 'snapshot' | 1): Promise<LogSummary> {
+    try {
+      await this.readMachine(id, from)
+      return unreadSummary
+    } catch (error) {
+      if (!(error instanceof StoreError) || error.code === 'store_unavailable') throw error
+      return { ...unreadSummary, problem: describeProblem(error) }
     }
   }
 

@@ -5,6 +5,8 @@ import { fromPromise } from 'xstate'
 import { durable } from '../../src/durable/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
 import { claimMachine } from '../durable/claim.js'
+import type { LogRecord } from '../../src/index.js'
+import { forged } from '../support/damaged-logs.js'
 import { faults } from '../support/record-faults.js'
 import { cli } from './support.js'
 
@@ -64,6 +66,19 @@ test('sessions show shows the state, the context and the records of a machine', 
     'xstate.done.actor.0.claim.paying',
   ])
   expect(records.flatMap((line) => faults(JSON.parse(line)))).toEqual([])
+})
+
+test('sessions list names the problem of a damaged machine', async () => {
+  const store = fileStore({ dir })
+  const lease = store.acquire('claim-19', { holder: 'a test', ttlMs: 1_000 })
+  const [one] = store.read('claim-18') as [LogRecord]
+  const { summary } = store.get('claim-18') ?? {}
+  store.append(lease, [forged(one, (value) => ({ ...(value as object), state: {} }))], summary ?? undefined)
+  store.release(lease)
+  const { code, out } = await run('sessions', 'list')
+  expect([code, out]).toEqual([0, expect.stringMatching(/^claim-19 +corrupt_log /m)])
+  store.delete('claim-19')
+  store.close()
 })
 
 test('commands for agents report that it is a machine, or omit it', async () => {

@@ -192,4 +192,37 @@ test('a damaged record of a machine is named', async () => {
       ),
     )
   }
+  const { sessions } = await readList(visitor)
+  const listed = changes.map((_, i) => sessions.find(({ id }) => id === `claim${i}`))
+  expect(listed.map((row) => [row?.status, row?.problem])).toEqual(
+    changes.map((_, i) => ['damaged', expect.stringContaining(`The log of session 'claim${i}': record 1 `)]),
+  )
+})
+
+test('a damaged record before the last one of a machine is listed once the log has been read', async () => {
+  const source = memoryStore()
+  const claims = durable(claimMachine, { store: source, actors: { pay: fromPromise(async () => 'p1') } })
+  await claims.start('claim', { input: { amount: 900 } })
+  await claims.send('claim', { type: 'APPROVE', by: 'ann' })
+  await claims.settled('claim')
+  const [one, ...others] = source.read('claim') as [LogRecord, ...LogRecord[]]
+  const own = memoryStore()
+  const lease = own.acquire('claim', { holder: 'a test', ttlMs: 1_000 })
+  const { summary } = source.get('claim') ?? {}
+  own.append(lease, [forged(one, withIn('type', 5)), ...others], summary ?? undefined)
+  own.release(lease)
+  const { sessions } = await readList(await visit({ store: own }))
+  expect(sessions).toMatchObject([{ id: 'claim', status: 'damaged', value: 'paid' }])
+})
+
+test('a machine whose records are gone is unknown', async () => {
+  const source = memoryStore()
+  const claims = durable(claimMachine, { store: source, actors: { pay: fromPromise(async () => 'p1') } })
+  await claims.start('claim', { input: { amount: 900 } })
+  await claims.settled('claim')
+  const visitor = await visit({ store: { ...source, read: () => [] } })
+  expect(await visitor.raw(paths.machine('claim'))).toMatchObject({
+    status: 404,
+    body: expect.stringContaining('unknown_session'),
+  })
 })

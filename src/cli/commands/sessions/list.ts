@@ -1,4 +1,4 @@
-import { isMachineSession } from '../../../core/sessions/log/machine-record.js'
+import { isMachineSession, readMachineRecord } from '../../../core/sessions/log/machine-record.js'
 import { type AgentState, type Reason, isActiveState } from '../../../../machines/agent/run-result.js'
 import { formatWakeTime } from '../../../core/base/clock.js'
 import {
@@ -130,8 +130,12 @@ interface SessionRow extends Omit<SessionSummary, 'state'> {
 /** Reads the current state from the log, because the summary in the store dates from the run's last rest. */
 async function readSessionRow(store: SessionStore, entry: ListedSession): Promise<SessionRow | null> {
   const { summary, ...place } = entry
-  if (summary && isMachineSession({ summary })) return { ...summary, ...place, state: summary.value ?? 'new' }
   try {
+    if (summary && isMachineSession({ summary })) {
+      const [last] = (await store.read(entry.id, { from: 'snapshot' })).slice(-1)
+      if (last) readMachineRecord(last, entry.id)
+      return last ? { ...summary, ...place, state: summary.value ?? 'new' } : null
+    }
     const folded = await readSessionAt(store, entry.id)
     const { run, name, tags, parent, runs, state, definition } = folded
     const title = getListedTitle(summary, folded)
