@@ -4,7 +4,7 @@ import { createStepFilter, listRunSteps } from '../../src/studio/run-steps.js'
 import { SessionCatalogue } from '../../src/studio/session-catalogue.js'
 import { SessionLibrary } from '../../src/studio/session-library.js'
 import type { MomentView, SessionView } from '../../src/studio/protocol.js'
-import { listChanges } from '../../src/studio/client/fork-choices.js'
+import { describeChange, listChanges } from '../../src/studio/client/fork-choices.js'
 import { paths } from '../../src/studio/routes.js'
 import { rehearsedAgent } from './rehearsed.js'
 import { visit } from './visitor.js'
@@ -65,7 +65,7 @@ test('What if offers every change of a session, the latest first', async () => {
   const { rows } = await visitor.get<SessionView>(paths.session('good'))
   const moment = await visitor.get<MomentView>(paths.moment('good', rows.length))
   const instructions = { text: 'Be brief.', from: 'agent' as const, forkAt: 2 }
-  expect(listChanges({ ...moment, instructions }).map(({ label }) => label)).toEqual([
+  expect(listChanges({ ...moment, instructions }).map(describeChange)).toEqual([
     'result of weather({"city":"Porto"}), ok',
     'arguments of weather({"city":"Porto"}), ok',
     'message: And the weather?',

@@ -1,6 +1,11 @@
 import { memoryStore } from '../../src/index.js'
 import { listRunSteps } from '../../src/studio/run-steps.js'
-import { describeFork, findDefault, listChanges } from '../../src/studio/client/fork-choices.js'
+import {
+  describeChange,
+  describeFork,
+  findDefault,
+  listChanges,
+} from '../../src/studio/client/fork-choices.js'
 import type { CompareView } from '../../src/studio/compare-sessions.js'
 import type { TextEdit, MomentView, SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
@@ -102,16 +107,19 @@ test('a fork lists its dropped records, their cost, and the calls that may run a
 
 test('the latest failed call before the record is the default, and otherwise the latest result', async () => {
   const { close, end } = await played()
-  const choices = listChanges(end)
-  expect(findDefault(choices, Infinity)?.label).toBe('result of look_up({"what":"water"}), ok')
+  const labelDefault = (changes: ReturnType<typeof listChanges>, seq: number): string => {
+    const found = findDefault(changes, seq)
+    return found ? describeChange(found) : ''
+  }
+  expect(labelDefault(listChanges(end), Infinity)).toBe('result of look_up({"what":"water"}), ok')
   const transcript = end.transcript.map((message) => ({
     ...message,
     calls: message.calls.map((call) => (call.name === 'pay' ? { ...call, status: 'timeout' } : call)),
   }))
   const failed = listChanges({ ...end, transcript })
-  const chosen = findDefault(failed, Infinity)
-  expect(chosen?.label).toBe('result of pay({"amount":3,"to":"Ada"}), failed')
-  expect(findDefault(failed, (chosen?.wanted.at ?? 0) - 1)?.label).not.toContain('failed')
+  expect(labelDefault(failed, Infinity)).toBe('result of pay({"amount":3,"to":"Ada"}), failed')
+  const { at = 0 } = findDefault(failed, Infinity) ?? {}
+  expect(labelDefault(failed, at - 1)).not.toContain('failed')
   await close()
 })
 

@@ -61,41 +61,27 @@ export interface ForkOptions {
 export async function editFork(
   parts: AgentParts,
   source: FoldedSession,
-  { edit, askFirst, context: app }: ForkOptions,
+  { edit: option, askFirst, context: app }: ForkOptions,
 ): Promise<ForkStart> {
-  const folded = askFirst === true ? withAskFirst(source, parts) : source
-  const start =
-    edit === undefined ? keepUnchanged(folded) : await applyEdit(parts, folded, readEdit(edit), app)
-  const { run } = start
-  if (!run?.context.terms?.askFirst) return start
-  const machine = { ...run.machine, value: moveBeforeDispatch(run.machine.value) }
-  return { ...start, run: { ...run, machine } }
-}
-
-async function applyEdit(
-  parts: AgentParts,
-  folded: FoldedSession,
-  edit: ForkEdit,
-  app: unknown,
-): Promise<ForkStart> {
-  const before = folded.run?.context.messages ?? folded.state.messages
-  const active = folded.run?.status === 'active' ? folded.run : null
+  const folded = withDispatchAgain(askFirst === true ? withAskFirst(source, parts) : source)
+  if (option === undefined) return keepUnchanged(folded)
+  const edit = readEdit(option)
+  const { state, run } = folded
+  const before = run?.context.messages ?? state.messages
+  const active = run?.status === 'active' ? run : null
   const scene: EditScene = { parts, folded, messages: before, context: active?.context, app }
   let applied: AppliedEdit
   if ('message' in edit) applied = await editMessage(edit, scene)
   else if ('result' in edit) applied = await editResult(edit, scene)
   else if ('arguments' in edit) applied = await editCall(edit, scene)
-  else {
-    // The author of the fork writes the instructions, so shields do not check them.
-    const { terms } = folded.run?.context ?? folded.state
-    applied = { written: edit, change: { terms: { ...terms, ...edit } } }
-  }
+  // The author of the fork writes the instructions, so shields do not check them.
+  else applied = { written: edit, change: { terms: { ...(run?.context ?? state).terms, ...edit } } }
   const { messages = [...before], change = {}, place = moveBeforeRequest } = applied
-  const last = active?.context ?? folded.state
+  const last = active?.context ?? state
   const { terms } = { ...last, ...change }
   const fit = keepFit(last, before, messages)
   return {
-    state: { ...folded.state, messages, fit, ...(terms && { terms }) },
+    state: { ...state, messages, fit, ...(terms && { terms }) },
     // The ended run answered the unedited content. The fork keeps the conversation, and the next run continues it.
     run: active && {
       machine: { ...toMachineState(active), value: place(active.value) },
@@ -103,6 +89,13 @@ async function applyEdit(
     },
     edit: applied.written,
   }
+}
+
+/** With `askFirst`, calls that were about to run are dispatched again, so that they ask. */
+function withDispatchAgain(folded: FoldedSession): FoldedSession {
+  const { run } = folded
+  if (!run?.context.terms?.askFirst) return folded
+  return { ...folded, run: { ...run, value: moveBeforeDispatch(run.value) } as typeof run }
 }
 
 /** @throws {UsageError} `invalid_input` if the value is not an edit */

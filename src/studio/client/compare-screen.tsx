@@ -16,7 +16,7 @@ import { StatePill } from './run-head.js'
 import { drawVisitedChart } from '../visited-chart.js'
 import { listStates } from '../timeline-layout.js'
 import { listModels, measureUnion } from '../run-steps.js'
-import { lastWhatIf } from './what-if.js'
+import { lastFork } from './what-if.js'
 
 const atWork = new Set(['RUNNING', 'WAITING_FOR_TOOL'])
 const followMs = 700
@@ -179,7 +179,7 @@ function Next({ view: { a, b }, isAtWork }: { view: CompareView; isAtWork: boole
   if (fork === null || isAtWork) return null
   const { sessionId = '', seq = 1 } = fork.session.forkedFrom ?? {}
   const isWaiting = fork.session.status === 'waiting'
-  const again = lastWhatIf.id === sessionId && lastWhatIf.wanted !== null
+  const again = lastFork.id === sessionId && lastFork.change !== null
   return (
     <p class="buttons next-buttons">
       <a class="button primary" href={sessionAddress(fork.session.id)}>
@@ -188,7 +188,7 @@ function Next({ view: { a, b }, isAtWork }: { view: CompareView; isAtWork: boole
       <a
         class="button"
         href={sessionAddress(sessionId, again ? undefined : seq)}
-        onClick={() => (lastWhatIf.isDue = again)}
+        onClick={() => (lastFork.isDue = again)}
       >
         Try another
       </a>

@@ -2,57 +2,44 @@ import { formatCount, formatMoney, shorten } from '../../core/format/format-word
 import { sumCosts } from '../costs.js'
 import type { MomentView, RecordRow, TextEdit } from '../protocol.js'
 import { isFailed, isRequestEnd } from '../session-query.js'
-import { type Call, listCallWhatIfs, toInstructionsWhatIf, toWhatIf, type WhatIf } from './what-if.js'
+import { type Change, toCallChanges, toInstructionsChange, toMessageChange } from './what-if.js'
 import { formatWord } from '../format.js'
 import type { RunStep } from '../run-steps.js'
 
-export interface Choice {
-  label: string
-  wanted: WhatIf
-}
-
 /** `value` is the text as JSON. Undefined if the text is not JSON, as a result need not be. */
-export function toEdit({ kind, id }: WhatIf, text: string, value: unknown): TextEdit {
+export function toEdit({ kind, id }: Change, text: string, value: unknown): TextEdit {
   if (kind === 'instructions') return { instructions: text }
   if (kind === 'message') return { message: id, content: text }
   return kind === 'result' ? { call: id, result: value ?? text } : { call: id, arguments: value }
 }
 
-function formatCall(call: Call): string {
-  const { name, arguments: input, status } = call
-  const outcome = isFailed(call) ? 'failed' : formatWord(status ?? 'no result yet')
-  return `${name}(${input === '{}' ? '' : shorten(input, 24)}), ${outcome}`
-}
-
 /** The latest failed result at or before this record, or else the latest result, or else the latest change. */
-export function findDefault(choices: readonly Choice[], seq: number): Choice | undefined {
-  const before = choices.filter(({ wanted }) => wanted.at <= seq)
-  const results = before.filter(({ wanted }) => wanted.kind === 'result')
-  return (
-    results.find(({ wanted: { call } }) => call && isFailed(call)) ?? results[0] ?? before[0] ?? choices[0]
-  )
+export function findDefault(changes: readonly Change[], seq: number): Change | undefined {
+  const before = changes.filter(({ at }) => at <= seq)
+  const results = before.filter(({ kind }) => kind === 'result')
+  return results.find(({ call }) => call && isFailed(call)) ?? results[0] ?? before[0] ?? changes[0]
 }
 
+/** The latest first. */
 export function listChanges({
   transcript,
   instructions,
-}: Pick<MomentView, 'transcript' | 'instructions'>): Choice[] {
-  const choose = (wanted: WhatIf | null, label: string): Choice[] => (wanted ? [{ label, wanted }] : [])
-  const choices = transcript.toReversed().flatMap(({ role, id, text, forkAt: at, calls, marks }) => [
-    ...calls.toReversed().flatMap((call) => {
-      const { result, decision, arguments: input } = listCallWhatIfs(call, at)
-      const words = formatCall(call)
-      return [
-        ...choose(result, `result of ${words}`),
-        ...choose(decision, `decision on ${words}`),
-        ...choose(input, `arguments of ${words}`),
-      ]
-    }),
-    ...(role === 'user' && !marks.includes('internal')
-      ? choose(toWhatIf({ kind: 'message', id, text, at }), `message: ${shorten(text, 40)}`)
-      : []),
-  ])
-  return [...choices, ...choose(toInstructionsWhatIf(instructions), 'instructions')]
+}: Pick<MomentView, 'transcript' | 'instructions'>): Change[] {
+  const changes = transcript
+    .toReversed()
+    .flatMap((message) => [
+      ...message.calls.toReversed().flatMap((call) => Object.values(toCallChanges(call, message.forkAt))),
+      toMessageChange(message),
+    ])
+  return [...changes, instructions && toInstructionsChange(instructions)].filter((change) => change !== null)
+}
+
+export function describeChange({ kind, text, call }: Change): string {
+  if (!call) return kind === 'message' ? `message: ${shorten(text, 40)}` : kind
+  const { name, arguments: input, status } = call
+  const outcome = isFailed(call) ? 'failed' : formatWord(status ?? 'no result yet')
+  const called = `${name}(${input === '{}' ? '' : shorten(input, 24)}), ${outcome}`
+  return `${kind} ${kind === 'decision' ? 'on' : 'of'} ${called}`
 }
 
 /** Another agent may use another model, so that the earlier cost says nothing about the fork. */

@@ -5,8 +5,8 @@ import { Facts } from './json-tree.js'
 import { Check, Refusal, useAttempt } from './loading.js'
 import { formatJson } from '../format.js'
 import type { RunView } from './run-hooks.js'
-import { askWhatIf, type WhatIf } from './what-if.js'
-import { describeFork, findDefault, listChanges, toEdit } from './fork-choices.js'
+import { askWhatIf, type Change } from './what-if.js'
+import { describeFork, findDefault, describeChange, listChanges, toEdit } from './fork-choices.js'
 import { forkableStates } from '../session-query.js'
 import { parseJsonOr } from '../../core/base/json.js'
 
@@ -14,10 +14,10 @@ interface ForkProps extends Pick<RunView, 'rows' | 'steps'> {
   /** The record at which to fork without a change. */
   seq: number
   /** The change whose pencil the reader has used. Null if the dialog offers every change. */
-  wanted: WhatIf | null
+  change: Change | null
   moment: MomentView | null
   otherAgent: string | null
-  onFork: (request: ForkRequest, wanted: WhatIf | null) => Promise<void>
+  onFork: (request: ForkRequest, change: Change | null) => Promise<void>
   onClose: () => void
 }
 
@@ -26,20 +26,17 @@ export function ForkDialog(props: ForkProps) {
   // A run that has ended is run again from its last active record.
   const plain =
     rows.findLast((row) => row.seq <= props.seq && forkableStates.has(row.state))?.seq ?? props.seq
-  const [choices] = useState(() => (props.wanted || !moment ? [] : listChanges(moment)))
-  const [draft, setDraft] = useState(() =>
-    createDraft(props.wanted ?? findDefault(choices, plain)?.wanted ?? null),
-  )
-  const { wanted, before, text, why, isRun, asksFirst } = draft
-  const change = (part: Partial<typeof draft>): void => setDraft((draft) => ({ ...draft, ...part }))
-  const chosen = choices.findIndex((choice) => choice.wanted === wanted)
-  const seq = wanted?.at ?? plain
+  const [changes] = useState(() => (props.change || !moment ? [] : listChanges(moment)))
+  const [draft, setDraft] = useState(() => createDraft(props.change ?? findDefault(changes, plain) ?? null))
+  const { change, before, text, why, isRun, asksFirst } = draft
+  const update = (part: Partial<typeof draft>): void => setDraft((draft) => ({ ...draft, ...part }))
+  const seq = change?.at ?? plain
   const place = rows.findIndex((row) => row.seq === seq)
   const canRun = forkableStates.has(rows[place]?.state ?? '')
   const dialog = useRef<HTMLDialogElement>(null)
-  const call = wanted?.call
-  const isDecision = wanted?.kind === 'decision'
-  const isJson = isDecision || wanted?.kind === 'arguments'
+  const call = change?.call
+  const isDecision = change?.kind === 'decision'
+  const isJson = isDecision || change?.kind === 'arguments'
   const { trouble, isBusy, attempt, forgive } = useAttempt()
   useEffect(() => {
     dialog.current?.showModal()
@@ -47,7 +44,7 @@ export function ForkDialog(props: ForkProps) {
   }, [])
   const run = isDecision || (canRun && isRun)
   const isEdited = text !== before
-  const isSame = wanted !== null && !isDecision && !isEdited
+  const isSame = change !== null && !isDecision && !isEdited
   const edited = parseJsonOr(text, undefined)
   const isWrong = isJson && isEdited && edited === undefined
   const submit = (event: Event, type: 'approve' | 'reject' = 'approve'): void => {
@@ -58,31 +55,32 @@ export function ForkDialog(props: ForkProps) {
       const part =
         type === 'reject' ? { type, ...reason } : { type, ...(isEdited && { editedInput: edited }) }
       request.decision = { callId: call?.id ?? '', ...part }
-    } else if (wanted && isEdited) request.edit = toEdit(wanted, text, edited)
-    void attempt(() => onFork(request, wanted))
+    } else if (change && isEdited) request.edit = toEdit(change, text, edited)
+    void attempt(() => onFork(request, change))
   }
   return (
     <dialog ref={dialog} class="fork" aria-labelledby="fork-title" onClose={onClose}>
       <form onSubmit={submit}>
         <h2 id="fork-title">
-          {wanted ? askWhatIf(wanted) : `What if the run continued from record ${seq} again`}?
+          {change ? askWhatIf(change) : `What if the run continued from record ${seq} again`}?
         </h2>
         <p>The fork starts at record {seq}. This session does not change.</p>
         <p class="effect">{describeFork(place, steps, rows, asksFirst, otherAgent === null)}</p>
         {otherAgent !== null && <p class="other-agent">{otherAgent}</p>}
-        {choices.length > 0 && (
+        {changes.length > 0 && (
           <label>
             What to change
             <select
-              value={chosen}
+              value={changes.findIndex((one) => one === change)}
               onChange={({ currentTarget: { value } }) => {
-                setDraft(createDraft(choices[Number(value)]?.wanted ?? null))
+                setDraft(createDraft(changes[Number(value)] ?? null))
                 forgive()
               }}
             >
-              {choices.map(({ label, wanted: { at } }, index) => (
+              {changes.map((one, index) => (
                 <option key={index} value={index}>
-                  Step {steps.findLast(({ from }) => (rows[from]?.seq ?? 0) <= at)?.step}: {label}
+                  Step {steps.findLast(({ from }) => (rows[from]?.seq ?? 0) <= one.at)?.step}:{' '}
+                  {describeChange(one)}
                 </option>
               ))}
               <option value={-1}>Nothing, just rerun it</option>
@@ -97,31 +95,31 @@ export function ForkDialog(props: ForkProps) {
             }}
           />
         )}
-        {wanted !== null && (
+        {change !== null && (
           <label>
-            {labels[wanted.kind]}
+            {labels[change.kind]}
             <textarea
               rows={6}
               value={text}
               spellcheck={!isJson}
-              onInput={(event) => change({ text: event.currentTarget.value })}
+              onInput={(event) => update({ text: event.currentTarget.value })}
             />
           </label>
         )}
         {isDecision && (
           <label>
             Reason (if rejecting)
-            <input type="text" value={why} onInput={(event) => change({ why: event.currentTarget.value })} />
+            <input type="text" value={why} onInput={(event) => update({ why: event.currentTarget.value })} />
           </label>
         )}
         {isWrong && <p class="refusal">Not valid JSON.</p>}
         {!canRun && <p>No run is active at this record. The next message starts one.</p>}
         {canRun && !isDecision && (
-          <Check isOn={isRun} onChange={(isRun) => change({ isRun })}>
+          <Check isOn={isRun} onChange={(isRun) => update({ isRun })}>
             Run now and compare
           </Check>
         )}
-        <Check isOn={asksFirst} onChange={(asksFirst) => change({ asksFirst })}>
+        <Check isOn={asksFirst} onChange={(asksFirst) => update({ asksFirst })}>
           Ask before any call that can change something
         </Check>
         <Refusal text={trouble} />
@@ -144,13 +142,13 @@ export function ForkDialog(props: ForkProps) {
   )
 }
 
-function createDraft(wanted: WhatIf | null) {
-  const isText = wanted?.kind === 'message' || wanted?.kind === 'instructions'
-  const before = wanted ? (isText ? wanted.text : formatJson(wanted.text)) : ''
-  return { wanted, before, text: before, why: '', isRun: true, asksFirst: true }
+function createDraft(change: Change | null) {
+  const isText = change?.kind === 'message' || change?.kind === 'instructions'
+  const before = change ? (isText ? change.text : formatJson(change.text)) : ''
+  return { change, before, text: before, why: '', isRun: true, asksFirst: true }
 }
 
-const labels: Record<WhatIf['kind'], string> = {
+const labels: Record<Change['kind'], string> = {
   decision: 'Arguments to approve',
   instructions: 'Instructions in this fork only',
   message: 'Message in the fork',

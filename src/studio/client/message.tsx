@@ -2,7 +2,7 @@ import { formatDuration, formatCount } from '../../core/format/format-words.js'
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { InstructionsView, ShownMedia, ShownMessage } from '../protocol.js'
-import { askWhatIf, listCallWhatIfs, toInstructionsWhatIf, toWhatIf, type WhatIf } from './what-if.js'
+import { askWhatIf, type Change, toCallChanges, toInstructionsChange, toMessageChange } from './what-if.js'
 import { formatJson, formatWord } from '../format.js'
 import { Icon } from './icons.js'
 import { LongText } from './long-text.js'
@@ -16,7 +16,7 @@ interface MessageProps {
   isFound: boolean
   isCurrent: boolean
   /** Opens the What if dialog for a change. Null when forks are not possible. */
-  onEdit: ((wanted: WhatIf) => void) | null
+  onEdit: ((change: Change) => void) | null
 }
 
 const names: Record<ShownMessage['role'], string> = {
@@ -36,7 +36,7 @@ const loopReasons: Readonly<Record<string, string>> = {
 /** Memoized, because moving the slider changes few messages. */
 export const Message = memoize((props: MessageProps) => {
   const { message, isRaw, isFound, onEdit } = props
-  const { role, speaker, text, media, reasoning, calls, marks, id, forkAt } = message
+  const { role, speaker, text, media, reasoning, calls, marks, forkAt } = message
   const isLoop = role === 'system' || marks.includes('internal')
   const why = marks.find((mark) => Object.hasOwn(loopReasons, mark))
   const shownMarks = isLoop ? marks.filter((mark) => mark !== 'internal' && mark !== why) : marks
@@ -51,9 +51,7 @@ export const Message = memoize((props: MessageProps) => {
             {mark}
           </span>
         ))}
-        {role === 'user' && !isLoop && (
-          <Pencil wanted={toWhatIf({ kind: 'message', id, text, at: forkAt })} onEdit={onEdit} />
-        )}
+        <Pencil change={toMessageChange(message)} onEdit={onEdit} />
       </header>
       {reasoning !== '' && (
         <details class="reasoning" open={isFound || undefined}>
@@ -90,7 +88,7 @@ export function Instructions({ instructions, onEdit }: InstructionsProps) {
     <article class="message instructions">
       <header>
         Instructions <span class="why">{instructionSources[instructions.from]}</span>
-        <Pencil wanted={toInstructionsWhatIf(instructions)} onEdit={onEdit} />
+        <Pencil change={toInstructionsChange(instructions)} onEdit={onEdit} />
       </header>
       <div class="said as-written">
         <LongText text={instructions.text} first={500} />
@@ -133,12 +131,12 @@ function Pictures({ media }: { media: readonly ShownMedia[] }) {
 }
 
 /** Nothing if the part cannot be changed. */
-function Pencil({ wanted, onEdit }: { wanted: WhatIf | null } & Pick<MessageProps, 'onEdit'>) {
-  if (!wanted || !onEdit) return null
-  const label = askWhatIf(wanted)
+function Pencil({ change, onEdit }: { change: Change | null } & Pick<MessageProps, 'onEdit'>) {
+  if (!change || !onEdit) return null
+  const label = askWhatIf(change)
   return (
-    <button class="edit" aria-label={label} title={label} onClick={() => onEdit(wanted)}>
-      {wanted.kind === 'result' && 'What if'}
+    <button class="edit" aria-label={label} title={label} onClick={() => onEdit(change)}>
+      {change.kind === 'result' && 'What if'}
       <Icon name="edit" size={18} />
     </button>
   )
@@ -153,7 +151,7 @@ interface CallProps {
 
 function Call({ call, forkAt, isOpen, onEdit }: CallProps) {
   const { name, result, media, status, durationMs, decision } = call
-  const changes = listCallWhatIfs(call, forkAt)
+  const changes = toCallChanges(call, forkAt)
   return (
     <div class={`call ${status ?? 'open'}`} data-call={call.id}>
       <div class="call-head">
@@ -171,15 +169,15 @@ function Call({ call, forkAt, isOpen, onEdit }: CallProps) {
             {decision.words !== '' &&
               (decision.kind === 'approved' ? ', with other arguments' : `: ${decision.words}`)}
           </span>
-          <Pencil wanted={changes.decision} onEdit={onEdit} />
+          <Pencil change={changes.decision} onEdit={onEdit} />
         </p>
       )}
       <Block text={formatJson(call.arguments)} isOpen={isOpen}>
-        <Pencil wanted={changes.arguments} onEdit={onEdit} />
+        <Pencil change={changes.arguments} onEdit={onEdit} />
       </Block>
       {result !== null && (
         <Block text={formatJson(result)} kind="result" isOpen={isOpen}>
-          <Pencil wanted={changes.result} onEdit={onEdit} />
+          <Pencil change={changes.result} onEdit={onEdit} />
         </Block>
       )}
       {/* The result text already has a line for every other attachment. */}

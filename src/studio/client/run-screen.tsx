@@ -3,7 +3,7 @@ import type { Answer, ChartView, MomentView, RecordRow, SessionView } from '../p
 import { showControls, useWrittenAddress } from './page.js'
 import type { ForkDialog } from './fork-dialog.js'
 import { isRequestEnd } from '../session-query.js'
-import { lastWhatIf, type WhatIf } from './what-if.js'
+import { type Change, lastFork } from './what-if.js'
 import { ChartPane } from './chart-pane.js'
 import { listStates, findStepStart, mergeBars, mergeRows } from '../timeline-layout.js'
 import { AllSessions, createLazyScreen, Loading, loadPart, Trouble, useLoaded } from './loading.js'
@@ -118,7 +118,7 @@ function Run({ source, chart, view, end, change, reload, seq: startSeq, onProble
   const [tab, setTab] = useState<Tab>(chart.editor ? 'chart' : 'transcript')
   const [fork, setFork] = useState<{
     Dialog: typeof ForkDialog
-    wanted: WhatIf | null
+    change: Change | null
     seq: number
   } | null>(null)
   const [sharing, setSharing] = useState<{ Dialog: typeof ShareDialog } | null>(null)
@@ -204,16 +204,16 @@ function Run({ source, chart, view, end, change, reload, seq: startSeq, onProble
   /** Whether this studio's agent acts on the session. A process that holds the session acts with its own agent. */
   const isOwn = !session.isAttached && session.holder === null
   const canAct = !source.isFile && readOnly === null
-  const openFork = useLatest((wanted: WhatIf | null, seq: number = row?.seq ?? 1): void => {
+  const openFork = useLatest((change: Change | null, seq: number = row?.seq ?? 1): void => {
     loadPart(() => import('./fork-dialog.js')).then(
-      ({ ForkDialog: Dialog }) => setFork({ Dialog, wanted, seq }),
+      ({ ForkDialog: Dialog }) => setFork({ Dialog, change, seq }),
       (error: unknown) => onProblem(formatError(error)),
     )
   })
   useEffect(() => {
-    if (!lastWhatIf.isDue || lastWhatIf.id !== id || lastWhatIf.wanted === null) return
-    lastWhatIf.isDue = false
-    openFork(lastWhatIf.wanted)
+    if (!lastFork.isDue || lastFork.id !== id || lastFork.change === null) return
+    lastFork.isDue = false
+    openFork(lastFork.change)
   }, [id])
   const answer = async (reply: Answer): Promise<void> => {
     await source.answer(id, reply)
@@ -412,13 +412,13 @@ function Run({ source, chart, view, end, change, reload, seq: startSeq, onProble
         <fork.Dialog
           {...shown}
           seq={fork.seq}
-          wanted={fork.wanted}
+          change={fork.change}
           moment={moment instanceof Error ? null : moment}
           otherAgent={view.otherAgent}
-          onFork={async (request, wanted) => {
+          onFork={async (request, change) => {
             const { sessionId } = await source.fork(id, request)
             setFork(null)
-            Object.assign(lastWhatIf, { id, wanted })
+            Object.assign(lastFork, { id, change })
             location.hash = request.run ? compareAddress(id, sessionId) : sessionAddress(sessionId)
           }}
           onClose={() => setFork(null)}

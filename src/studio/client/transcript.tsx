@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import type { InstructionsView, RecordRow, ShownMessage } from '../protocol.js'
 import { Instructions, Message } from './message.js'
 import { Markdown } from './markdown.js'
-import type { WhatIf } from './what-if.js'
+import type { Change } from './what-if.js'
 
 const shownMessages = 40
 /** Height of the search bar in pixels. */
@@ -19,7 +19,7 @@ interface TranscriptProps {
   error: string | null
   settled: RecordRow['calls']
   /** Opens the What if dialog for a change. Null when forks are not possible. */
-  onEdit: ((wanted: WhatIf) => void) | null
+  onEdit: ((change: Change) => void) | null
 }
 
 export function Transcript(props: TranscriptProps) {
