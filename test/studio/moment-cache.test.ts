@@ -17,10 +17,12 @@ const pack = (first: number, last: number): PackedMoments => ({
 
 test('shows a new record, although a request from before it is still open', async () => {
   const open: (() => void)[] = []
-  const moments = (_id: string, first: number, last: number): Promise<PackedMoments> =>
-    new Promise((resolve) => open.push(() => resolve(pack(first, last))))
+  const send = (address: string): Promise<PackedMoments> => {
+    const [first = 0, last = 0] = [...address.matchAll(/(?:from|to)=(\d+)/g)].map(([, seq]) => Number(seq))
+    return new Promise((resolve) => open.push(() => resolve(pack(first, last))))
+  }
   const known = { seq: 5, earlier: 0 } as MomentView
-  const cache = createMomentCache({ moments } as unknown as Source, 's', { known, isWhole: false })
+  const cache = createMomentCache({ send } as unknown as Source, 's', { known, isWhole: false })
   // Records 6 and 7 arrive before the page is drawn again, and the page prefetches for the records that it shows.
   cache.forgetFrom(6)
   await cache.loadMoment(5, 5)

@@ -6,11 +6,12 @@ import { ChartPane, countStateVisits, getParentPath } from './chart-pane.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import { replaceAddress } from './page.js'
 import type { Source } from './data-source.js'
+import { paths } from '../routes.js'
 import { capitalize, getLastPart, formatStatePath } from '../format.js'
 
 export function ChartScreen({ source, state }: { source: Source; state: string | null }) {
   const chart = useLoaded('chart', () => source.chart())
-  const visits = useLoaded('visits', () => source.visits())
+  const visits = useLoaded('visits', () => source.send(paths.visits))
   const [chosen, choose] = useState(state)
   const shown = chart.value?.states.find(({ path }) => path === chosen) ?? null
   // The picture compares rows by identity.

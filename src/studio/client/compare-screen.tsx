@@ -6,6 +6,7 @@ import type { CompareStep, CompareView } from '../compare-sessions.js'
 import type { ChartView, CompareChange, SessionView } from '../protocol.js'
 import { Sheet } from './chart-pane.js'
 import type { Source } from './data-source.js'
+import { paths } from '../routes.js'
 import { formatJson, formatShort, sessionAddress } from '../format.js'
 import { CodeText, LongText, Table } from './long-text.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
@@ -23,7 +24,7 @@ const followMs = 700
 
 export function CompareScreen({ source, a, b }: { source: Source; a: string; b: string }) {
   const chart = useLoaded('chart', () => source.chart())
-  const both = useLoaded(`compare ${a} ${b}`, () => source.compare(a, b))
+  const both = useLoaded(`compare ${a} ${b}`, () => source.send(paths.compare(a, b)))
   // A new fork may still be running. Reload until it settles.
   const isAtWork = [both.value?.a, both.value?.b].some((view) => view && atWork.has(view.verdict.state ?? ''))
   useTimeout(isAtWork ? followMs : null, both.reload, [isAtWork, both.value])

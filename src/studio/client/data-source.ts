@@ -1,25 +1,6 @@
-import type {
-  Answer,
-  ChartView,
-  Done,
-  EndView,
-  ExportedSession,
-  ForkRequest,
-  LiveMessage,
-  PackedMoments,
-  Refusal,
-  SavedView,
-  SessionsView,
-  SessionView,
-  SharedView,
-  VisitsView,
-} from '../protocol.js'
-import type { CompareView } from '../compare-sessions.js'
-import type { MachineView } from '../machine-view.js'
-import type { RequestView } from '../request-view.js'
-import type { MarkRequest } from '../requests.js'
+import type { ExportedSession, LiveMessage, Refusal, SessionsView } from '../protocol.js'
 import { loadOnce } from '../../core/base/platform.js'
-import { type ListRequest, paths } from '../routes.js'
+import { type Address, paths } from '../routes.js'
 
 /** A server or an exported file. */
 export type Source = ReturnType<typeof createServerSource>
@@ -39,20 +20,8 @@ export function createServerSource() {
   return {
     /** Whether the source is an exported file, which has one session and is read-only. */
     isFile: false,
-    chart: loadOnce(() => send<ChartView>(paths.chart)),
-    sessions: (list: Partial<ListRequest>) => send<SessionsView>(paths.found(list)),
-    visits: () => send<VisitsView>(paths.visits),
-    end: (id: string) => send<EndView>(paths.end(id)),
-    session: (id: string) => send<SessionView>(paths.session(id)),
-    machine: (id: string) => send<MachineView>(paths.machine(id)),
-    request: (...of: Parameters<typeof paths.request>) => send<RequestView>(paths.request(...of)),
-    moments: (...of: Parameters<typeof paths.moments>) => send<PackedMoments>(paths.moments(...of)),
-    compare: (a: string, b: string) => send<CompareView>(paths.compare(a, b)),
-    share: (...of: Parameters<typeof paths.share>) => send<SharedView>(paths.share(...of)),
-    saveViews: (views: readonly SavedView[]) => send<unknown>(paths.views, { views }),
-    answer: (id: string, answer: Answer) => send<Done>(paths.answers(id), answer),
-    fork: (id: string, request: ForkRequest) => send<Done>(paths.fork(id), request),
-    mark: (id: string, request: MarkRequest) => send<Done>(paths.marks(id), request),
+    chart: loadOnce(() => send(paths.chart)),
+    send,
     /** Returns an unsubscribe function. */
     live: (
       session: { id: string; after: number } | null,
@@ -99,37 +68,36 @@ export const noSessions: SessionsView = {
 export function createFileSource(island: { textContent: string | null } | null): Source | null {
   if (!island) return null
   const { chart, visits, session, moments } = JSON.parse(island.textContent ?? '') as ExportedSession
-  const refuse = (): Promise<never> => Promise.reject(new SourceError('read_only', 'This file is read-only.'))
+  const { id } = session.session
+  const sessions: SessionsView = {
+    ...noSessions,
+    store: 'this file',
+    readOnly: 'This file is read-only.',
+    sessions: [session.session],
+    total: 1,
+    known: 1,
+  }
+  const views: Record<string, unknown> = {
+    [paths.visits]: visits,
+    [paths.sessions]: sessions,
+    [paths.session(id)]: session,
+    [paths.end(id)]: { view: session, moment: null },
+    [`${paths.session(id)}/moments`]: moments,
+  }
   return {
     isFile: true,
     chart: () => Promise.resolve(chart),
-    sessions: () =>
-      Promise.resolve({
-        ...noSessions,
-        store: 'this file',
-        readOnly: 'This file is read-only.',
-        sessions: [session.session],
-        total: 1,
-        known: 1,
-      }),
-    visits: () => Promise.resolve(visits),
-    end: (id) => (id === session.session.id ? Promise.resolve({ view: session, moment: null }) : refuse()),
-    session: (id) => (id === session.session.id ? Promise.resolve(session) : refuse()),
-    moments: () => Promise.resolve(moments),
-    machine: refuse,
-    request: refuse,
-    compare: refuse,
-    share: refuse,
-    saveViews: refuse,
-    answer: refuse,
-    fork: refuse,
-    mark: refuse,
+    send: async <View>(address: Address<View, unknown>): Promise<View> => {
+      const view = views[address.replace(/\?.*/, '')]
+      if (view === undefined) throw new SourceError('read_only', 'This file is read-only.')
+      return view as View
+    },
     live: () => () => undefined,
   }
 }
 
 /** A POST of `body`, or a GET without it. */
-async function send<T>(address: string, body?: unknown): Promise<T> {
+async function send<View, Body>(address: Address<View, Body>, body?: Body): Promise<View> {
   const headers = { 'content-type': 'application/json' }
   const init = body === undefined ? {} : { method: 'POST', headers, body: JSON.stringify(body) }
   let response: Response
@@ -143,7 +111,7 @@ async function send<T>(address: string, body?: unknown): Promise<T> {
     )
   }
   const value: unknown = await response.json().catch(() => null)
-  if (response.ok) return value as T
+  if (response.ok) return value as View
   const { error } = (value ?? {}) as Partial<Refusal>
   throw new SourceError(
     error?.code ?? String(response.status),

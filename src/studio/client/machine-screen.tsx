@@ -1,6 +1,7 @@
 import { formatWakeTime } from '../../core/base/clock.js'
 import { formatCount } from '../../core/format/format-words.js'
 import type { Source } from './data-source.js'
+import { paths } from '../routes.js'
 import { JsonTree } from './json-tree.js'
 import { Table } from './long-text.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
@@ -18,7 +19,7 @@ interface MachineProps {
 }
 
 export function MachineScreen({ source, id, Pill }: MachineProps) {
-  const { value: view, error, reload } = useLoaded(id, () => source.machine(id))
+  const { value: view, error, reload } = useLoaded(id, () => source.send(paths.machine(id)))
   useTimeout(view?.status === 'active' ? reloadMs : null, reload, [view, error])
   if (error !== null && !view) return <Trouble error={error} onRetry={reload} />
   if (!view) return <Loading what="Loading the session" />

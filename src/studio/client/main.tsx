@@ -7,6 +7,7 @@ import { useKeys } from './run-hooks.js'
 import { MachineScreen, RunScreen } from './run-screen.js'
 import { LatestScreen, SessionsScreen } from './sessions-screen.js'
 import { createFileSource, createServerSource, type Source } from './data-source.js'
+import { paths } from '../routes.js'
 
 const ChartScreen = createLazyScreen(() => import('./chart-screen.js').then((part) => part.ChartScreen))
 const CompareScreen = createLazyScreen(() => import('./compare-screen.js').then((part) => part.CompareScreen))
@@ -141,7 +142,7 @@ async function startPage(): Promise<void> {
   const file = createFileSource(document.querySelector('#statewright[type="application/json"]'))
   const root = document.getElementById('app') ?? document.body.appendChild(document.createElement('div'))
   root.id = 'app'
-  const held = file ? await file.sessions({}) : null
+  const held = file ? await file.send(paths.found({})) : null
   render(
     <App source={file ?? createServerSource()} onlySession={held ? (held.sessions[0]?.id ?? '') : null} />,
     root,

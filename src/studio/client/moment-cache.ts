@@ -1,6 +1,6 @@
 import { unpackMoment } from '../pack-moments.js'
 import type { MomentView, PackedMoments } from '../protocol.js'
-import { latestMessages } from '../routes.js'
+import { latestMessages, paths } from '../routes.js'
 import type { Source } from './data-source.js'
 
 const blockSize = 128
@@ -8,7 +8,7 @@ const blockSize = 128
 export type MomentCache = ReturnType<typeof createMomentCache>
 
 export function createMomentCache(
-  source: Pick<Source, 'moments'>,
+  source: Pick<Source, 'send'>,
   id: string,
   { known, isWhole }: { known: MomentView | null; isWhole: boolean },
 ) {
@@ -23,7 +23,7 @@ export function createMomentCache(
     return moment
   }
   const load = (first: number, last: number): Promise<PackedMoments> =>
-    source.moments(id, first, last, latest)
+    source.send(paths.moments(id, first, last, latest))
   const fetchBlock = async (at: number, last: number): Promise<void> => {
     const end = Math.min(last, (at + 1) * blockSize)
     const before = blocks.get(at)

@@ -14,7 +14,7 @@ export interface RunView extends Pick<SessionView, 'rows' | 'bars'> {
   place: number
   /** The time of a running run. */
   now: number | undefined
-  load: Source['session']
+  load: (id: string) => Promise<SessionView>
   onPlace: (place: number) => void
 }
 

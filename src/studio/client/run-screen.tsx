@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Answer, ChartView, MomentView, RecordRow, SessionView } from '../protocol.js'
 import { showControls, useWrittenAddress } from './page.js'
 import type { ForkDialog } from './fork-dialog.js'
@@ -12,6 +12,7 @@ import { useOpenedSession } from './session-data.js'
 import type { ShareDialog } from './share-dialog.js'
 import { Slider } from './slider.js'
 import { type Source, SourceError } from './data-source.js'
+import { paths } from '../routes.js'
 import { RowPill, mayResume, RunHead, VerdictStrip } from './run-head.js'
 import {
   Announcer,
@@ -137,7 +138,7 @@ function Run({ source, chart, view, end, change, reload, seq: startSeq, onProble
   const moment = useMoment(moments, row, isPart ? 0 : (rows.at(-1)?.seq ?? 0), round)
   const [wantsVisits, wantVisits] = useState(false)
   const visits = useLoaded(wantsVisits ? 'visits' : '', () =>
-    wantsVisits ? source.visits() : Promise.resolve(null),
+    wantsVisits ? source.send(paths.visits) : Promise.resolve(null),
   )
 
   useLive(source, id, isPart ? null : (rows[last]?.seq ?? 0), (message) => {
@@ -216,7 +217,7 @@ function Run({ source, chart, view, end, change, reload, seq: startSeq, onProble
     openFork(lastFork.change)
   }, [id])
   const answer = async (reply: Answer): Promise<void> => {
-    await source.answer(id, reply)
+    await source.send(paths.answers(id), reply)
     if (reply.type === 'revoke') {
       // The next run may read the message, in which case no record follows now.
       moments.forgetFrom(rows[last]?.seq ?? 1)
@@ -225,7 +226,7 @@ function Run({ source, chart, view, end, change, reload, seq: startSeq, onProble
     setLive(true)
   }
   const mark = async (request: MarkRequest): Promise<void> => {
-    await source.mark(id, request)
+    await source.send(paths.marks(id), request)
     const { seq, mark: kind, note } = request
     const others = session.marks.filter((one) => one.seq !== seq)
     const marks = kind === null ? others : [...others, { seq, mark: kind, note, at: Date.now() }]
@@ -239,7 +240,8 @@ function Run({ source, chart, view, end, change, reload, seq: startSeq, onProble
     if (chosen === 'cost' && place !== last) go(last)
     setTab(chosen)
   })
-  const shown = { view, rows, bars: view.bars, steps, place, now, load: source.session, onPlace: go }
+  const load = useCallback((of: string) => source.send(paths.session(of)), [source])
+  const shown = { view, rows, bars: view.bars, steps, place, now, load, onPlace: go }
   const verdict = useMemo(
     () => (
       <VerdictStrip
@@ -355,7 +357,7 @@ function Run({ source, chart, view, end, change, reload, seq: startSeq, onProble
               {...shown}
               elapsedMs={measureElapsed(rows, place)}
               request={findRequest(rows, step, place)}
-              loadRequest={(seq, all) => source.request(id, seq, all)}
+              loadRequest={(seq, all) => source.send(paths.request(id, seq, all))}
               onStep={(step) => {
                 go(step.place)
                 setTab('request')
@@ -404,7 +406,7 @@ function Run({ source, chart, view, end, change, reload, seq: startSeq, onProble
         <sharing.Dialog
           id={id}
           seq={row.seq}
-          load={(as) => source.share(id, as)}
+          load={(as) => source.send(paths.share(id, as))}
           onClose={() => setSharing(null)}
         />
       )}
@@ -416,7 +418,7 @@ function Run({ source, chart, view, end, change, reload, seq: startSeq, onProble
           moment={moment instanceof Error ? null : moment}
           otherAgent={view.otherAgent}
           onFork={async (request, change) => {
-            const { sessionId } = await source.fork(id, request)
+            const { sessionId } = await source.send(paths.fork(id), request)
             setFork(null)
             Object.assign(lastFork, { id, change })
             location.hash = request.run ? compareAddress(id, sessionId) : sessionAddress(sessionId)

@@ -1,12 +1,13 @@
 import { useEffect } from 'preact/hooks'
 import type { EndView, RecordRow, SessionView } from '../protocol.js'
 import type { Source } from './data-source.js'
+import { paths } from '../routes.js'
 import { type LoadedState, useLoaded } from './loading.js'
 
 export function useOpenedSession(source: Source, id: string, seq: number | null): LoadedState<EndView> {
   const opened = useLoaded(`session ${id}`, async (): Promise<EndView> => {
-    if (seq !== null) return { view: await source.session(id), moment: null }
-    const { view, moment } = await source.end(id)
+    if (seq !== null) return { view: await source.send(paths.session(id)), moment: null }
+    const { view, moment } = await source.send(paths.end(id))
     return { view: addBlankRows(view), moment }
   })
   const isPart = opened.value?.view.isPart === true
@@ -15,7 +16,7 @@ export function useOpenedSession(source: Source, id: string, seq: number | null)
     let timer: ReturnType<typeof setTimeout> | undefined
     let isOver = false
     const ask = (): void => {
-      source.session(id).then(
+      source.send(paths.session(id)).then(
         (view) => isOver || opened.set(() => ({ view, moment: null })),
         () => {
           if (!isOver) timer = setTimeout(ask, 1_000)

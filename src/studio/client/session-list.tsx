@@ -4,6 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { SessionRow } from '../protocol.js'
 import type { Source } from './data-source.js'
+import { paths } from '../routes.js'
 import { capitalize, formatShort, formatWord } from '../format.js'
 import { Icon } from './icons.js'
 import { useLoaded } from './loading.js'
@@ -74,7 +75,7 @@ export function SessionItem({ row, depth = 0, ...rest }: ItemProps) {
     async () => {
       if (!isOpen) return []
       const list = { q: formatTerm('parent', id), sort: 'created', limit: 500 } as const
-      return (await source.sessions(list)).sessions.toReversed()
+      return (await source.send(paths.found(list))).sessions.toReversed()
     },
     // A closed row is drawn once for each change.
     isOpen ? `${row.children} ${row.records}` : '',

@@ -3,6 +3,7 @@ import { formatCount } from '../../core/format/format-words.js'
 import type { LiveMessage, SessionRow, SessionsView } from '../protocol.js'
 import { findTerm, longestQuery, replaceTerm, sessionStatuses } from '../session-query.js'
 import { noSessions, type Source, SourceError } from './data-source.js'
+import { paths } from '../routes.js'
 import { Loading, Refusal, Trouble, useLoaded } from './loading.js'
 import { useWrittenAddress } from './page.js'
 import { useKeys } from './run-hooks.js'
@@ -108,7 +109,7 @@ export function SessionsScreen({
             }}
             onSave={(views) => {
               source
-                .saveViews(views)
+                .send(paths.views, { views })
                 .then(reload)
                 .catch((trouble: unknown) => onProblem(formatError(trouble)))
             }}
@@ -231,7 +232,7 @@ function useFoundSessions(
     set,
   } = useLoaded('', () => {
     const { count: limit, ...search } = request.current
-    return source.sessions({ ...search, limit })
+    return source.send(paths.found({ ...search, limit }))
   })
   useEffect(() => {
     if (request.current.q === q && request.current.sort === sort) return undefined
