@@ -80,7 +80,8 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
     }
     case 'user_message': {
       const { id, content } = event.message
-      return updateItem(before, id, () => ({ type: 'user', id, text: joinTextParts(content), content }))
+      const at = before.items.findLastIndex((item) => item.type === 'user' && item.id === id)
+      return putItem(before, at, { type: 'user', id, text: joinTextParts(content), content })
     }
     case 'stream_chunk': {
       const current = event.reset ? withdrawCalls(before, () => true) : before
@@ -148,32 +149,29 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
 
 type AnswerItem = Extract<TranscriptItem, { type: 'assistant' }>
 
-/** An answer that ends without content is removed. */
+/**
+ * Changes the answer of a step. An answer that ends without content is removed. Only the last answer can belong to the
+ * step, because steps follow each other.
+ */
 function updateAnswer(
   before: Transcript,
   id: string,
   change: (item: AnswerItem) => Partial<AnswerItem>,
 ): Transcript {
-  return updateItem(before, id, (item) => {
-    const answer: AnswerItem =
-      item?.type === 'assistant' ? item : { type: 'assistant', id, text: '', reasoning: '', isOpen: true }
-    const changed = { ...answer, ...change(answer) }
-    const isEmpty = !changed.isOpen && changed.text + changed.reasoning === '' && !changed.media
-    return isEmpty ? null : changed
-  })
+  const last = before.items.findLastIndex(({ type }) => type === 'assistant')
+  const item = before.items[last]
+  const isKnown = item?.type === 'assistant' && item.id === id
+  const answer: AnswerItem = isKnown ? item : { type: 'assistant', id, text: '', reasoning: '', isOpen: true }
+  const changed = { ...answer, ...change(answer) }
+  const isEmpty = !changed.isOpen && changed.text + changed.reasoning === '' && !changed.media
+  return putItem(before, isKnown ? last : -1, isEmpty ? null : changed)
 }
 
-/** Changes, removes or appends the item with this id. Searches from the end, where most changes happen. */
-function updateItem(
-  before: Transcript,
-  id: string,
-  change: (item: TranscriptItem | undefined) => TranscriptItem | null,
-): Transcript {
+/** Replaces or removes the item at an index. -1 stands for an item that is not in the transcript yet. */
+function putItem(before: Transcript, at: number, item: TranscriptItem | null): Transcript {
   const { items } = before
-  const at = items.findLastIndex((item) => item.type !== 'call' && item.id === id)
-  const changed = change(items[at])
-  if (changed === null) return at < 0 ? before : { ...before, items: items.toSpliced(at, 1) }
-  return { ...before, items: at < 0 ? [...items, changed] : items.with(at, changed) }
+  if (item === null) return at < 0 ? before : { ...before, items: items.toSpliced(at, 1) }
+  return { ...before, items: at < 0 ? [...items, item] : items.with(at, item) }
 }
 
 function updateCall(before: Transcript, callId: string, change: Partial<CallItem>): Transcript {
