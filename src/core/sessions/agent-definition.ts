@@ -80,10 +80,3 @@ export function getChildSessionId(
   const own = `${sessionId}:${runId.replaceAll('-', '').slice(0, runIdChars)}.${ofBatch}`
   return isSessionId(own) ? own : `${runId}.${ofBatch}`
 }
-
-/** The sessions of the sub-agents that were started for the current calls. */
-export function listChildSessions(context: AgentContext): string[] {
-  return context.calls
-    .filter(({ name, started, questions }) => (started || questions) && context.tools[name]?.delegate)
-    .map(({ id }) => getChildSessionId(context, id))
-}

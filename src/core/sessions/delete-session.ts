@@ -1,8 +1,6 @@
 import type { Clock } from '../base/clock.js'
 import { removeAlarm } from './alarm.js'
-import { listChildSessions } from './agent-definition.js'
 import { acquireLease, leaseMs, releaseLease } from './log/lease.js'
-import { applyRecord, createFoldedSession } from './fold-session.js'
 import { isMachineSession } from './log/machine-record.js'
 import type { ListedSession, SessionStore } from './store/store.js'
 import { UsageError } from '../base/errors.js'
@@ -36,24 +34,14 @@ async function deleteAlone(store: SessionStore, sessionId: string): Promise<numb
   return isDeleted ? 1 : 0
 }
 
-/** A machine's log does not contain the ids of its agents' sessions. */
-async function listChildren(store: SessionStore, session: ListedSession): Promise<Iterable<string>> {
+/** Most sessions have no sub-agents, as their logs show. A machine's log does not name its agents' sessions. */
+async function listChildren(store: SessionStore, session: ListedSession): Promise<string[]> {
   const { id } = session
-  if (isMachineSession(session)) return (await store.list({ parent: id })).map((child) => child.id)
-  const records = await store.read(id)
-  const children = new Set<string>()
-  if (!records.some(({ data }) => data.includes('"delegate":true'))) return children
-  const folded = createFoldedSession(records)
-  try {
-    for (const record of records) {
-      applyRecord(folded, record, id)
-      const context = folded.run?.context
-      if (context) for (const child of listChildSessions(context)) children.add(child)
-    }
-  } catch {
-    // The log is deleted even if it is damaged from this point on.
-  }
-  return children
+  const mayHave =
+    isMachineSession(session) || (await store.read(id)).some(({ data }) => data.includes('"delegate":true'))
+  const listed = mayHave ? await store.list({ parent: id }) : []
+  // A custom store may ignore the filter.
+  return listed.filter(({ summary }) => summary?.parent === id).map((child) => child.id)
 }
 
 /** @throws {UsageError} `invalid_option`, `no_titles` @throws {StoreError} `unknown_session` */

@@ -63,7 +63,7 @@ export async function writeFork(
     sessionId: id,
     runId: createId(),
   }
-  if (context) await copyChildren(parts, { sessionId, folded, beginning }, context)
+  if (context) await copyChildren(parts, folded, context)
   const { log } = await openSession(parts.store, id, { clock: parts.clock, holder: 'a fork', name, parent })
   log.addTags(tags)
   log.write(createOpening(identity, state, { sessionId, seq: head, ...(edit && { edit }) }))
@@ -88,19 +88,13 @@ function withoutVotes(call: BatchCall): BatchCall {
 }
 
 /** Copies the sub-agents that wait for an answer, so that they wait at the same question in the fork. */
-async function copyChildren(
-  parts: StoreParts,
-  { sessionId, folded }: ForkOrigin,
-  fork: AgentContext,
-): Promise<void> {
+async function copyChildren(parts: StoreParts, folded: FoldedSession, fork: AgentContext): Promise<void> {
   const waiting = fork.calls.filter(isWaitingForChild)
   const from = folded.run?.context
   if (waiting.length === 0 || from === undefined) return
-  const { head } = folded
-  const [last] = await parts.store.read(sessionId, { from: head, to: head })
   for (const call of waiting) {
     // oxlint-disable-next-line no-await-in-loop -- forks are written in order
-    const child = await readSessionAtQuestion(parts.store, from, call, last?.at ?? Infinity)
+    const child = await readSessionAtQuestion(parts.store, from, call, folded.at)
     const origin = {
       sessionId: getChildSessionId(from, call.id),
       folded: child,

@@ -95,8 +95,7 @@ export async function readSessionAt(
   }
   const records = await store.read(sessionId, { from: 'snapshot', ...(to !== undefined && { to }) })
   const last = records.at(-1)?.seq ?? 0
-  if (last === 0 && (await store.read(sessionId, { to: 1 })).length === 0)
-    throw unknownSessionError(sessionId)
+  if (last === 0) throw unknownSessionError(sessionId)
   if (to !== undefined && to > last) {
     throw optionError(`Session '${sessionId}' has ${last} records; there is no record ${to}.`, 'to')
   }
