@@ -42,9 +42,11 @@ export function flexibleLimiter(
           waits += 1
         })
         if (waits > 0) options.onWaitForSlot?.(null)
-        return model.request(request, options).catch(async (error: unknown) => {
+        return model.request(request, options).catch((error: unknown) => {
           const { kind, retryAfterMs } = toModelFailure(error, systemClock.now())
-          if (kind === 'rate_limit' && retryAfterMs) await store.block(id, Math.ceil(retryAfterMs / 1000))
+          // If the store fails or hangs, the 429 still decides about the retry.
+          if (kind === 'rate_limit' && retryAfterMs)
+            store.block(id, Math.ceil(retryAfterMs / 1000)).catch(() => undefined)
           throw error
         })
       }),

@@ -571,4 +571,15 @@ describe('flexibleLimiter', () => {
     })
     expect(manual.attempts).toHaveLength(1)
   })
+
+  test.each([
+    ['fails', () => Promise.reject(new Error('the store is down'))],
+    ['does not respond', () => new Promise<never>(() => undefined)],
+  ])('a 429 still asks for its wait if the store %s', async (_, block) => {
+    const manual = new ManualModel()
+    const refused = ask(flexibleLimiter('shared', { consume: settled, block }), manual)
+    await settle()
+    manual.pending?.fail({ kind: 'rate_limit', code: 'rate_limit', status: 429, retryAfterMs: 7000 })
+    await expect(refused).rejects.toMatchObject({ failure: { kind: 'rate_limit', retryAfterMs: 7000 } })
+  })
 })
