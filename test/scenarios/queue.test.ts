@@ -264,6 +264,42 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     expect(await refused(agent.send('s', { ...now, messageId: 'other' }))).toBe('run_ended')
   })
 
+  it('keeps a message for now that the model had not received when the run ended, with its author', async () => {
+    const store = open()
+    const { agent, model, answering, next } = echo(store)
+    const driven = agent.run('one', { session: 's', by: 'ann' })
+    await until(() => model.pending !== null)
+    const now = { type: 'message', when: 'now', input: 'two', messageId: 'k', by: 'bob' } as const
+    await agent.send('s', now)
+    await settled()
+    await agent.send('s', { type: 'cancel' })
+    await driven.result
+    await next('three')
+    await answering(runSession(agent, { session: 's', turn: 2 }))
+    expect(await transcript(agent)).toEqual(['one', 'two', 'three', 're: three'])
+    const { snapshot } = await agent.replay('s')
+    expect(snapshot).toMatchObject({ context: { steering: [] } })
+    const third = agent.run('four', { session: 's', by: 'cyd' })
+    await answering(third.result)
+    expect(third.snapshot()).toMatchObject({ context: { requesters: [{ id: 'cyd' }] } })
+    expect(await transcript(agent)).toEqual(['one', 'two', 'three', 're: three', 'four', 're: four'])
+  })
+
+  it('counts the author of a message that the model had not received among those of the next run', async () => {
+    const { agent, model, answering } = echo(open())
+    const first = agent.run('one', { session: 's', by: 'ann' })
+    await until(() => model.pending !== null)
+    first.steer('two', { by: 'bob' })
+    first.cancel()
+    await first.result
+    const second = agent.run('three', { session: 's', by: 'cyd' })
+    await answering(second.result)
+    expect(second.snapshot()).toMatchObject({
+      context: { requesters: [{ id: 'ann' }, { id: 'bob' }, { id: 'cyd' }] },
+    })
+    expect(await transcript(agent)).toEqual(['one', 'two', 'three', 're: three'])
+  })
+
   it('keeps a message for now if the run ended before reading it, and the next turn starts with it', async () => {
     const store = open()
     const { agent, model, answering } = echo(store)

@@ -265,6 +265,33 @@ it('steers the active run with whenBusy: steer', async () => {
   expect((await history(handler)).map(([role]) => role)).toEqual(['user', 'assistant'])
 })
 
+it.each(['stopped', 'failed'])(
+  'keeps a steering message of a run that is %s before its model receives it, for the next turn',
+  async (how) => {
+    const { handler, untilRequest, answer, model } = open(memoryStore(), {}, { whenBusy: 'steer' })
+    const first = handler(messageRequest('u1', 'One?'))
+    await untilRequest()
+    const second = handler(messageRequest('u2', 'And in June?'))
+    await settled()
+    if (how === 'stopped') await handler(at('/c/stop', json))
+    else model.pending?.fail({ kind: 'fatal', code: 'invalid_api_key', status: 401 })
+    await Promise.all([chunksOf(await first), chunksOf(await second)])
+    expect((await history(handler)).at(-1)).toEqual(['user', 'And in June?', true])
+    const third = handler(messageRequest('u3', 'Three?'))
+    await untilRequest()
+    const asked = model.pending?.request.messages ?? []
+    expect(asked.map(({ content }) => content)).toEqual(['One?', 'And in June?', 'Three?'])
+    answer('Both.')
+    await chunksOf(await third)
+    const shown = (await history(handler)).filter(([role]) => role === 'user')
+    expect(shown).toEqual([
+      ['user', 'One?'],
+      ['user', 'And in June?'],
+      ['user', 'Three?'],
+    ])
+  },
+)
+
 it('queues an image with whenBusy: steer', async () => {
   const { handler, untilRequest, answer } = open(memoryStore(), {}, { whenBusy: 'steer' })
   const first = handler(messageRequest('u1', 'One?'))

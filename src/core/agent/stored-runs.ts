@@ -122,8 +122,11 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
       const state = branch ? cutState(stateBefore, branch) : stateBefore
       const tagsNow = (): SessionTags => log.facts.tags
       const binding = { context, journal: log, store, budgets, tags: tagsNow }
-      const by = queued ? addRequester([], queued.by) : { requesters }
-      const { newMessages: input } = conversation
+      const undelivered = branch ? [] : (folded.run?.context.steering ?? [])
+      const authors = undelivered.length > 0 ? folded.run?.context.requesters : []
+      const by = addRequester(authors, queued ? queued.by : requesters?.[0])
+      // The latest run had read this steering when it ended, but its model had not received it.
+      const input = [...undelivered.map((content) => ({ content })), ...conversation.newMessages]
       const bound = host.bind({ runId, sessionId: session.id, config, input, ...by }, state, binding)
       await host.ready(bound)
       log.addInitialState(state)
