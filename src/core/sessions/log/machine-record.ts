@@ -26,7 +26,7 @@ export interface StoredDelay {
   at: number
 }
 
-interface EventRefusal {
+export interface EventRefusal {
   code: string
   message: string
   subject?: string
