@@ -1,5 +1,4 @@
-import type { Answer } from './answer.js'
-import type { EncodedStream, ProviderApi } from './planned-response.js'
+import type { Answer, EncodedStream, ProviderApi } from './planned-response.js'
 import { chatRequestSchema, parseRequest } from './chat-request.js'
 
 export const toOpenAIError: ProviderApi['toError'] = (error, status) => ({

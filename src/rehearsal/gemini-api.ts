@@ -1,7 +1,6 @@
 import * as z from 'zod'
 import { parseJsonOr } from '../core/base/json.js'
-import { type Answer, sign } from './answer.js'
-import type { ProviderApi } from './planned-response.js'
+import { type Answer, sign, type ProviderApi } from './planned-response.js'
 import {
   type ChatRequest,
   createAssistantMessage,

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { type Answer, type Event, frame, sign } from './answer.js'
+import { type Answer, type Event, frame, sign, type EncodedStream, formatTyped, type ProviderApi } from './planned-response.js'
 import {
   type ChatRequest,
   createAssistantMessage,
@@ -7,7 +7,6 @@ import {
   separateResults,
   type WireMessage,
 } from './chat-request.js'
-import { type EncodedStream, formatTyped, type ProviderApi } from './planned-response.js'
 import type { RequestProblem } from './request-problem.js'
 import { parseJsonOr } from '../core/base/json.js'
 

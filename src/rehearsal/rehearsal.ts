@@ -1,6 +1,6 @@
 import { createServer, type Server, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createAnswer } from './answer.js'
+import { createAnswer, type ProviderApi, planResponse, type PlannedResponse } from './planned-response.js'
 import {
   RehearsalError,
   parseOptions,
@@ -14,7 +14,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createNap } from '../core/base/abort.js'
 import { describeError } from '../core/base/errors.js'
 import type { Clock } from '../core/base/clock.js'
-import { type ProviderApi, planResponse, type PlannedResponse } from './planned-response.js'
 import { chatApi } from './chat-api.js'
 import { geminiApi, isGeminiPath } from './gemini-api.js'
 import { findHistoryProblem, findStrictProblem } from './request-problem.js'

@@ -1,7 +1,7 @@
 import { expectArgument, listRule, objectRule } from '../core/base/values.js'
 import { PathError } from './errors.js'
 import type { MachinePath, PathStep } from './machine-path.js'
-import type { PropertyStory } from './properties/play-story.js'
+import type { PropertyStory } from './properties/check-properties.js'
 
 /** Options for `generateJestTests`. */
 export interface JestTestsOptions {

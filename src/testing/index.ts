@@ -35,7 +35,7 @@ export {
   type ReplayStep,
   type RestingState,
 } from './replay-path.js'
-export { pathOf } from './path-of.js'
+export { pathOf } from './replay-path.js'
 export { checkSessionLog } from './check-session-log.js'
 export type { LogViolation } from './reference-model/judge-log.js'
 export type { MachineAction } from '../core/chart/observe-machine.js'
@@ -51,7 +51,7 @@ export {
   type SessionDifference,
 } from './play/recording.js'
 export { createRecordedAgent } from './play/recorded-agent.js'
-export { recordSession } from './play/record-session.js'
+export { recordSession } from './play/recording.js'
 export { checkProperties, type PropertyReport } from './properties/check-properties.js'
 export {
   always,
@@ -71,7 +71,7 @@ export {
   type PropertyStory,
   type ReplayedStory,
   type StoryReport,
-} from './properties/play-story.js'
+} from './properties/check-properties.js'
 export {
   diffMachines,
   type ContextParting,
@@ -89,7 +89,12 @@ export {
   type ProviderCheck,
   type ProviderReport,
 } from './provider/check-provider.js'
-export type { ProviderServer, ProviderTurn, ServedMessage, ServedRequest } from './provider/ask-provider.js'
+export type {
+  ProviderServer,
+  ProviderTurn,
+  ServedMessage,
+  ServedRequest,
+} from './provider/provider-checks.js'
 export {
   checkStore,
   type CheckStoreOptions,
@@ -104,7 +109,7 @@ export {
   type AgentReport,
   type CheckAgentOptions,
 } from './check-agent/check-agent.js'
-export type { AgentCheckClass } from './check-agent/agent-check.js'
+export type { AgentCheckClass } from './check-agent/agent-checks.js'
 export {
   ChaosError,
   type Chaos,
@@ -120,7 +125,7 @@ export {
   type ModelFault,
   type StoreFault,
   type ToolFault,
-} from './chaos/chaos-parts.js'
+} from './chaos/chaos.js'
 export {
   compareGuards,
   replayGuards,
@@ -173,7 +178,7 @@ export {
   compareReports,
   type CaseChange,
   type ReportComparison,
-} from './evaluate/summarize-cases.js'
+} from './evaluate/evaluation-report.js'
 export {
   judge,
   type JudgeOptions,
@@ -182,4 +187,4 @@ export {
   type ScorerContext,
 } from './evaluate/score-run.js'
 export { formatReport, type FormatReportOptions } from './evaluate/format-report.js'
-export { formatReportPage } from './evaluate/report-page.js'
+export { formatReportPage } from './evaluate/format-report.js'

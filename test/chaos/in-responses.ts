@@ -1,5 +1,4 @@
-import { createAnswer } from '../../src/rehearsal/answer.js'
-import { encodeEvents } from '../../src/rehearsal/planned-response.js'
+import { createAnswer, encodeEvents } from '../../src/rehearsal/planned-response.js'
 import { chatFormat } from '../../src/core/models/openai/chat-wire.js'
 import {
   listItemProblems,

@@ -1,7 +1,6 @@
-import { createAnswer } from '../../../src/rehearsal/answer.js'
+import { createAnswer, encodeEvents } from '../../../src/rehearsal/planned-response.js'
 import { chatApi } from '../../../src/rehearsal/chat-api.js'
 import { type ChatRequest, findUnmetExpectation } from '../../../src/rehearsal/chat-request.js'
-import { encodeEvents } from '../../../src/rehearsal/planned-response.js'
 import type { Scenario } from '../../../src/rehearsal/scenario.js'
 import type { Turn } from '../../../src/rehearsal/turn-schema.js'
 

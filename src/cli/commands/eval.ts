@@ -7,9 +7,8 @@ import { formatDuration, formatMoney } from '../../core/format/format-words.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
 import type { EvaluationCase } from '../../testing/evaluate/evaluation-case.js'
 import type { EvaluationProgress } from '../../testing/evaluate/evaluate.js'
-import type { EvaluationReport } from '../../testing/evaluate/evaluation-report.js'
+import type { EvaluationReport, ReportComparison } from '../../testing/evaluate/evaluation-report.js'
 import type { Scorers } from '../../testing/evaluate/score-run.js'
-import type { ReportComparison } from '../../testing/evaluate/summarize-cases.js'
 import {
   badUsageError,
   type CliIO,
@@ -169,7 +168,7 @@ async function runEvaluation(
     store: isKept ? store : null,
   }).finally(() => line.close())
 
-  const { compareReports } = await import('../../testing/evaluate/summarize-cases.js')
+  const { compareReports } = await import('../../testing/evaluate/evaluation-report.js')
   const comparison = base ? compareReports(report, base) : null
   await writeReport(report, comparison, options, io)
   const crossed = listCrossed(report, comparison, options)
@@ -201,7 +200,7 @@ async function writeReport(
 ): Promise<void> {
   if (out !== undefined) await writeOutput(`${JSON.stringify(report, null, 1)}\n`, out, io)
   if (html !== undefined) {
-    const { formatReportPage } = await import('../../testing/evaluate/report-page.js')
+    const { formatReportPage } = await import('../../testing/evaluate/format-report.js')
     await writeOutput(formatReportPage(report, comparison), html, io, { option: '--html' })
   }
   if (json) {

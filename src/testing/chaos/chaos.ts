@@ -1,5 +1,14 @@
 import { StatewrightError } from '../../core/base/errors.js'
 import { createRandomChoices } from '../check-assertions.js'
+import type { ModelResponse } from '../../../machines/agent/model-response.js'
+import { whenAborted } from '../../core/base/abort.js'
+import { expectArgument, objectRule } from '../../core/base/values.js'
+import { ModelError, type ModelProvider, type ModelRequestOptions } from '../../core/models/provider.js'
+import { replaceRequest } from '../../core/models/leave-out.js'
+import type { Tool, ToolExecution } from '../../core/tools/tool.js'
+import type { Lease, SessionStore } from '../../core/sessions/store/store.js'
+import { StoreError } from '../../core/sessions/store/store-error.js'
+import { storeMethods } from '../../core/sessions/store/checked-store.js'
 
 /** A fault at a fixed position. */
 export interface PlannedFault<Fault extends string> {
@@ -62,7 +71,7 @@ export class ChaosError extends StatewrightError {
   }
 }
 
-export interface FaultKind<Fault extends string> {
+interface FaultKind<Fault extends string> {
   /** The name for error messages, such as `chaosModel`. */
   of: string
   /** The unit to count: `request`, `call` or `write`. */
@@ -73,7 +82,7 @@ export interface FaultKind<Fault extends string> {
 }
 
 /** Counts the requests, calls or writes, and chooses the fault of each. */
-export function createFaults<Fault extends string>(kind: FaultKind<Fault>, plan: FaultPlan<Fault>) {
+function createFaults<Fault extends string>(kind: FaultKind<Fault>, plan: FaultPlan<Fault>) {
   checkPlan(kind, plan)
   const { of, unit } = kind
   const landed: PlannedFault<Fault>[] = []
@@ -153,4 +162,305 @@ function checkPlan<Fault extends string>({ of, unit, faults }: FaultKind<Fault>,
   if (drawn === undefined) return
   if (!Array.isArray(drawn) || drawn.length === 0) refuse('faults must be a list of at least one fault.')
   for (const fault of drawn as readonly unknown[]) checkFault(fault)
+}
+
+/**
+ * Faults in a model request:
+ *
+ * - `overloaded`: status 503, and no request is sent
+ * - `rate_limited`: status 429, to be retried after one second
+ * - `refused`: status 400, which is not retried
+ * - `cut`: the connection breaks after half of the text
+ * - `stalled`: after half of the text, nothing arrives until the run gives up
+ * - `truncated`: half of the text, truncated arguments of the last call, and the finish reason `length`
+ * - `unfinished`: the whole text, but the stream closes without an end marker
+ * - `empty`: an answer without content
+ */
+export type ModelFault =
+  | 'overloaded'
+  | 'rate_limited'
+  | 'refused'
+  | 'cut'
+  | 'stalled'
+  | 'truncated'
+  | 'unfinished'
+  | 'empty'
+
+const modelFaults: FaultKind<ModelFault> = {
+  of: 'chaosModel',
+  unit: 'request',
+  faults: ['overloaded', 'rate_limited', 'refused', 'cut', 'stalled', 'truncated', 'unfinished', 'empty'],
+  passing: ['overloaded', 'rate_limited', 'cut', 'unfinished'],
+}
+
+/**
+ * Wraps a model so that it fails as planned, and records the faults that occurred. Other requests are passed to the
+ * wrapped model.
+ *
+ * @example
+ * const faulty = chaosModel(model, [{ at: 1, fault: 'overloaded' }])
+ * const { state } = await createAgent({ model: faulty }).run('Go.').result
+ * faulty.certify() // throws where the fault did not happen
+ *
+ * @throws {ChaosError} `bad_option` for an invalid plan
+ */
+export function chaosModel(
+  model: ModelProvider,
+  plan: FaultPlan<ModelFault>,
+): ModelProvider & Chaos<ModelFault> {
+  expectArgument('chaosModel(model)', model, objectRule(['request', 'provider', 'model'], 'a model'))
+  const faults = createFaults(modelFaults, plan)
+  const request: ModelProvider['request'] = async (modelRequest, options) => {
+    const { fault, land } = faults.next()
+    if (fault === undefined) return model.request(modelRequest, options)
+    const refusal = refusals[fault]
+    if (refusal) {
+      options.onSent?.()
+      land()
+      throw new ModelError(refusal)
+    }
+    // Fetches the answer first, then alters it.
+    const answer = await model.request(modelRequest, { ...options, onDelta: ignore, onToolCallDelta: ignore })
+    options.signal.throwIfAborted()
+    return bend(fault, answer, options, land)
+  }
+  return { ...replaceRequest(model, request), ...faults.chaos }
+}
+
+const ignore = (): void => undefined
+
+const refusals: Partial<Record<ModelFault, ConstructorParameters<typeof ModelError>[0]>> = {
+  overloaded: { kind: 'transient', code: 'http_503', message: 'The model is overloaded.', status: 503 },
+  rate_limited: {
+    kind: 'rate_limit',
+    code: 'http_429',
+    message: 'Too many requests.',
+    status: 429,
+    retryAfterMs: 1000,
+  },
+  refused: { kind: 'fatal', code: 'http_400', message: 'The request is refused.', status: 400 },
+}
+
+const half = (text: string): string => text.slice(0, Math.ceil(text.length / 2))
+
+async function bend(
+  fault: ModelFault,
+  answer: ModelResponse,
+  { onDelta, onActivity, signal }: ModelRequestOptions,
+  land: () => void,
+): Promise<ModelResponse> {
+  const send = (text: string): void => {
+    onActivity('content')
+    if (text !== '') onDelta(text, '')
+  }
+  if (fault === 'empty') {
+    land()
+    return { ...answer, text: '', toolCalls: [], finishReason: 'stop' }
+  }
+  if (fault === 'unfinished') {
+    send(answer.text)
+    land()
+    return { ...answer, finishReason: null, complete: false }
+  }
+  const text = half(answer.text)
+  send(text)
+  land()
+  if (fault === 'truncated')
+    return { ...answer, text, toolCalls: cutLastCall(answer.toolCalls), finishReason: 'length' }
+  if (fault === 'stalled') return untilAborted(signal)
+  throw new ModelError({
+    kind: 'transient',
+    code: 'connection',
+    message: 'The connection broke.',
+    partialText: text,
+  })
+}
+
+function cutLastCall(calls: ModelResponse['toolCalls']): ModelResponse['toolCalls'] {
+  return calls.map((call, index) =>
+    index < calls.length - 1
+      ? call
+      : { ...call, function: { ...call.function, arguments: call.function.arguments.slice(0, -1) } },
+  )
+}
+
+export function untilAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    whenAborted(signal, () => reject(signal.reason as Error))
+  })
+}
+
+/**
+ * Faults in a tool call:
+ *
+ * - `throws`: throws before doing anything
+ * - `lost_reply`: does its work, then throws
+ * - `hangs`: waits until its signal aborts
+ * - `deaf`: never ends and ignores its signal
+ * - `undefined`: does its work and returns undefined
+ * - `circular`: does its work and returns an object that cannot be serialized
+ */
+export type ToolFault = 'throws' | 'lost_reply' | 'hangs' | 'deaf' | 'undefined' | 'circular'
+
+const toolFaults: FaultKind<ToolFault> = {
+  of: 'chaosTool',
+  unit: 'call',
+  faults: ['throws', 'lost_reply', 'hangs', 'deaf', 'undefined', 'circular'],
+  passing: ['throws', 'lost_reply', 'undefined', 'circular'],
+}
+
+/**
+ * Wraps a tool so that it fails as planned, and records the faults that occurred. Other calls are passed to the wrapped
+ * tool.
+ *
+ * @example
+ * const search = chaosTool(add, [{ at: 1, fault: 'lost_reply' }])
+ * await createAgent({ model, tools: [search] }).run('Go.').result
+ * search.certify()
+ *
+ * @throws {ChaosError} `bad_option` for an invalid plan, or a tool that the run does not execute
+ */
+export function chaosTool<Given extends Tool>(
+  tool: Given,
+  plan: FaultPlan<ToolFault>,
+): Given & Chaos<ToolFault> {
+  expectArgument(
+    'chaosTool(tool)',
+    tool,
+    objectRule(['name', 'parameters', 'validate'], 'a tool created by defineTool'),
+  )
+  const inner = tool.execute as Execute | undefined
+  if (typeof inner !== 'function') {
+    const why = `'${tool.name}' is executed by its client or by a sub-agent, so it cannot have faults`
+    throw new ChaosError('bad_option', `chaosTool: ${why}. Use a tool with an execute function.`, 'chaosTool')
+  }
+  const faults = createFaults(toolFaults, plan)
+  const execute: Execute = async (input, execution) => {
+    const { fault, land } = faults.next()
+    if (fault === undefined) return inner(input, execution)
+    const doesWork = fault === 'lost_reply' || fault === 'undefined' || fault === 'circular'
+    if (doesWork) await inner(input, execution)
+    land()
+    switch (fault) {
+      case 'hangs':
+        return untilAborted(execution.signal)
+      case 'deaf':
+        return new Promise<never>(() => undefined)
+      case 'undefined':
+        return undefined
+      case 'circular':
+        return createRing()
+      default:
+        throw new Error(fault === 'throws' ? 'The tool failed.' : 'The reply was lost.')
+    }
+  }
+  return { ...tool, execute, ...faults.chaos }
+}
+
+type Execute = (input: unknown, execution: ToolExecution) => unknown
+
+function createRing(): object {
+  const ring: Record<string, unknown> = { big: 10n }
+  ring['self'] = ring
+  return ring
+}
+
+/**
+ * Faults in a write (`append`):
+ *
+ * - `refused`: writes nothing and throws `store_unavailable`
+ * - `lost_reply`: writes, then throws `store_unavailable`
+ * - `disk_full`, `lease_lost`: writes nothing and throws that error
+ * - `hangs`: writes nothing and never settles
+ * - `dies`: writes nothing, and no later call settles, as if the process had died before the write
+ * - `dies_after`: the same, but after the write
+ */
+export type StoreFault =
+  | 'refused'
+  | 'lost_reply'
+  | 'disk_full'
+  | 'lease_lost'
+  | 'hangs'
+  | 'dies'
+  | 'dies_after'
+
+const storeFaults: FaultKind<StoreFault> = {
+  of: 'chaosStore',
+  unit: 'write',
+  faults: ['refused', 'lost_reply', 'disk_full', 'lease_lost', 'hangs', 'dies', 'dies_after'],
+  passing: ['refused', 'lost_reply', 'disk_full'],
+}
+
+/**
+ * Wraps a store so that writes fail as planned, and records the faults that occurred. Other calls are passed to the
+ * wrapped store. To see what a dead process left behind, open the wrapped store again.
+ *
+ * @example
+ * const store = chaosStore(memoryStore(), [{ at: 2, fault: 'lost_reply' }])
+ * const { reason } = await createAgent({ model, store }).run('Go.', { session: 'ann' }).result
+ * store.certify()
+ *
+ * @throws {ChaosError} `bad_option` for an invalid plan
+ */
+export function chaosStore(
+  store: SessionStore,
+  plan: FaultPlan<StoreFault>,
+): SessionStore & Chaos<StoreFault> {
+  expectArgument('chaosStore(store)', store, objectRule(['append', 'acquire', 'read'], 'a session store'))
+  const faults = createFaults(storeFaults, plan)
+  const state = { isDead: false }
+  const append: SessionStore['append'] = async (lease, ...rest) => {
+    const { fault, land } = faults.next()
+    if (fault === undefined) return store.append(lease, ...rest)
+    const isWritten = fault === 'lost_reply' || fault === 'dies_after'
+    if (fault === 'dies') state.isDead = true
+    if (isWritten) await store.append(lease, ...rest)
+    if (fault === 'dies_after') state.isDead = true
+    land()
+    if (fault === 'hangs' || state.isDead) return silence()
+    throw refuseWrite(fault, lease)
+  }
+  return { ...guardAll(store, append, state), ...faults.chaos }
+}
+
+const silence = (): Promise<never> => new Promise(() => undefined)
+
+function refuseWrite(fault: StoreFault, { sessionId }: Lease): StoreError {
+  if (fault === 'disk_full') return new StoreError('disk_full', 'The disk is full.', sessionId)
+  if (fault === 'lease_lost')
+    return new StoreError('lease_lost', `Another process has taken over '${sessionId}'.`, sessionId)
+  const what = fault === 'lost_reply' ? "The store's reply was lost." : 'The store is away.'
+  return new StoreError('store_unavailable', what, sessionId)
+}
+
+type Methods = Partial<Record<(typeof storeMethods)[number], (...args: unknown[]) => unknown>>
+
+/** Wraps every method of a store, including a store that is a class instance. After a death, no call settles. */
+function guardAll(
+  store: SessionStore,
+  append: SessionStore['append'],
+  state: { isDead: boolean },
+): SessionStore {
+  const guard = <Part extends object>(part: Part): Part =>
+    new Proxy(part, {
+      get(target, key) {
+        const value: unknown = Reflect.get(target, key)
+        if (typeof value === 'object' && value !== null) return guard(value)
+        if (typeof value !== 'function') return value
+        return (...args: unknown[]) =>
+          state.isDead ? silence() : (value as (...args: unknown[]) => unknown).apply(target, args)
+      },
+    })
+  const guarded = guard(store) as SessionStore & Methods
+  const methods = storeMethods
+    .filter((name) => guarded[name])
+    .map((name) => [name, (...args: unknown[]) => guarded[name]?.(...args)])
+  const { inbox, timers } = guarded
+  return {
+    ...(Object.fromEntries(methods) as SessionStore),
+    append: (...args) => (state.isDead ? silence() : append(...args)),
+    close: () => store.close(),
+    ...(inbox && { inbox }),
+    ...(timers && { timers }),
+  }
 }

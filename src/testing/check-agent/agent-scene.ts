@@ -11,9 +11,17 @@ import { memoryStore } from '../../core/sessions/store/memory-store.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import type { Tool, ToolExecution } from '../../core/tools/tool.js'
 import { findHistoryProblem } from '../agent/invariants/transcript-rules.js'
-import type { Chaos, FaultPlan } from '../chaos/chaos.js'
-import { chaosModel, chaosStore, chaosTool, untilAborted } from '../chaos/chaos-parts.js'
-import type { ModelFault, StoreFault, ToolFault } from '../chaos/chaos-parts.js'
+import {
+  type Chaos,
+  type FaultPlan,
+  chaosModel,
+  chaosStore,
+  chaosTool,
+  untilAborted,
+  type ModelFault,
+  type StoreFault,
+  type ToolFault,
+} from '../chaos/chaos.js'
 import { CheckFailure, expectTrue } from '../check-assertions.js'
 import { checkSessionLog } from '../check-session-log.js'
 import { getInternals, rebindAgent, wrapTools } from '../rebind-agent.js'

@@ -9,18 +9,9 @@ import type { WithContext } from '../../core/tools/tool.js'
 import { ChaosError } from '../chaos/chaos.js'
 import { CheckFailure } from '../check-assertions.js'
 import { getInternals } from '../rebind-agent.js'
-import {
-  type AgentCheckClass,
-  agentCheckClasses,
-  type AgentChecks,
-  type AgentCheckSpec,
-} from './agent-check.js'
+import { type AgentCheckClass, agentChecks, type AgentCheckSpec } from './agent-checks.js'
 import { readAgentFacts } from './agent-facts.js'
 import { AgentScene, NotAsked, type SceneOptions } from './agent-scene.js'
-import { approvalChecks, concurrencyChecks } from './race-checks.js'
-import { basicChecks, historyChecks, truncationChecks } from './basic-checks.js'
-import { cancelChecks, limitChecks, loopChecks } from './stop-checks.js'
-import { faultChecks, resumeChecks } from './fault-checks.js'
 import { createScriptedModel } from './scripted-model.js'
 
 /** Options for `checkAgent`. */
@@ -79,20 +70,9 @@ export interface AgentReport {
   broken: string[]
 }
 
-const agentChecks: Record<AgentCheckClass, AgentChecks> = {
-  basics: basicChecks,
-  truncation: truncationChecks,
-  history: historyChecks,
-  cancel: cancelChecks,
-  limits: limitChecks,
-  loops: loopChecks,
-  concurrency: concurrencyChecks,
-  approvals: approvalChecks,
-  faults: faultChecks,
-  resume: resumeChecks,
-}
+const classes = Object.keys(agentChecks) as AgentCheckClass[]
 
-const specs = agentCheckClasses.flatMap((of) =>
+const specs = classes.flatMap((of) =>
   Object.entries(agentChecks[of]).map(([name, spec]) => ({ class: of, name: `${of}/${name}`, spec })),
 )
 
@@ -183,8 +163,7 @@ function checkNames({ only = [], skip = {} }: CheckAgentOptions): void {
   for (const [key, list] of Object.entries({ only, skip: Object.keys(skip) })) {
     const unknown = list.find((name) => !specs.some((spec) => spec.name === name || spec.class === name))
     if (unknown === undefined) continue
-    const classes = agentCheckClasses.join(', ')
-    const text = `checkAgent: ${key} names the unknown check '${unknown}'. The classes are ${classes}; a report lists the names.`
+    const text = `checkAgent: ${key} names the unknown check '${unknown}'. The classes are ${classes.join(', ')}; a report lists the names.`
     throw new StatewrightError('bad_option', text, key)
   }
 }

@@ -11,13 +11,14 @@ import {
   evaluationOptionError,
   evaluationTag,
 } from './evaluation-case.js'
-import type { EvaluatedRun, GivenScore } from './evaluation-report.js'
-import { addCosts, getMean } from './summarize-cases.js'
+import { type EvaluatedRun, type GivenScore, addCosts, getMean } from './evaluation-report.js'
 import { createAgent } from '../../core/agent/agent.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
 import type { Agent, AgentOptions } from '../../core/agent/agent-options.js'
 import { readSessionAt } from '../../core/sessions/replay-session.js'
-import { settleRun } from './case-run.js'
+import { releaseRun } from '../../core/live/release-run.js'
+import { whenAborted } from '../../core/base/abort.js'
+import type { Run } from '../../core/run/run.js'
 
 /**
  * A number from 0 to 1, a boolean, or either of them with a reason. `usage` is the scorer's own usage, which counts as
@@ -262,4 +263,23 @@ async function isJudgedBy(
   if (isSame && isOpen) return true
   await agent.deleteSession(session)
   return false
+}
+
+/** Follows a run until it settles, and releases it. Null if stopped: `agent.resume` continues it. */
+export async function settleRun(run: Run, signal: AbortSignal): Promise<RunResult | null> {
+  let unfollow = (): void => undefined
+  const stopped = new Promise<null>((resolve, reject) => {
+    unfollow = whenAborted(signal, () => {
+      run.started.then(() => releaseRun(run)).then(() => resolve(null), reject)
+    })
+  })
+  stopped.catch(() => undefined)
+  try {
+    const result = await Promise.race([run.result, stopped])
+    if (result?.resumable === true) await releaseRun(run)
+    return result
+  } finally {
+    unfollow()
+    run.result.catch(() => undefined)
+  }
 }

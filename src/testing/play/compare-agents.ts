@@ -1,6 +1,12 @@
-import type { DifferenceKind, SessionDifference, RecordedAgent, RecordedTool } from './recording.js'
+import {
+  type DifferenceKind,
+  type SessionDifference,
+  type RecordedAgent,
+  type RecordedTool,
+  type CompleteRecordedAgent,
+  listLeafChanges,
+} from './recording.js'
 import { toCanonicalJson } from '../canonical-json.js'
-import { type CompleteRecordedAgent, listLeafChanges } from './record-session.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { truncate } from '../../../guards/lib/words.js'
 import type { CallNeeds } from '../../../machines/agent/model-response.js'

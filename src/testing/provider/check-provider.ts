@@ -1,8 +1,13 @@
 import { optionsRule, functionRule, expectArgument } from '../../core/base/values.js'
 import type { ModelProvider } from '../../core/models/provider.js'
-import { answerChecks, failureChecks } from './provider-checks.js'
+import {
+  answerChecks,
+  failureChecks,
+  type ProviderCheckSpec,
+  type ProviderServer,
+  type ProviderTurn,
+} from './provider-checks.js'
 import { checkSkippedNames, findCheckProblem } from '../check-assertions.js'
-import type { ProviderCheckSpec, ProviderServer, ProviderTurn } from './ask-provider.js'
 
 /** The result of one check. */
 export interface ProviderCheck {

@@ -15,7 +15,7 @@ import {
   findQuantile,
   scoreCase,
   summarizeCases,
-} from '../../../src/testing/evaluate/summarize-cases.js'
+} from '../../../src/testing/evaluate/evaluation-report.js'
 import { sampled } from '../../support/extent.js'
 
 const nasty = `<script>alert(1)</script> "quoted" & 'single' \u001B[31mred\u001B[0m </style>`

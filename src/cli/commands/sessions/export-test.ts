@@ -19,8 +19,7 @@ import {
   ReplayError,
   replaySession,
 } from '../../../testing/index.js'
-import { takeRecording, toRecordedAgent } from '../../../testing/play/record-session.js'
-import type { RecordedAgent } from '../../../testing/play/recording.js'
+import { takeRecording, toRecordedAgent, type RecordedAgent } from '../../../testing/play/recording.js'
 import { badUsageError, CliError, type CliIO, writeNotice } from '../../command.js'
 import { createRefusal, loadAgent, loadConfig, loadModule, loadTools } from '../../load.js'
 import { toImportPath } from '../machines.js'
