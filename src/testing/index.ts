@@ -34,8 +34,8 @@ export {
   type ReplayResult,
   type ReplayStep,
   type RestingState,
+  pathOf,
 } from './replay-path.js'
-export { pathOf } from './replay-path.js'
 export { checkSessionLog } from './check-session-log.js'
 export type { LogViolation } from './reference-model/judge-log.js'
 export type { MachineAction } from '../core/chart/observe-machine.js'
@@ -49,9 +49,9 @@ export {
   type Recording,
   type ReplayErrorCode,
   type SessionDifference,
+  recordSession,
 } from './play/recording.js'
 export { createRecordedAgent } from './play/recorded-agent.js'
-export { recordSession } from './play/recording.js'
 export { checkProperties, type PropertyReport } from './properties/check-properties.js'
 export {
   always,
@@ -78,8 +78,8 @@ export {
   type DiffMachinesOptions,
   type MachineDiff,
   type MachineDifference,
+  type MachineDifferenceKind,
 } from './diff/diff-machines.js'
-export type { MachineDifferenceKind } from './diff/diff-machines.js'
 export { explore, type ExploredGraph, type ExploredMove, type ExploredState } from './explore.js'
 export { formatPath, type MachinePath, type PathStep } from './machine-path.js'
 export {
@@ -88,13 +88,11 @@ export {
   type CheckProviderOptions,
   type ProviderCheck,
   type ProviderReport,
+  type ProviderServer,
+  type ProviderTurn,
+  type ServedMessage,
+  type ServedRequest,
 } from './provider/check-provider.js'
-export type {
-  ProviderServer,
-  ProviderTurn,
-  ServedMessage,
-  ServedRequest,
-} from './provider/provider-checks.js'
 export {
   checkStore,
   type CheckStoreOptions,
@@ -117,8 +115,6 @@ export {
   type FaultPlan,
   type PlannedFault,
   type RandomFaults,
-} from './chaos/chaos.js'
-export {
   chaosModel,
   chaosStore,
   chaosTool,
@@ -173,8 +169,6 @@ export {
   type Interval,
   type ScoreSummary,
   type Spread,
-} from './evaluate/evaluation-report.js'
-export {
   compareReports,
   type CaseChange,
   type ReportComparison,
@@ -186,5 +180,4 @@ export {
   type Scorer,
   type ScorerContext,
 } from './evaluate/score-run.js'
-export { formatReport, type FormatReportOptions } from './evaluate/format-report.js'
-export { formatReportPage } from './evaluate/format-report.js'
+export { formatReport, type FormatReportOptions, formatReportPage } from './evaluate/format-report.js'

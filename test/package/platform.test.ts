@@ -28,7 +28,7 @@ const homes: Record<string, string> = {
   'src/stores/file/database.ts': 'SQLite waits for other processes',
   'src/otel/otel-kit.ts': 'the clock of telemetry',
   'src/testing/check-agent/agent-scene.ts': 'the clock of checked agents',
-  'src/testing/provider/provider-checks.ts': 'a provider over a network is checked',
+  'src/testing/provider/check-provider.ts': 'a provider over a network is checked',
   'src/testing/replay-path.ts': 'the clock of generated tests',
   'src/testing/store/check-store.ts': 'a store by a clock of its own is checked',
   // Terminals and pages with a person.
