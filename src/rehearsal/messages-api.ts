@@ -1,5 +1,13 @@
 import * as z from 'zod'
-import { type Answer, type Event, frame, sign, type EncodedStream, formatTyped, type ProviderApi } from './planned-response.js'
+import {
+  type Answer,
+  type Event,
+  frame,
+  sign,
+  type EncodedStream,
+  formatTyped,
+  type ProviderApi,
+} from './planned-response.js'
 import {
   type ChatRequest,
   createAssistantMessage,

@@ -1,5 +1,12 @@
 import * as z from 'zod'
-import { type Answer, type Event, frame, type EncodedStream, formatTyped, type ProviderApi } from './planned-response.js'
+import {
+  type Answer,
+  type Event,
+  frame,
+  type EncodedStream,
+  formatTyped,
+  type ProviderApi,
+} from './planned-response.js'
 import { toOpenAIError } from './chat-api.js'
 import { parseRequest, type ChatRequest, type WireMessage } from './chat-request.js'
 import { createProblem, type RequestProblem } from './request-problem.js'

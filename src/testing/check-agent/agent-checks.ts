@@ -649,8 +649,20 @@ const resumeChecks: AgentChecks = {
   ),
 }
 
-/** The checks by class, in the order in which they run. */
-export const agentChecks = {
+export type AgentCheckClass =
+  | 'basics'
+  | 'truncation'
+  | 'history'
+  | 'cancel'
+  | 'limits'
+  | 'loops'
+  | 'concurrency'
+  | 'approvals'
+  | 'faults'
+  | 'resume'
+
+/** In the order in which they run. */
+export const agentChecks: Readonly<Record<AgentCheckClass, AgentChecks>> = {
   basics: basicChecks,
   truncation: truncationChecks,
   history: historyChecks,
@@ -662,5 +674,3 @@ export const agentChecks = {
   faults: faultChecks,
   resume: resumeChecks,
 }
-
-export type AgentCheckClass = keyof typeof agentChecks
