@@ -2,7 +2,7 @@ import { openStates } from '../../machines/agent/run-result.js'
 import { expectArgument, objectRule } from '../core/base/values.js'
 import { systemClock } from '../core/base/clock.js'
 import { readProperty } from '../core/base/json.js'
-import { UsageError, optionError } from '../core/base/errors.js'
+import { optionError, StatewrightError, UsageError } from '../core/base/errors.js'
 import {
   callbackRule,
   checkOptions,
@@ -142,7 +142,10 @@ export async function sendAll(
   return receipt
 }
 
-type Outcome = 'sent' | 'waiting' | 'applied' | 'ended' | UsageError
+type Outcome = 'sent' | 'waiting' | 'applied' | 'ended' | StatewrightError
+
+/** Codes of logs that cannot be read. The message still goes to the other sessions. */
+const unreadableCodes = ['corrupt_log', 'newer_log', 'unknown_state']
 
 /** The status, or null for a session that was deleted in the meantime. */
 async function sendToOne(
@@ -156,7 +159,9 @@ async function sendToOne(
     return (await sendToStoredSession({ store, clock: systemClock }, session, message, options)).status
   } catch (error) {
     if (readProperty(error, 'code') === 'unknown_session') return null
-    if (!(error instanceof UsageError) || error.code === 'no_inbox') throw error
+    const isOfSession = error instanceof UsageError && error.code !== 'no_inbox'
+    if (!(error instanceof StatewrightError) || !(isOfSession || unreadableCodes.includes(error.code)))
+      throw error
     return error.code === 'run_ended' ? 'ended' : error
   }
 }

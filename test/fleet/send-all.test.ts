@@ -75,6 +75,17 @@ test('ended and mismatched sessions are counted, and refusals have a reason', as
   expect(receipt.refusals.map(({ session }) => session).sort()).toEqual(['waiting', 'working'])
 })
 
+test('a session with a damaged log is refused, and the others receive the message', async () => {
+  const { store, working } = await setUp()
+  const read = store.read.bind(store)
+  store.read = async (id, range) =>
+    (await read(id, range)).map((record) => (id === 'waiting' ? { ...record, data: '{' } : record))
+  const receipt = await sendAll(store, acme, { type: 'cancel' }, { concurrency: 1 })
+  expect(receipt).toMatchObject({ sessions: 2, sent: 1, refused: 1 })
+  expect(receipt.refusals).toMatchObject([{ session: 'waiting', code: 'corrupt_log' }])
+  expect(await working.run.result).toMatchObject({ state: 'CANCELLED' })
+})
+
 test('a resume with a date puts paused runs to sleep until then', async () => {
   const { store, working } = await setUp()
   working.run.pause()
