@@ -168,8 +168,10 @@ function createChildFold(write: Write) {
   }
 }
 
-type AnswerFoldOptions = { protocol: Protocol } & Pick<Subscription, 'turn' | 'showsTurn' | 'point'> &
-  Partial<Pick<Subscription, 'answeredRequests'>>
+type AnswerFoldOptions = { protocol: Protocol } & Pick<
+  Subscription,
+  'turn' | 'showsTurn' | 'answeredRequests' | 'point'
+>
 
 /** The message starts with the first event that has content, and ends when the run rests. */
 export function createAnswerFold({ protocol, turn, showsTurn, answeredRequests, point }: AnswerFoldOptions) {

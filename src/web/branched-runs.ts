@@ -10,7 +10,6 @@ import { type ChatSession, isSessionTaken, type StoredContext } from './chat-ses
 import { type IncomingMessage, isText, toInputMessage } from './chat-turn.js'
 import { alreadySentError, answersPendingError, hasCode, runInProgressError } from './error-response.js'
 import { subscribeFromStart, type Subscription, toCallerOptions } from './subscription.js'
-import type { LiveRuns } from './live-runs.js'
 
 /** A page's request for another answer to an earlier message. */
 export interface BranchRequest {
@@ -25,7 +24,7 @@ export interface BranchRequest {
   branch: number | undefined
 }
 
-export function createBranchedRuns(session: ChatSession, runs: LiveRuns) {
+export function createBranchedRuns(session: ChatSession) {
   const { sessionId, caller } = session
   const { agent } = session.host
 
@@ -38,8 +37,8 @@ export function createBranchedRuns(session: ChatSession, runs: LiveRuns) {
     const { messages, state } = context
     const current: SessionBranches['began'] = stored.branches?.began ?? { at: 0 }
     const last = messages.findLastIndex(isTurnOpening)
-    const live = runs.getLive()
-    const show = () => runs.showAnswer(context)
+    const live = session.getLive()
+    const show = () => session.showAnswer(context)
     const startedAt = current.again ? current.at - 1 : current.at
     if (key !== undefined && current.key === key) {
       if (last !== startedAt) throw alreadySentError(from)
@@ -58,7 +57,7 @@ export function createBranchedRuns(session: ChatSession, runs: LiveRuns) {
 
   function refuseUnfinished({ context }: StoredContext): void {
     const { state, reason } = context
-    if (!runs.getLive() && isFinalState(state)) return
+    if (!session.getLive() && isFinalState(state)) return
     if (state === 'WAITING_FOR_INPUT' && reason !== 'message')
       throw answersPendingError(listAnswerableCalls(context))
     throw runInProgressError(sessionId)
@@ -71,7 +70,7 @@ export function createBranchedRuns(session: ChatSession, runs: LiveRuns) {
       ...(key !== undefined && { key }),
       ...toCallerOptions(caller),
     } as never)
-    const live = runs.follow(run, null, { clientId: edit?.clientId ?? from })
+    const live = session.follow(run, null, { clientId: edit?.clientId ?? from })
     await run.started
     if (edit === null) {
       const branches = (await session.readStored())?.branches

@@ -42,7 +42,6 @@ import {
   type Subscription,
   toCallerOptions,
 } from './subscription.js'
-import { createLiveRuns } from './live-runs.js'
 import { createMessageQueue, type QueuedAnswer } from './message-queue.js'
 
 export type Chat = ReturnType<typeof createChat>
@@ -54,11 +53,10 @@ export type SessionView = NonNullable<Awaited<ReturnType<Chat['readSession']>>>
  * receives the same answer: first from the log, then live. All data for the page is masked according to `expose`.
  */
 export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
-  const session = createChatSession(host, sessionId, caller)
   const onEnd = (live: LiveRun): void => void createChat(host, sessionId, live.caller).startNextAfterEnd()
-  const runs = createLiveRuns(session, onEnd)
-  const queue = createMessageQueue(session, runs)
-  const branched = createBranchedRuns(session, runs)
+  const session = createChatSession(host, sessionId, caller, onEnd)
+  const queue = createMessageQueue(session)
+  const branched = createBranchedRuns(session)
   const { agent } = host
   const { by, whenBusy } = caller
 
@@ -97,7 +95,7 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
 
   async function deliver(message: IncomingMessage, attempt = 1): Promise<Subscription | QueuedAnswer> {
     const { clientId } = message
-    const live = runs.getLive()
+    const live = session.getLive()
     if (live && clientId !== undefined && live.clientIds.has(clientId)) {
       findSentMessage(findContext(live.run)?.messages ?? [], { ...message, clientId })
       return subscribeFromStart(live)
@@ -118,7 +116,7 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
           throw answersPendingError(listAnswerableCalls(context))
         }
         const reply = (run: AnyRun): void => run.reply([toInputMessage(message)], { by })
-        return runs.resumeWith(reply, { clientId, isNewTurn: true })
+        return session.resumeWith(reply, { clientId, isNewTurn: true })
       }
       case 'PAUSED': {
         // The inbox stores the id of the message, so that a copy is recognized even after the run has ended.
@@ -127,7 +125,7 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
         const steer = (run: AnyRun): void => {
           if (!usesInbox) run.steer(joinTextParts(message.content), { by })
         }
-        return runs.resumeWith(steer, { clientId })
+        return session.resumeWith(steer, { clientId })
       }
       default:
         if (context && (await branched.isOnOtherBranch(context, clientId))) throw alreadySentError(clientId)
@@ -152,7 +150,7 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
   async function startRun(message: IncomingMessage, attempt: number): Promise<Subscription | QueuedAnswer> {
     const options = { session: sessionId, ...toCallerOptions(caller) }
     const run = agent.run([toInputMessage(message)], options as never)
-    const live = runs.follow(run, null, { clientId: message.clientId })
+    const live = session.follow(run, null, { clientId: message.clientId })
     try {
       await run.started
     } catch (error) {
@@ -175,12 +173,12 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
     const ofEarlier = earlier === last ? 'current' : 'past'
     const turn = earlier ? ofEarlier : await session.findSteeredTurn(clientId, last && findClientId(last))
     if (turn === 'past') throw alreadySentError(clientId)
-    return turn && runs.showAnswer(context)
+    return turn && session.showAnswer(context)
   }
 
   async function giveAnswers(page: PageAnswers): Promise<Subscription> {
     const answers = { ...page, answers: page.answers.map((one) => ({ ...one, by })) }
-    const live = runs.getLive()
+    const live = session.getLive()
     if (live) {
       applyAnswers(live.run, selectAnswers(findContext(live.run), answers))
       return subscribeFromNow(live)
@@ -188,12 +186,12 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
     const stored = await session.readStored()
     const newAnswers = selectAnswers(stored?.context, answers)
     if (stored === null || !(await session.canUseInbox()))
-      return runs.resumeWith((run) => applyAnswers(run, newAnswers))
+      return session.resumeWith((run) => applyAnswers(run, newAnswers))
     try {
       await session.sendAnswers(newAnswers)
     } catch (error) {
       // The process that resumes the run also ends the expired question.
-      if (hasCode(error, 'approval_expired')) await runs.resumeOrFollow()
+      if (hasCode(error, 'approval_expired')) await session.resumeOrFollow()
       throw error
     }
     return resumeAnswered(stored, newAnswers)
@@ -205,7 +203,7 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
     answers: readonly AnswerMessage[],
   ): Promise<Subscription> {
     const follow = (resumes: boolean): Subscription =>
-      runs.followRemote(stored, { resumes, showsTurn: false, isAnswered: resumes })
+      session.followRemote(stored, { resumes, showsTurn: false, isAnswered: resumes })
     let isRead = false
     try {
       const run = await session.retryWhileTaken(session.resume, async (error) => {
@@ -215,7 +213,7 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
         return !isRead
       })
       const isAppliedHere = isAnyOpen(findContext(run), answers)
-      const live = runs.follow(run, findTurn(run))
+      const live = session.follow(run, findTurn(run))
       if (isAppliedHere) return subscribeToNew(live)
       return { ...follow(false), closing: live.closing }
     } catch (error) {
@@ -227,7 +225,7 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
   /** Returns the result of the cancelled run, or null if the process that runs the session cancels it. */
   async function cancelRun(): Promise<RunResult | null> {
     const why = 'The user stopped it.'
-    const live = runs.getLive()
+    const live = session.getLive()
     if (live) {
       live.run.cancel(why, { by })
       return null
@@ -260,7 +258,7 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
   function subscribe({ hasAnswered = false, of }: { hasAnswered?: boolean; of?: string | undefined } = {}) {
     const mayContinue = hasAnswered || caller.mayContinue
     return runMasked(async (): Promise<Subscription | QueuedAnswer | null> => {
-      const live = runs.getLive()
+      const live = session.getLive()
       if (live && (of === undefined || isAnswerOf(live, of))) return subscribeFromStart(live)
       // Messages move from the queue to the log, so the queue is read first.
       if (of !== undefined && (await queue.has(of))) return queue.watch(of)
@@ -278,7 +276,7 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
         const started = isNext ? await queue.startNext() : null
         return started && subscribeFromStart(started)
       }
-      return mayContinue ? runs.resumeOrFollow() : runs.followRemote(stored)
+      return mayContinue ? session.resumeOrFollow() : session.followRemote(stored)
     })
   }
 
@@ -302,12 +300,14 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
     /** `messages` is the transcript's length at the pause. @throws {UsageError} `already_answered` at another point */
     resumePaused: ({ messages, steer }: { messages: number; steer?: string | undefined }) =>
       runMasked(async () => {
-        const context = runs.getLive() ? null : await session.readContext()
+        const context = session.getLive() ? null : await session.readContext()
         if (context?.state !== 'PAUSED' || context.messages.length !== messages) {
           const problem = 'The run is no longer paused there. Reload the conversation.'
           throw new UsageError('already_answered', problem, sessionId)
         }
-        return runs.resumeWith((run) => (steer === undefined ? run.resume({ by }) : run.steer(steer, { by })))
+        return session.resumeWith((run) =>
+          steer === undefined ? run.resume({ by }) : run.steer(steer, { by }),
+        )
       }),
 
     async subscribeAtRest(): Promise<Subscription | null> {

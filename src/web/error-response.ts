@@ -35,11 +35,15 @@ export function answersPendingError(pending: readonly PendingCall[]): UsageError
   )
 }
 
-/** Codes of errors in the request itself. Their messages help the sender and do not reveal anything about the server. */
-const requestErrorCodes: Readonly<Record<number, readonly string[]>> = {
+/**
+ * Codes by status. Others are 409, because the session's state does not allow the request. Of the listed codes below 500,
+ * all but `not_an_approver` are errors in the request itself, whose messages help the sender and do not reveal anything
+ * about the server.
+ */
+const codesByStatus: Readonly<Record<number, readonly string[]>> = {
   400: ['invalid_input', 'invalid_answer', 'invalid_option', 'invalid_session', 'unknown_client'],
   401: ['unauthorized'],
-  403: ['forbidden'],
+  403: ['forbidden', 'not_an_approver'],
   404: ['not_found', 'unknown_session', 'unknown_message', 'unknown_branch'],
   405: ['method_not_allowed'],
   409: [
@@ -61,18 +65,8 @@ const requestErrorCodes: Readonly<Record<number, readonly string[]>> = {
   413: ['too_large'],
   415: ['wrong_content_type'],
   429: ['queue_full'],
-}
-
-/** Codes of other errors. Those in neither table are 409, because the session's state does not allow the request. */
-const otherErrorCodes: Readonly<Record<number, readonly string[]>> = {
-  403: ['not_an_approver'],
   500: ['authorize_failed', 'corrupt_log', 'newer_log', 'unknown_state', 'no_store', 'missing_package'],
   503: ['store_unavailable', 'read_only', 'disk_full'],
-}
-
-function findStatus(table: Readonly<Record<number, readonly string[]>>, code: string): number | undefined {
-  const found = Object.keys(table).find((status) => table[Number(status)]?.includes(code))
-  return found === undefined ? undefined : Number(found)
 }
 
 /**
@@ -115,9 +109,10 @@ export function toErrorResponse(
   if (error instanceof Response) return error
   const isTyped = error instanceof StatewrightError
   const code = isTyped ? error.code : 'internal'
-  const requestStatus = isTyped && !(error instanceof ConfigError) ? findStatus(requestErrorCodes, code) : 500
-  const status = requestStatus ?? findStatus(otherErrorCodes, code) ?? 409
-  const isPlain = (status < 500 && requestStatus !== undefined) || expose.errors === true
+  const [listed] = Object.entries(codesByStatus).find(([, codes]) => codes.includes(code)) ?? []
+  const status = isTyped && !(error instanceof ConfigError) ? Number(listed ?? 409) : 500
+  const isOfRequest = status < 500 && listed !== undefined && code !== 'not_an_approver'
+  const isPlain = isOfRequest || expose.errors === true
   if (!isPlain || status >= 500)
     reportError(onError, error, { where: 'request', session, runId: null, callId: null })
   const removePrefix = (text: string): string => (prefix === '' ? text : text.replaceAll(`${prefix}:`, ''))

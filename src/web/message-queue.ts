@@ -17,7 +17,6 @@ import {
   subscribeFromStart,
   type Subscription,
 } from './subscription.js'
-import type { LiveRuns } from './live-runs.js'
 
 const pollMs = 1000
 
@@ -33,7 +32,7 @@ export interface QueuedAnswer {
 type Poll = { answer: Subscription | null } | { until: Promise<unknown> }
 
 /** Messages for busy sessions. Each starts a turn with its request's context, in the process that received it. */
-export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
+export function createMessageQueue(session: ChatSession) {
   const { host, sessionId, caller, readQueue } = session
   const { agent, clock, senders, awaited } = host
 
@@ -76,7 +75,7 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
     mayTakeOver: (messageId: string) => boolean = () => caller.mayContinue,
     afterStop = false,
   ): Promise<LiveRun | null> {
-    if (runs.getLive()) return null
+    if (session.getLive()) return null
     let next: { messageId: string; sender: Caller } | undefined
     const stored = await host.openStored()
     const start = await stored.beginQueued(sessionId, {
@@ -89,7 +88,7 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
     })
     if (!start || !next) return null
     const { sender, messageId } = next
-    const live = runs.follow(start(), null, { clientId: messageId, sender })
+    const live = session.follow(start(), null, { clientId: messageId, sender })
     forgetSender(messageId)
     await live.run.started
     return live
@@ -109,7 +108,7 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
     })
 
     async function poll(known: AwaitedSession, afterStop: boolean): Promise<Poll> {
-      const live = runs.getLive()
+      const live = session.getLive()
       if (live) return pollLive(live, messageId)
       const listed = await session.getListed()
       if (listed === null) return { answer: null }
@@ -126,7 +125,7 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
         if (at < openings.length - 1)
           return { answer: createFinishedSubscription(findPastTurn(context, messageId) ?? toTurn(context)) }
         if (!isActiveState(context.state)) return { answer: createFinishedSubscription(toTurn(context)) }
-        return { answer: mayStart ? await runs.resumeOrFollow() : runs.followRemote(stored) }
+        return { answer: mayStart ? await session.resumeOrFollow() : session.followRemote(stored) }
       }
       if (listed.holder !== null) {
         idlePolls = 0
@@ -135,8 +134,8 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
       if (isActiveState(context.state)) {
         // The run's process died. A page that may continue the run resumes it, and the queue follows the run.
         if (!caller.mayContinue) return { answer: null }
-        await runs.resumeOrFollow()
-        const resumed = runs.getLive()
+        await session.resumeOrFollow()
+        const resumed = session.getLive()
         return resumed ? pollLive(resumed, messageId) : pollLater()
       }
       if (!isFinalState(context.state) || (isQueueStopped(context) && !afterStop)) return { answer: null }
@@ -188,11 +187,11 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
   /** Sends a message to the active run and returns the run's answer. @throws {UsageError} see `send` */
   async function steer(message: IncomingMessage): Promise<Subscription | QueuedAnswer> {
     await send('now', message)
-    const live = runs.getLive()
+    const live = session.getLive()
     if (live) return subscribeFromStart(live)
     const stored = await session.readStored()
     return stored
-      ? runs.followRemote(stored, { resumes: caller.mayContinue })
+      ? session.followRemote(stored, { resumes: caller.mayContinue })
       : { answer: Promise.resolve(null) }
   }
 
@@ -208,7 +207,7 @@ export function createMessageQueue(session: ChatSession, runs: LiveRuns) {
 
     /** A steered run keeps its own context, so the sender must not gain rights by steering. */
     maySteer: (): boolean =>
-      caller.mayContinue || (caller.context === undefined && runs.getLive()?.caller.context === undefined),
+      caller.mayContinue || (caller.context === undefined && session.getLive()?.caller.context === undefined),
 
     /** The queued messages as transcript messages. Text that input shields have not screened is masked. */
     list: async (): Promise<UserMessage[]> =>

@@ -33,30 +33,26 @@ export interface AnswerProtocol<Chunk extends object> {
 /** Streams an answer as server-sent events. A queued answer is streamed once its turn starts. */
 export function createAnswerResponse<Chunk extends object>(
   sent: Subscription | QueuedAnswer,
-  protocol: AnswerProtocol<Chunk>,
+  { createEncoder, toErrorChunk, headers, last }: AnswerProtocol<Chunk>,
 ): Response {
   const answer = Promise.resolve('answer' in sent ? sent.answer : sent)
+  async function* writeFrames(): AsyncGenerator<string, void> {
+    let found: Subscription | null
+    try {
+      found = await answer
+    } catch {
+      yield formatSseFrame(toErrorChunk('The message could not be answered. Reload the chat and try again.'))
+      return
+    }
+    if (found) {
+      for await (const chunks of toChunkBatches(found, createEncoder(found)))
+        yield chunks.map((chunk) => formatSseFrame(chunk)).join('')
+    }
+    if (last !== undefined) yield last
+    await found?.closing
+  }
   const onCancel = (): void => void answer.then((found) => found?.unsubscribe?.()).catch(() => undefined)
-  return createSseResponse(toAnswerFrames(answer, protocol), { headers: protocol.headers, onCancel })
-}
-
-async function* toAnswerFrames<Chunk extends object>(
-  answer: Promise<Subscription | null>,
-  { createEncoder, toErrorChunk, last }: AnswerProtocol<Chunk>,
-): AsyncGenerator<string, void> {
-  let found: Subscription | null = null
-  try {
-    found = await answer
-  } catch {
-    yield formatSseFrame(toErrorChunk('The message could not be answered. Reload the chat and try again.'))
-    return
-  }
-  if (found) {
-    for await (const chunks of toChunkBatches(found, createEncoder(found)))
-      yield chunks.map((chunk) => formatSseFrame(chunk)).join('')
-  }
-  if (last !== undefined) yield last
-  await found?.closing
+  return createSseResponse(writeFrames(), { headers, onCancel })
 }
 
 /** Ends at the run's next rest. */

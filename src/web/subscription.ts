@@ -63,7 +63,7 @@ export interface Subscription {
   /** Whether the page also needs `turn`, because it subscribed late or was reloaded. */
   showsTurn: boolean
   /** Approval requests (by `toApprovalId`) that were answered in the meantime. */
-  answeredRequests: ReadonlySet<string>
+  answeredRequests?: ReadonlySet<string>
   reader: ReplayReader
   /** Masks an event for the page. Null drops the event. */
   maskEvent?: (event: AgentEvent) => AgentEvent | null
@@ -76,14 +76,11 @@ export interface Subscription {
 
 type Past = Pick<Turn, 'before' | 'ends'>
 
-const noRequests: ReadonlySet<string> = new Set()
-
 /** For the page whose request has just started or resumed the run, so that all events in its buffer are new. */
 export function subscribeToNew(live: LiveRun): Subscription {
   const { turn, buffer, point, closing } = live
-  const reader = buffer.createReader()
   const readPast = () => readPastOf(live)
-  return { readPast, turn, showsTurn: false, answeredRequests: noRequests, reader, point, closing }
+  return { readPast, turn, showsTurn: false, reader: buffer.createReader(), point, closing }
 }
 
 /** For a page without the answer so far. */
@@ -98,8 +95,7 @@ export function subscribeFromNow(live: LiveRun): Subscription {
 
 /** A subscription to a recorded answer. `buffer` has the events that follow it. */
 export function subscribeToTurn(turn: Turn, buffer: ReplayBuffer, showsTurn = true): Subscription {
-  const reader = buffer.createReader()
-  return { readPast: () => turn, turn, showsTurn, answeredRequests: noRequests, reader }
+  return { readPast: () => turn, turn, showsTurn, reader: buffer.createReader() }
 }
 
 export function createFinishedSubscription(turn: Turn): Subscription {
@@ -128,7 +124,7 @@ function listAnsweredRequests({ run, turn, buffer }: LiveRun): ReadonlySet<strin
   const requests = new Set<string>((turn?.pending ?? []).map(toApprovalId))
   for (const entry of buffer.entries)
     if ('event' in entry && entry.event && isRequest(entry.event)) requests.add(toApprovalId(entry.event))
-  if (requests.size === 0) return noRequests
+  if (requests.size === 0) return requests
   for (const open of listAnswerableCalls(findContext(run) as AgentContext))
     requests.delete(toApprovalId(open))
   return requests
@@ -159,9 +155,8 @@ export function subscribeToRun(run: AnyRun): Subscription {
   }
   run.result.then(startNextSegment, startNextSegment)
   if (turn) return subscribeToTurn(turn, buffer, false)
-  const reader = buffer.createReader()
   const readPast = () => ({ before: [], ends: [] })
-  return { readPast, turn, showsTurn: false, answeredRequests: noRequests, reader }
+  return { readPast, turn, showsTurn: false, reader: buffer.createReader() }
 }
 
 function followRun(run: AnyRun): RunSegment {
