@@ -1,19 +1,11 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { JsonObject } from '../../machines/agent/json.js'
 import type { Message } from '../../machines/agent/messages.js'
-import {
-  type AgentState,
-  type PendingCall,
-  type Reason,
-  type RunResult,
-  type TurnEnd,
-  isRestState,
-  isWorkState,
-} from '../../machines/agent/run-result.js'
+import { type PendingCall, type TurnEnd, isRestState, isWorkState } from '../../machines/agent/run-result.js'
 import { unclearedInput } from '../../machines/agent/screening.js'
 import { toJson } from '../core/base/json.js'
 import { omitUndefined } from '../../guards/lib/json.js'
-import { listInterrupts } from './approval-interrupts.js'
+import { listInterrupts, type RunStatus } from './approval-interrupts.js'
 import { isOfCall } from '../web/approval-id.js'
 import type { Turn } from '../web/chat-turn.js'
 import { isTurnOpening } from '../core/sessions/find-turn.js'
@@ -49,13 +41,6 @@ interface FoldStart {
   getMessageId?: (message: Message) => string
   /** Whether the page's state is an object to which `/statewright` can be added. */
   state?: boolean
-}
-
-export interface RunStatus extends Partial<Pick<RunResult, 'pending' | 'object' | 'messages'>> {
-  state: AgentState
-  reason: Reason | null
-  error?: Failure | null
-  wakeAt?: number | null
 }
 
 /** The custom events that contain fields of an agent's event. A field without a value is left out. */

@@ -49,7 +49,7 @@ async function answerPost({ body, openChat, getFiles }: PostRequest): Promise<Re
   const input = await readInput(body, getFiles(body['threadId']))
   const chat = openChat(input.threadId)
   const sent = await handleInput(chat, input)
-  const protocol = createAGUIProtocol(input, () => chat.readSession())
+  const protocol = createAGUIProtocol(input, chat)
   if (!('answer' in sent)) return createAnswerResponse(sent, protocol)
   // While a queued message waits for a person, the page shows the question to that person.
   const answer = sent.answer.then(async (found) => {
@@ -99,21 +99,19 @@ function isOfOtherBranch({ messages, points }: SessionView, { shown }: AgentInpu
 async function streamChat(chat: Chat, { chatId }: { chatId: string }): Promise<Response | null> {
   const subscription = (await chat.subscribe()) ?? (await chat.subscribeAtRest())
   const page = { threadId: chatId, runId: createId(), shown: null, state: undefined }
-  const protocol = createAGUIProtocol(page, () => chat.readSession())
-  return subscription && createAnswerResponse(subscription, protocol)
+  return subscription && createAnswerResponse(subscription, createAGUIProtocol(page, chat))
 }
 
-async function readChat(chat: Chat, branch: number | undefined): Promise<Response> {
+async function readChat(chat: Chat, branch: number | undefined) {
   const session = await chat.readSession(branch)
   const { messages = [], queued = [], ends = [], points = [] } = session ?? {}
-  const body = {
+  return {
     messages: toAGUIMessages(messages),
     queued: toAGUIMessages(queued),
     interrupts: session ? listInterrupts(session) : [],
     ...(ends.length > 0 && { ends: toAGUIEnds(ends, messages) }),
     ...(session && points.length > 0 && { branches: listBranches(session) }),
   }
-  return Response.json(body, { headers: { 'cache-control': 'no-store' } })
 }
 
 /** Lists the branch points by the first message that differs, or by the last message if no message differs yet. */

@@ -6,7 +6,7 @@ import { systemClock } from '../core/base/clock.js'
 import { describeError, StatewrightError } from '../core/base/errors.js'
 import { isObject } from '../core/base/values.js'
 import type { Run } from '../core/run/run.js'
-import type { SessionView } from '../web/chat-service.js'
+import type { Chat } from '../web/chat-service.js'
 import type { AnswerProtocol } from '../web/sse.js'
 import { expectRun, findStartedContext } from '../web/subscription.js'
 import { createAGUIFold } from './agui-fold.js'
@@ -88,10 +88,10 @@ export type AGUIPage = Pick<AgentInput, 'threadId' | 'runId' | 'state'> & {
   shown: AgentInput['shown'] | null
 }
 
-/** A page whose messages differ from the log receives a snapshot. `read` returns the session once it rests. */
+/** A page whose messages differ from the log receives a snapshot. */
 export function createAGUIProtocol(
   { threadId, runId, shown, state }: AGUIPage,
-  read: () => Promise<SessionView | null>,
+  chat: Pick<Chat, 'readSession'>,
 ): AnswerProtocol<AGUIEvent> {
   return {
     createEncoder: ({ readPast, turn }) => {
@@ -110,7 +110,7 @@ export function createAGUIProtocol(
         end: async () => {
           const status = fold.getStatus()
           // The log records the open interrupts. The events do not contain answers given before the page subscribed.
-          const session = await read().catch(() => null)
+          const session = await chat.readSession().catch(() => null)
           if (session?.state !== status.state) return fold.end(status)
           return fold.end({ ...status, pending: [...session.pending], messages: session.messages })
         },

@@ -1,7 +1,6 @@
 import { formatWakeTime } from '../core/base/clock.js'
 import { omitUndefined } from '../../guards/lib/json.js'
-import type { Message } from '../../machines/agent/messages.js'
-import type { PendingCall } from '../../machines/agent/run-result.js'
+import type { AgentState, PendingCall, Reason, RunResult } from '../../machines/agent/run-result.js'
 import type { Json } from '../../machines/agent/json.js'
 import { getCallTitle, toApprovalId } from '../web/approval-id.js'
 import type { SessionView } from '../web/chat-service.js'
@@ -65,16 +64,23 @@ const approvalAnswerSchema: Record<string, Json> = {
   required: ['approved'],
 }
 
-interface Rest extends Pick<SessionView, 'state'>, Partial<Pick<SessionView, 'pending'>> {
-  messages?: readonly Message[]
+export interface RunStatus extends Partial<Pick<RunResult, 'pending' | 'object' | 'messages'>> {
+  state: AgentState
+  reason: Reason | null
+  error?: { message: string; code: string } | null
   wakeAt?: number | null
-  reason?: string | null
-  error?: { message: string } | null
 }
 
 /** `owners`: the sub-agents of a stream, whose calls have other names there. */
 export function listInterrupts(
-  { state, messages = [], pending = [], wakeAt = null, reason, error }: Rest,
+  {
+    state,
+    messages = [],
+    pending = [],
+    wakeAt = null,
+    reason,
+    error,
+  }: Partial<Omit<RunStatus, 'state'>> & Pick<SessionView, 'state'>,
   names = collectCallNames(messages),
   owners?: { getCallName(callId: string): string; findOwner(callId: string): string | undefined },
 ): AGUIInterrupt[] {

@@ -11,6 +11,7 @@ import { invalidInputError } from '../web/error-response.js'
 import type { PageFiles } from '../web/page-files.js'
 import {
   anything,
+  branchNumber,
   fields,
   flag,
   lenientText,
@@ -24,7 +25,6 @@ import {
   text,
   type ValueOf,
 } from '../web/request-fields.js'
-import { readBranch } from '../web/request-handler.js'
 import { type CallNames, collectCallNames } from './agui-messages.js'
 import { toInterruptId, toPauseId } from './approval-interrupts.js'
 
@@ -74,7 +74,7 @@ export async function readInput(body: Fields, files: PageFiles) {
     outputs: [] as readonly ReturnType<typeof readOutput>[],
     regenerateFrom,
     /** The branch that the page shows. */
-    branch: readBranch(forwarded['branch']),
+    branch: optional(branchNumber)(forwarded['branch'], 'branch'),
   }
   // The last message is either the edited version of the earlier message, or still the previous answer.
   if (regenerateFrom !== undefined && (last?.['role'] !== 'user' || last['id'] !== regenerateFrom))

@@ -1,3 +1,4 @@
+import type { LoggedEdit } from '../core/sessions/log/log-record.js'
 import type { CompareChange, Decision, RecordRow, SessionView, ShownMessage } from './protocol.js'
 import { listRunSteps, type RunStep } from './run-steps.js'
 import type { SessionFold } from './session-fold.js'
@@ -17,11 +18,17 @@ export function createCompareView(a: ComparedSession, b: ComparedSession) {
   const [messages, otherMessages] = [getTranscript(a), getTranscript(b)]
   const [steps, others] = [listSteps(a, messages), listSteps(b, otherMessages)]
   const count = Math.max(steps.length, others.length)
+  /** The side that is a fork of the other. */
+  const fork: 'a' | 'b' | null = isForkOf(b, a) ? 'b' : isForkOf(a, b) ? 'a' : null
+  const origin = fork && { a, b }[fork].fold.origin
   return {
     a: a.view,
     b: b.view,
-    commonRecords: countCommonRecords(a, b),
-    change: findChange(a, b, messages, otherMessages),
+    fork,
+    commonRecords: origin?.seq ?? countCommonRecords(a.view.rows, b.view.rows),
+    change: origin?.edit
+      ? findChange(origin.edit, a, b, messages, otherMessages)
+      : findOtherDecision(messages, otherMessages),
     /** The answer that each session ends with. Empty for a session without an answer. */
     answers: { a: findAnswer(steps), b: findAnswer(others) },
     steps: Array.from({ length: count }, (_, i) => {
@@ -41,13 +48,11 @@ export function createCompareView(a: ComparedSession, b: ComparedSession) {
 const getTranscript = ({ fold }: ComparedSession): ShownMessage[] =>
   createTranscript(fold.now, fold.notes).transcript
 
-/** For sessions that are not forks, the equal records at their starts. */
-function countCommonRecords(
-  { view: a, view: { rows } }: ComparedSession,
-  { view: b, view: { rows: others } }: ComparedSession,
-): number {
-  if (b.session.forkedFrom?.sessionId === a.session.id) return b.session.forkedFrom.seq
-  if (a.session.forkedFrom?.sessionId === b.session.id) return a.session.forkedFrom.seq
+const isForkOf = ({ fold }: ComparedSession, { view }: ComparedSession): boolean =>
+  fold.origin?.sessionId === view.session.id
+
+/** The equal records at the starts of two sessions. */
+function countCommonRecords(rows: readonly RecordRow[], others: readonly RecordRow[]): number {
   const toKey = ({ type, label, to, transitionIds }: RecordRow) => [type, label, to, transitionIds]
   const at = rows.findIndex((row, i) => {
     const other = others[i]
@@ -59,15 +64,12 @@ function countCommonRecords(
 const isEqual = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
 function findChange(
+  edit: LoggedEdit,
   a: ComparedSession,
   b: ComparedSession,
   messages: readonly ShownMessage[],
   otherMessages: readonly ShownMessage[],
 ): CompareChange | null {
-  const isForkOf = (one: ComparedSession, two: ComparedSession): boolean =>
-    one.fold.origin?.sessionId === two.view.session.id
-  const edit = isForkOf(b, a) ? b.fold.origin?.edit : isForkOf(a, b) ? a.fold.origin?.edit : undefined
-  if (edit === undefined) return findOtherDecision(messages, otherMessages)
   if ('instructions' in edit) return findOtherInstructions(a, b)
   if ('message' in edit) {
     const textIn = (messages: readonly ShownMessage[]): string =>

@@ -22,7 +22,6 @@ import {
   toEndPart,
   toFileParts,
   toFinishReason,
-  toMemorySource,
   toOutputChunk,
   toSourceParts,
   toSteeringPart,
@@ -311,7 +310,10 @@ export function createAnswerFold({ protocol, turn, showsTurn, answeredRequests, 
         return write({ type: 'message-metadata', messageMetadata: { usage } })
       }
       case 'memory':
-        for (const [i, { source }] of event.snippets.entries()) write(toMemorySource(event.id, i, source))
+        for (const [i, { source: title }] of event.snippets.entries()) {
+          const sourceId = `${event.id}.found.${i}`
+          write({ type: 'source-document', sourceId, mediaType: 'text/plain', title })
+        }
         return
       case 'child_event':
         return children.handleEvent(event)

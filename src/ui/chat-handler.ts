@@ -1,5 +1,5 @@
 import { isWorkState } from '../../machines/agent/run-result.js'
-import { ConfigError, UsageError } from '../core/base/errors.js'
+import { configError, UsageError } from '../core/base/errors.js'
 import type { InputPart } from '../core/models/media.js'
 import { parseApprovalId } from '../web/approval-id.js'
 import type { AnswerMessage } from '../core/sessions/inbox/session-message.js'
@@ -69,8 +69,7 @@ export function chatHandler<Context = unknown>(
 ): (request: Request) => Promise<Response>
 export function chatHandler(options: ChatHandlerOptions): (request: Request) => Promise<Response> {
   const { protocol = 'v7' } = options ?? {}
-  if (protocol !== 'v7' && protocol !== 'v6')
-    throw new ConfigError('invalid_config', "protocol must be 'v7' or 'v6'.", 'protocol')
+  if (protocol !== 'v7' && protocol !== 'v6') throw configError("protocol must be 'v7' or 'v6'.", 'protocol')
   const protocols = { v7: createChatProtocol('v7'), v6: createChatProtocol('v6') }
   const about = { name: 'chatHandler', path: '/api/chat', options: ['protocol'] }
   return createRequestHandler(options, about, (request) => protocols[findClient(request) ?? protocol])
@@ -102,15 +101,14 @@ function createChatProtocol(protocol: Protocol): ChatProtocol {
 }
 
 /** Leaves out an answer in progress, because the stream sends it from its start. */
-async function readChat(chat: Chat, branch: number | undefined, protocol: Protocol): Promise<Response> {
-  const noStore = { headers: { 'cache-control': 'no-store' } }
+async function readChat(chat: Chat, branch: number | undefined, protocol: Protocol) {
   const session = await chat.readSession(branch)
-  if (session === null) return Response.json([], noStore)
+  if (session === null) return []
   const { messages, queued, pending, approved, state, points, ends } = session
   const shown = isWorkState(state) ? messages.slice(0, messages.findLastIndex(isTurnOpening) + 1) : messages
   const waiting = toUIMessages(queued).map((message) => ({ ...message, metadata: { queued: true } }))
   const answered = toUIMessages(shown, pending, { protocol, approved, points, ends })
-  return Response.json([...answered, ...waiting], noStore)
+  return [...answered, ...waiting]
 }
 
 type Fields = Record<string, unknown>

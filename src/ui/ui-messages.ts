@@ -287,10 +287,6 @@ export function toSourceParts(messageId: string, annotations: readonly Annotatio
   })
 }
 
-export function toMemorySource(eventId: string, i: number, title: string): SourcePart {
-  return { type: 'source-document', sourceId: `${eventId}.found.${i}`, mediaType: 'text/plain', title }
-}
-
 export function toFinishReason(state: AgentState, reason: Reason | null, protocol: Protocol): FinishReason {
   switch (state) {
     case 'COMPLETED':

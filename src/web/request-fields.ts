@@ -64,18 +64,18 @@ export const fields =
     return Object.fromEntries(entries) as { [Key in keyof Fields]: ValueOf<Fields[Key]> }
   }
 
+const refuse =
+  (name: string, why: string) =>
+  (value: unknown, at: string): void => {
+    if (!isObject(value) || value[name] === undefined) return
+    const key = at === '' ? name : `${at}.${name}`
+    throw invalidInputError(`${key} is not allowed. ${why}`, key)
+  }
+
 /**
  * Rejects a request that names its sender, because only `authorize` may do that. @throws {UsageError} `invalid_input`
  */
-export function refuseSender(value: unknown, at: string): void {
-  if (!isObject(value) || value['by'] === undefined) return
-  const key = at === '' ? 'by' : `${at}.by`
-  throw invalidInputError(`${key} is not allowed. The server's authorize function provides it.`, key)
-}
+export const refuseSender = refuse('by', "The server's authorize function provides it.")
 
 /** Rejects an answer that would approve later calls. @throws {UsageError} `invalid_input` */
-export function refuseGrant(answer: unknown, at: string): void {
-  if (!isObject(answer) || answer['grant'] === undefined) return
-  const key = `${at}.grant`
-  throw invalidInputError(`${key} is not allowed. A page can approve only the call that it shows.`, key)
-}
+export const refuseGrant = refuse('grant', 'A page can approve only the call that it shows.')

@@ -53,8 +53,8 @@ interface HandlerAbout {
 
 export interface ChatProtocol {
   answerPost(request: PostRequest): Promise<Response>
-  /** Handles `GET :id`: the current state of the chat, or of one of its branches. */
-  readChat(chat: Chat, branch: number | undefined): Promise<Response>
+  /** Handles `GET :id`: the current state of the chat, or of one of its branches, as JSON. */
+  readChat(chat: Chat, branch: number | undefined): Promise<unknown>
   /** Handles `GET :id/stream`: the answer in progress, or to the user message `of`. Null if there is none. */
   streamChat(chat: Chat, at: { chatId: string; of: string | undefined }): Promise<Response | null>
 }
@@ -106,7 +106,8 @@ export function createRequestHandler(
       if (route.to === 'read') {
         const branch = searchParams.get('branch') ?? undefined
         const number = /^\d{1,4}$/.test(branch ?? '') ? Number(branch) : branch
-        return await protocol.readChat(chat, readBranch(number))
+        const shown = await protocol.readChat(chat, optional(branchNumber)(number, 'branch'))
+        return Response.json(shown, { headers: { 'cache-control': 'no-store' } })
       }
       if (route.to === 'stop') {
         await chat.cancelRun()
@@ -171,9 +172,6 @@ function checkOptions(options: HandlerOptions, about: HandlerAbout): HandlerOpti
     throw configError(`${about.name} has no option '${strange}'. ${hintFor(strange, known)}`, strange)
   return options
 }
-
-/** The branch in a page's request. @throws {UsageError} `invalid_input` */
-export const readBranch = (value: unknown): number | undefined => optional(branchNumber)(value, 'branch')
 
 export type Route = { to: 'send' } | { to: 'read' | 'stream' | 'stop'; chatId: string }
 

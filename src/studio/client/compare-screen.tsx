@@ -3,7 +3,7 @@ import { useMemo } from 'preact/hooks'
 import { formatCount, formatDuration, formatMoney } from '../../core/format/format-words.js'
 import { formatChange, formatCost, formatCostChange, sumCosts } from '../costs.js'
 import type { CompareStep, CompareView } from '../compare-sessions.js'
-import type { ChartView, CompareChange, SessionView } from '../protocol.js'
+import type { ChartView, CompareChange } from '../protocol.js'
 import { Sheet } from './chart-pane.js'
 import type { Source } from './data-source.js'
 import { paths } from '../routes.js'
@@ -34,13 +34,13 @@ export function CompareScreen({ source, a, b }: { source: Source; a: string; b: 
   const folded = view.steps.findIndex(({ isSame }) => !isSame)
   const common = folded === -1 ? view.steps.length : folded
   const differing = view.steps.slice(common)
-  const names = nameSides(view)
+  const names = namesByFork[view.fork ?? 'none']
   return (
     <main class="compare">
       <h1>Compare</h1>
       <div class="compare-heads">
-        <SessionHead side="a" name={names[0]} view={view.a} other={view.b} />
-        <SessionHead side="b" name={names[1]} view={view.b} other={view.a} />
+        <SessionHead side="a" name={names[0]} view={view} />
+        <SessionHead side="b" name={names[1]} view={view} />
       </div>
       {view.change && <Change change={view.change} names={names} />}
       <Outcome view={view} names={names} isAtWork={isAtWork} />
@@ -75,23 +75,14 @@ export function CompareScreen({ source, a, b }: { source: Source; a: string; b: 
 
 type Names = readonly [a: string, b: string]
 
-function nameSides({ a, b }: CompareView): Names {
-  if (isForkOf(b, a)) return ['Original', 'Fork']
-  return isForkOf(a, b) ? ['Fork', 'Original'] : ['A', 'B']
+const namesByFork: Record<'a' | 'b' | 'none', Names> = {
+  a: ['Fork', 'Original'],
+  b: ['Original', 'Fork'],
+  none: ['A', 'B'],
 }
 
-const isForkOf = ({ session }: SessionView, other: SessionView): boolean =>
-  session.forkedFrom?.sessionId === other.session.id
-
-interface HeadProps {
-  side: 'a' | 'b'
-  name: string
-  view: SessionView
-  other: SessionView
-}
-
-function SessionHead({ side, name, view, other }: HeadProps) {
-  const { session } = view
+function SessionHead({ side, name, view }: { side: 'a' | 'b'; name: string; view: CompareView }) {
+  const { session } = view[side]
   return (
     <header class={`compare-head letter-${side}`}>
       <span class="letter">{name}</span>
@@ -101,7 +92,7 @@ function SessionHead({ side, name, view, other }: HeadProps) {
         </a>
         <p>
           <StatePill state={session.state} isAsleep={session.status === 'sleeping'} />
-          {isForkOf(view, other) && <strong>from record {session.forkedFrom?.seq}</strong>}
+          {side === view.fork && <strong>from record {session.forkedFrom?.seq}</strong>}
           <span>{session.id}</span>
         </p>
       </div>
@@ -122,7 +113,7 @@ function Change({ change: { kind, name, a, b }, names }: { change: CompareChange
 }
 
 function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; isAtWork: boolean }) {
-  const [a, b] = [sumOutcome(view, view.a), sumOutcome(view, view.b)]
+  const [a, b] = [sumOutcome(view, 'a'), sumOutcome(view, 'b')]
   // A run that has not ended would seem to have saved its remaining steps.
   const isOpen =
     isAtWork ||
@@ -175,16 +166,15 @@ function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; i
   )
 }
 
-function Next({ view: { a, b }, isAtWork }: { view: CompareView; isAtWork: boolean }) {
-  const fork = isForkOf(b, a) ? b : isForkOf(a, b) ? a : null
-  if (fork === null || isAtWork) return null
-  const { sessionId = '', seq = 1 } = fork.session.forkedFrom ?? {}
-  const isWaiting = fork.session.status === 'waiting'
+function Next({ view, isAtWork }: { view: CompareView; isAtWork: boolean }) {
+  if (view.fork === null || isAtWork) return null
+  const fork = view[view.fork].session
+  const { sessionId = '', seq = 1 } = fork.forkedFrom ?? {}
   const again = lastFork.id === sessionId && lastFork.change !== null
   return (
     <p class="buttons next-buttons">
-      <a class="button primary" href={sessionAddress(fork.session.id)}>
-        {isWaiting ? 'Answer in the fork' : 'Open the fork'}
+      <a class="button primary" href={sessionAddress(fork.id)}>
+        {fork.status === 'waiting' ? 'Answer in the fork' : 'Open the fork'}
       </a>
       <a
         class="button"
@@ -203,12 +193,12 @@ function dropMarks(text: string): string {
 }
 
 /** An original counts only from the fork on, because the fork's log does not contain earlier records. */
-function sumOutcome({ commonRecords, steps, answers, a, b }: CompareView, view: SessionView) {
-  const before = isForkOf(view === a ? b : a, view) ? commonRecords : 0
+function sumOutcome({ fork, commonRecords, steps, answers, ...views }: CompareView, side: 'a' | 'b') {
+  const view = views[side]
+  const before = fork === null || fork === side ? 0 : commonRecords
   const own = view.rows.slice(before)
   const start = view.rows[Math.max(0, before - 1)]
   const last = own.at(-1)
-  const side = view === a ? 'a' : 'b'
   const bars = view.bars.filter(({ from }) => from >= (start?.at ?? 0))
   // The time that people took to answer says nothing about the run.
   const waited = measureUnion(bars, ['waits'], last?.at ?? 0)
@@ -301,11 +291,12 @@ function Ways({ chart, view }: { chart: ChartView; view: CompareView }) {
   const [svg, markOf] = useMemo(() => {
     const transitions = new Map(chart.transitions.map((one) => [one.id, one]))
     // Both sessions took the transitions before the fork.
-    const withOrigin = (own: SessionView, other: SessionView) =>
-      isForkOf(own, other) ? [...other.rows.slice(0, view.commonRecords), ...own.rows] : own.rows
-    const [inA, inB] = [withOrigin(view.a, view.b), withOrigin(view.b, view.a)].map(
-      (rows) => new Set(rows.flatMap((row) => [...row.transitionIds, ...listStates(row, transitions)])),
-    )
+    const [inA, inB] = (['a', 'b'] as const).map((side) => {
+      const shared =
+        side === view.fork ? view[side === 'a' ? 'b' : 'a'].rows.slice(0, view.commonRecords) : []
+      const rows = [...shared, ...view[side].rows]
+      return new Set(rows.flatMap((row) => [...row.transitionIds, ...listStates(row, transitions)]))
+    })
     const mark = (id: string): Mark | '' => {
       const [a, b] = [inA?.has(id), inB?.has(id)]
       return a && b ? 'both' : a ? 'only-a' : b ? 'only-b' : ''

@@ -1,4 +1,4 @@
-import { ConfigError } from '../../core/base/errors.js'
+import { configError } from '../../core/base/errors.js'
 import type { ChunkOf, Protocol, ToolMessage } from '../ui-message-types.js'
 import {
   type ChatTransportOptions,
@@ -81,14 +81,13 @@ const optionNames = [
 
 function checkOptions(options: ChatTransportOptions & { protocol?: Protocol }): void {
   const refuse = (key: string, rule: string): never => {
-    throw new ConfigError('invalid_config', `${key} must be ${rule}.`, key)
+    throw configError(`${key} must be ${rule}.`, key)
   }
   if (typeof options !== 'object' || options === null || Array.isArray(options))
     refuse('options', "an object, such as { api: '/api/chat' }")
   const unknownKey = Object.keys(options).find((key) => !optionNames.includes(key))
   if (unknownKey !== undefined)
-    throw new ConfigError(
-      'invalid_config',
+    throw configError(
       `chatTransport has no option '${unknownKey}'. Options: ${optionNames.join(', ')}.`,
       unknownKey,
     )
