@@ -1,4 +1,7 @@
-/** Fails the body at a longer event or, without events, a longer body. `onEnd` is called once, at the end. */
+/**
+ * Fails the body at a longer event or, without events, a longer body. `onEnd` is called once, when the body has ended,
+ * failed or been cancelled.
+ */
 export function capResponse(
   response: Response,
   limit: number,
@@ -10,29 +13,16 @@ export function capResponse(
   const size = isEventStream(response)
     ? createEventCounter()
     : (chunk: Uint8Array): number => (total += chunk.length)
-  const reader = body.getReader()
-  const capped = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      try {
-        const { done, value } = await reader.read()
-        if (done) {
-          controller.close()
-          onEnd?.()
-        } else if (size(value) > limit) {
-          onExceeded?.()
-          controller.error(new Error(`More than ${limit} bytes in one message.`))
-          reader.cancel().catch(() => undefined)
-        } else {
-          controller.enqueue(value)
-        }
-      } catch (error) {
-        controller.error(error)
-        onEnd?.()
-      }
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      if (size(chunk) <= limit) return controller.enqueue(chunk)
+      onExceeded?.()
+      controller.error(new Error(`More than ${limit} bytes in one message.`))
     },
-    cancel: (reason) => reader.cancel(reason),
   })
-  return new Response(capped, { status, statusText, headers })
+  // The reader of the capped body receives a failure.
+  body.pipeTo(writable).then(onEnd, onEnd ?? (() => undefined))
+  return new Response(readable, { status, statusText, headers })
 }
 
 function isEventStream({ headers }: Response): boolean {
