@@ -197,67 +197,58 @@ export function createStretchEnd(
   return attributes
 }
 
-/** The span event for a run's event, or null. Content from people, tools and models is included only if captured. */
+/** Returns content from people, tools and models without secrets, or undefined if it is not captured. */
+type Show = (content: string | undefined) => string | undefined
+
+/** The span events for a run's events. */
+const spanEvents: {
+  readonly [Type in EmittedEvent['type']]?: (
+    event: Extract<EmittedEvent, { type: Type }>,
+    show: Show,
+  ) => SpanEvent | null
+} = {
+  state_changed: ({ from, to, reason, wakeAt }) =>
+    // State changes between requests and calls happen in every step. The spans of requests and calls already show them,
+    // and a span has room for few events.
+    to === 'WAITING_FOR_TOOL' || (to === 'RUNNING' && from === 'WAITING_FOR_TOOL')
+      ? null
+      : createSpanEvent('state', { from, to, reason, wake_at: wakeAt }),
+  guardrail: ({ guard, action, rule, evidence, message }, show) =>
+    createSpanEvent('guardrail', { guard, action, rule, evidence: show(evidence), message: show(message) }),
+  approval_decided: ({ outcome, by, why, grant, ...call }, show) =>
+    createCallEvent('approval.decided', call, { outcome, by: by?.id, grant, why: show(why) }),
+  policy_decided: ({ policy: id, decision, rule, reason, shadow, ...call }, show) => {
+    const own = { id, decision, rule, shadow: shadow || undefined, reason: show(reason) }
+    return createCallEvent('policy.decision', call, own)
+  },
+  retry: ({ attempt, delayMs, code, message, model }, show) =>
+    createSpanEvent('retry', { attempt, delay_ms: delayMs, code, model, message: show(message) }),
+  budget_warning: ({ remainingTokens: tokens, remainingCost: cost }) =>
+    createSpanEvent('budget_warning', { remaining_tokens: tokens, remaining_cost_usd: cost }),
+  tools_loaded: ({ names }) => createSpanEvent('tools_loaded', { names: names.join(', ') }),
+  handed_off: ({ from, to }) => createSpanEvent('handed_off', { from, to }),
+  step_prepared: ({ changes, model }) =>
+    createSpanEvent('step_prepared', { changes: changes.join(', '), model }),
+  context_fitted: ({ strategy, before, after, dropped }) =>
+    createSpanEvent('context_fitted', { strategy, before, after, dropped }),
+}
+
+const createShow =
+  (isCaptured: boolean): Show =>
+  (content) =>
+    isCaptured && content !== undefined ? scrubSecrets(content) : undefined
+
+/** The span event for a run's event, or null. */
 export function toSpanEvent(announcement: EmittedEvent, captureContent: boolean): SpanEvent | null {
-  switch (announcement.type) {
-    case 'state_changed': {
-      const { from, to, reason, wakeAt } = announcement
-      // State changes between requests and calls happen in every step. The spans of requests and calls already show
-      // them, and a span has room for few events.
-      if (to === 'WAITING_FOR_TOOL' || (to === 'RUNNING' && from === 'WAITING_FOR_TOOL')) return null
-      return createSpanEvent('state', { from, to, reason, wake_at: wakeAt })
-    }
-    case 'guardrail': {
-      const { guard, action, rule, evidence, message } = announcement
-      const content = captureContent && { evidence: scrubSecrets(evidence), message: scrubSecrets(message) }
-      return createSpanEvent('guardrail', { guard, action, rule, ...content })
-    }
-    case 'approval_decided': {
-      const { outcome, by, why, grant } = announcement
-      const content = captureContent && why !== undefined && { why: scrubSecrets(why) }
-      return createCallEvent('approval.decided', announcement, { outcome, by: by?.id, grant, ...content })
-    }
-    case 'policy_decided': {
-      const { policy, decision, rule, reason, shadow } = announcement
-      const content = captureContent && reason !== undefined && { reason: scrubSecrets(reason) }
-      const own = { id: policy, decision, rule, shadow: shadow || undefined, ...content }
-      return createCallEvent('policy.decision', announcement, own)
-    }
-    case 'retry': {
-      const { attempt, delayMs, code, message, model } = announcement
-      const content = captureContent && { message: scrubSecrets(message) }
-      return createSpanEvent('retry', { attempt, delay_ms: delayMs, code, model, ...content })
-    }
-    case 'budget_warning': {
-      const { remainingTokens: tokens, remainingCost: cost } = announcement
-      return createSpanEvent('budget_warning', { remaining_tokens: tokens, remaining_cost_usd: cost })
-    }
-    case 'tools_loaded':
-      return createSpanEvent('tools_loaded', { names: announcement.names.join(', ') })
-    case 'handed_off': {
-      const { from, to } = announcement
-      return createSpanEvent('handed_off', { from, to })
-    }
-    case 'step_prepared': {
-      const { changes, model } = announcement
-      return createSpanEvent('step_prepared', { changes: changes.join(', '), model })
-    }
-    case 'context_fitted': {
-      const { strategy, before, after, dropped } = announcement
-      return createSpanEvent('context_fitted', { strategy, before, after, dropped })
-    }
-    default:
-      return null
-  }
+  return spanEvents[announcement.type]?.(announcement as never, createShow(captureContent)) ?? null
 }
 
 /** The open questions of a run that starts to wait. A sub-agent's questions are on its own span. */
 export function listQuestionEvents(context: AgentContext, captureContent: boolean): SpanEvent[] {
   return listRequests(context).flatMap((request) => {
     if (request.type !== 'approval_requested' || request.path !== undefined) return []
-    const { reason } = request
-    const content = captureContent && reason !== undefined && { reason: scrubSecrets(reason) }
-    return [createCallEvent('approval.requested', request, { ...content })]
+    const reason = createShow(captureContent)(request.reason)
+    return [createCallEvent('approval.requested', request, { reason })]
   })
 }
 
