@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentConfig } from '../../machines/agent/config.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { isRestState, isWorkState, type RunResult } from '../../machines/agent/run-result.js'
@@ -10,7 +9,8 @@ import { type Answer, askForAnswer, canAsk, openTerminalPrompt } from './prompt.
 import { createRenderer } from './renderer.js'
 import { describeWait, formatResumeCommand, formatResumeHint } from './resume-hints.js'
 import type { ResumeOptions } from '../core/agent/agent-options.js'
-import { whenAborted } from '../core/base/abort.js'
+import { createNap, whenAborted } from '../core/base/abort.js'
+import { systemClock } from '../core/base/clock.js'
 import { UsageError } from '../core/base/errors.js'
 import { stripControls } from '../core/format/format-words.js'
 import { releaseRun } from '../core/live/release-run.js'
@@ -253,11 +253,9 @@ async function openInspector({ stderr, signal }: CliIO): Promise<LocalInspector>
     `Stately's inspector: ${inspector.url}\n` +
       `Open it in a browser: the run starts then, or after ${viewerTimeoutMs / 1000} seconds.\n`,
   )
-  const enough = new AbortController()
-  const waiting = AbortSignal.any([signal, enough.signal])
-  const timeout = sleep(viewerTimeoutMs, undefined, { signal: waiting }).catch(() => undefined)
-  await Promise.race([inspector.viewed, timeout])
-  enough.abort()
+  const nap = createNap(systemClock)
+  void inspector.viewed.then(nap.wake)
+  await nap.sleep(viewerTimeoutMs, signal)
   return inspector
 }
 

@@ -27,6 +27,7 @@ import { deleteSession } from '../core/sessions/delete-session.js'
 import { listUnread, putMessage } from '../core/sessions/inbox/inbox-owners.js'
 import {
   createMachineLabel,
+  formatStateValue,
   type MachineRecord,
   type StoredMachineState,
 } from '../core/sessions/log/machine-record.js'
@@ -60,7 +61,6 @@ import {
   createErrorEvent,
   createMachineHold,
   emptyLogEnd,
-  formatStateValue,
   type MachineHold,
   MachineLog,
   readLogEnd,

@@ -9,6 +9,7 @@ import {
   type StoredMachineState,
   createMachineLabel,
   draftMachineRecord,
+  formatStateValue,
   openMachineRecord,
 } from '../core/sessions/log/machine-record.js'
 import { maxKeys } from '../core/sessions/inbox/queued-message.js'
@@ -459,9 +460,4 @@ export class MachineLog extends WriteAheadLog<MachineMessage> {
     this.list(state, wakeAt)
     await this.writeRest()
   }
-}
-
-/** The names of the current states: `reviewing`, or `{"paying":"waiting"}`. */
-export function formatStateValue(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value)
 }

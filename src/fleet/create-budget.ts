@@ -1,5 +1,6 @@
 import { expectArgument, limitTotal, objectRule } from '../core/base/values.js'
 import { createTicker, systemClock, toWholeClock, type Clock, readElapsed } from '../core/base/clock.js'
+import { runInTurn } from '../core/base/maybe-promise.js'
 import { createId, loadOnce } from '../core/base/platform.js'
 import { describeError, configError } from '../core/base/errors.js'
 import { limitTime, CallAbort, createNap, onAbort } from '../core/base/abort.js'
@@ -339,14 +340,11 @@ function createWaitingLine<Asked, Granted>(
   tryOnce: (request: Asked) => Promise<Granted | null>,
   giveBack: (granted: Granted) => void,
 ) {
-  let waiting = 0
-  /** Settles when the last waiter has left. Each waiter follows the one before. */
-  let last: Promise<unknown> = Promise.resolve()
+  const turns = new Map<'waiting', Promise<unknown>>()
   const nap = createNap(clock)
   let isStale = false
 
-  const waitForShare = async (request: Asked, abort: CallAbort, before: Promise<unknown>) => {
-    await before
+  const waitForShare = async (request: Asked, abort: CallAbort): Promise<Granted | null> => {
     /* oxlint-disable no-await-in-loop -- one attempt after the other */
     while (!abort.aborted) {
       isStale = false
@@ -358,14 +356,9 @@ function createWaitingLine<Asked, Granted>(
     return null
   }
 
-  const getShare = async (request: Asked, abort: CallAbort): Promise<Granted | null> => {
-    const granted = waiting === 0 ? await tryOnce(request) : null
-    if (granted !== null) return granted
-    waiting += 1
-    const share = waitForShare(request, abort, last).finally(() => (waiting -= 1))
-    last = share.catch(() => undefined)
-    return share
-  }
+  const getShare = async (request: Asked, abort: CallAbort): Promise<Granted | null> =>
+    (turns.size === 0 ? await tryOnce(request) : null) ??
+    runInTurn(turns, 'waiting', () => waitForShare(request, abort))
 
   return {
     /** Resolves with the share. Rejects with the signal's reason when it aborts. */

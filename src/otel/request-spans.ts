@@ -20,8 +20,7 @@ interface OpenRequest {
   readonly span: Span
   readonly context: Context
   readonly startedAt: number
-  /** The model for the span's name. It is stored separately, because a fallback may change the model. */
-  shown: Pick<TelemetryRequestInfo, 'provider' | 'model' | 'endpoint'>
+  readonly hasServer: boolean
   endedAt: number | null
   completed: CompletedInference | null
 }
@@ -39,10 +38,7 @@ export function createRequestSpans({ tracer, names, captureContent }: OtelKit, m
   /** The context for the request's own work. Starts the request's span if there is none. */
   function getContext(request: TelemetryRequestInfo, place: SpanPlace, begun: () => void): Context {
     const known = requests.find((one) => one.request === request)
-    if (known) {
-      renameSpan(known)
-      return known.context
-    }
+    if (known) return known.context
     const last = requests.at(-1)
     settleCompleted()
     if (last && !last.completed) last.endedAt = readMonotonicMs()
@@ -107,22 +103,28 @@ export function createRequestSpans({ tracer, names, captureContent }: OtelKit, m
   }
 
   function begin(request: TelemetryRequestInfo, place: SpanPlace): OpenRequest {
-    const { provider, model, endpoint } = request
     const attributes = toSpanAttributes(request, place)
     if (captureContent) {
       attributes['gen_ai.input.messages'] = formatInputMessages(request.request)
       attributes['gen_ai.system_instructions'] = formatInstructions(request.request)
     }
-    const span = tracer.startSpan(`chat ${model}`, { kind: SpanKind.CLIENT, attributes }, place.context)
+    const span = tracer.startSpan(
+      `chat ${request.model}`,
+      { kind: SpanKind.CLIENT, attributes },
+      place.context,
+    )
     const context = trace.setSpan(place.context, span)
-    const shown = { provider, model, endpoint }
-    return { request, span, context, startedAt: readMonotonicMs(), shown, endedAt: null, completed: null }
+    const hasServer = request.endpoint !== null
+    return { request, span, context, startedAt: readMonotonicMs(), hasServer, endedAt: null, completed: null }
   }
 
   function end(open: OpenRequest, usage: Usage | null): void {
     const { request, span, startedAt, endedAt, completed } = open
     const { response, responseId, failure, sentAt, firstChunkAt } = request
-    renameSpan(open)
+    // A fallback may have changed the model. Attributes cannot be removed, so an unknown server needs an explicit value.
+    span.updateName(`chat ${request.model}`)
+    const server = request.endpoint ?? (open.hasServer ? { host: '', port: 0 } : null)
+    span.setAttributes({ ...toModelAttributes(request), ...toServerAttributes(server) })
     const isAccepted = completed?.outcome === 'ok'
     const ended: Attributes = { 'statewright.accepted': isAccepted }
     const firstChunkS = firstChunkAt === null ? null : Math.max(0, firstChunkAt - sentAt) / 1000
@@ -178,17 +180,16 @@ function listWaits(
   })
 }
 
-function renameSpan(open: OpenRequest): void {
-  const { span, shown } = open
-  const { provider, model, endpoint } = open.request
-  if (shown.provider === provider && shown.model === model && shown.endpoint === endpoint) return
-  open.shown = { provider, model, endpoint }
-  span.updateName(`chat ${model}`)
-  span.setAttributes({ 'gen_ai.request.model': model, 'gen_ai.provider.name': getSemconvProvider(provider) })
-  // Span attributes cannot be removed, so an unknown server needs an explicit value.
-  const server = endpoint ?? (shown.endpoint && { host: '', port: 0 })
-  if (server) span.setAttributes({ 'server.address': server.host, 'server.port': server.port })
+function toModelAttributes({ provider, model }: TelemetryRequestInfo): Attributes {
+  return {
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.provider.name': getSemconvProvider(provider),
+    'gen_ai.request.model': model,
+  }
 }
+
+const toServerAttributes = (server: TelemetryRequestInfo['endpoint']): Attributes =>
+  server === null ? {} : { 'server.address': server.host, 'server.port': server.port }
 
 const samplingNames = [
   ['temperature', 'temperature'],
@@ -201,21 +202,16 @@ const samplingNames = [
 ] as const
 
 function toSpanAttributes(request: TelemetryRequestInfo, { agentName, sessionId }: SpanPlace): Attributes {
-  const { purpose, step, attempt, fallback, provider, model, endpoint } = request
+  const { purpose, step, attempt, fallback, endpoint } = request
   const { sampling, stream, responseFormat } = request.request
   const attributes: Attributes = {
-    'gen_ai.operation.name': 'chat',
-    'gen_ai.provider.name': getSemconvProvider(provider),
-    'gen_ai.request.model': model,
+    ...toModelAttributes(request),
     'gen_ai.conversation.id': sessionId,
     'gen_ai.request.stream': stream,
     'statewright.step': step,
     'statewright.attempt': attempt,
     'statewright.purpose': purpose,
-  }
-  if (endpoint !== null) {
-    attributes['server.address'] = endpoint.host
-    attributes['server.port'] = endpoint.port
+    ...toServerAttributes(endpoint),
   }
   if (agentName !== undefined) attributes['gen_ai.agent.name'] = agentName
   if (fallback > 0) attributes['statewright.fallback'] = fallback
@@ -227,15 +223,9 @@ function toSpanAttributes(request: TelemetryRequestInfo, { agentName, sessionId 
   return attributes
 }
 
-function toMetricAttributes(
-  { provider, model, response }: TelemetryRequestInfo,
-  error: string | undefined,
-): Attributes {
-  const attributes: Attributes = {
-    'gen_ai.operation.name': 'chat',
-    'gen_ai.provider.name': getSemconvProvider(provider),
-    'gen_ai.request.model': model,
-  }
+function toMetricAttributes(request: TelemetryRequestInfo, error: string | undefined): Attributes {
+  const attributes = toModelAttributes(request)
+  const { response } = request
   if (typeof response?.model === 'string') attributes['gen_ai.response.model'] = response.model
   if (error !== undefined) attributes['error.type'] = error
   return attributes

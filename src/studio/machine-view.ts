@@ -1,3 +1,4 @@
+import { formatStateValue } from '../core/sessions/log/machine-record.js'
 import type { SessionRow } from './protocol.js'
 import type { SessionLibrary } from './session-library.js'
 import { toShownText, toShownValue } from './shown-values.js'
@@ -27,7 +28,7 @@ export function createMachineView(
         at,
         event: formatEventType(type),
         data: Object.keys(data).length === 0 ? null : toShownValue(data),
-        value: toShownText(typeof value === 'string' ? value : JSON.stringify(value), 500),
+        value: toShownText(formatStateValue(value), 500),
         refused: refused === undefined ? null : toShownText(`${refused.code}: ${refused.message}`, 2_000),
       }
     }),

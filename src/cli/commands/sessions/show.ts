@@ -13,6 +13,7 @@ import { formatRunSummary } from '../../../core/format/run-summary.js'
 import { clearRecords } from '../../../core/sessions/clear-records.js'
 import { openRecord, type RecordContent } from '../../../core/sessions/log/log-record.js'
 import {
+  formatStateValue,
   isMachineSession,
   type MachineRecord,
   readMachineRecord,
@@ -224,12 +225,10 @@ function formatMachineLine(
 ): string {
   const { type, actorId: _actor, ...data } = event
   const head = formatLogHead(seq, at, type.replace(/^xstate\./, ''))
-  const value = refused ? `refused: ${refused.code}` : `→ ${formatValue(state.value)}`
+  const value = refused ? `refused: ${refused.code}` : `→ ${formatStateValue(state.value)}`
   const text = Object.keys(data).length > 0 ? `${value}  ${JSON.stringify(data)}` : value
   return `${head}  ${shorten(text, Math.max(40, width - head.length - 2))}`
 }
-
-const formatValue = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
 async function showMachineState(
   store: SessionStore,
@@ -241,7 +240,7 @@ async function showMachineState(
   const children: string[] = []
   for await (const { id, summary } of listSessions(store, { parent: entry.id }))
     children.push(`${id} ${summary?.state ?? 'new'}`)
-  const value = formatValue(state.value)
+  const value = formatStateValue(state.value)
   const rows: readonly (readonly [string, string | null | undefined])[] = [
     ['machine', machine],
     ['state', state.status === 'active' ? value : `${value} (${state.status})`],

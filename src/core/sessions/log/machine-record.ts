@@ -73,6 +73,11 @@ export const createMachineLabel = (machine: string): string => `${machinePrefix}
 
 const machinePrefix = 'machine '
 
+/** The names of the current states: `reviewing`, or `{"paying":"waiting"}`. */
+export function formatStateValue(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
 /** Whether a session belongs to a machine, not to an agent. */
 export const isMachineSession = ({ summary }: Pick<ListedSession, 'summary'>): boolean =>
   summary?.agent?.startsWith(machinePrefix) === true
