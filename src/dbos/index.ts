@@ -1,4 +1,3 @@
 /** Runs sessions in a DBOS queue, on Postgres. Needs the optional package `@dbos-inc/dbos-sdk`. Node only. */
 export { dbosSessions, type DbosSessions, type DbosSessionsOptions } from './dbos-sessions.js'
-export type { DbosEnqueueRequest } from './sweep-sessions.js'
-export type { DbosLike, DbosQueueOptions } from './dbos-sdk.js'
+export type { DbosEnqueueRequest, DbosLike, DbosQueueOptions } from './dbos-sessions.js'

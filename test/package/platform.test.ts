@@ -23,7 +23,6 @@ const homes: Record<string, string> = {
   'src/ui/client/connection.ts': 'pages come back apart',
   // Standalone servers with real timers.
   'src/dbos/dbos-sessions.ts': 'DBOS',
-  'src/dbos/sweep-sessions.ts': 'DBOS',
   'src/restate/restate-sessions.ts': 'Restate',
   'src/stores/file/database.ts': 'SQLite waits for other processes',
   'src/otel/otel-kit.ts': 'the clock of telemetry',

@@ -20,9 +20,7 @@ import {
   openDatabase,
   toFileStoreError,
 } from './database.js'
-import { createFileBudgets } from './file-budgets.js'
-import { createFileDigests } from './file-digests.js'
-import { openTables } from './file-tables.js'
+import { createFileBudgets, createFileDigests, openTables } from './file-tables.js'
 
 /** Options for `fileStore`. */
 export interface FileStoreOptions {

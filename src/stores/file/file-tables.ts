@@ -2,8 +2,13 @@ import type { InboxMessage, UnreadInbox } from '../../core/sessions/store/inbox.
 import type { Lease, LogRecord } from '../../core/sessions/store/store.js'
 import type { SessionTable } from '../../core/sessions/store/table-store.js'
 import type { StoredTimer, TimerTable } from '../../core/sessions/store/timers.js'
-import { type Prepare, integer, text } from './database.js'
-import { headSql, listSessions, selectSessions } from './list-sessions.js'
+import { type Prepare, integer, text, createPrepare, textOrNull, type Wrap } from './database.js'
+import { headSql, listSessions, selectSessions, createdAtSql } from './list-sessions.js'
+import type { BudgetStore } from '../../core/budgets/budget-store.js'
+import { type BudgetRecord, type KeptReservation, forgottenMs } from '../../core/budgets/ledger.js'
+import { createTableBudgets } from '../../core/budgets/table-budgets.js'
+import type { SqliteDatabase } from './sqlite.js'
+import type { DigestTable, LogDigest } from '../../core/sessions/store/log-digests.js'
 
 const ownColumns = ['title', 'marks', 'listed_at', 'token', 'holder', 'process', 'expires_at']
 const summaryColumns = ['summary', 'state', 'agent', 'parent']
@@ -119,5 +124,129 @@ function openTimers({ run, select }: Prepare): TimerTable {
     byId: select<StoredTimer>(fields, 'FROM timers WHERE id >= ? ORDER BY id LIMIT ?'),
     set: ({ id, at, data }) => void set(id, at, data),
     delete: ({ id }) => void remove(id),
+  }
+}
+
+const budgetTablesSql = `
+  CREATE TABLE IF NOT EXISTS log.budgets (
+    id TEXT PRIMARY KEY,
+    terms TEXT NOT NULL,
+    window_at INTEGER NOT NULL,
+    spent_usd INTEGER NOT NULL,
+    spent_tokens INTEGER NOT NULL,
+    reserved_usd INTEGER NOT NULL,
+    reserved_tokens INTEGER NOT NULL,
+    live INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE IF NOT EXISTS log.budget_reservations (
+    id TEXT PRIMARY KEY,
+    budget TEXT NOT NULL,
+    window_at INTEGER NOT NULL,
+    usd INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    lost TEXT
+  ) STRICT;
+  CREATE INDEX IF NOT EXISTS log.budget_expiry ON budget_reservations (budget, expires_at);
+`
+
+const amounts = { spentUsd: integer, spentTokens: integer, reservedUsd: integer, reservedTokens: integer }
+const budgetFields = { budget: text('id'), terms: text, windowAt: integer, live: integer, ...amounts }
+type BudgetRow = Omit<BudgetRecord, 'spent' | 'reserved'> & Record<keyof typeof amounts, number>
+
+const reservationFields = {
+  reservation: text('id'),
+  windowAt: integer,
+  nanoUsd: integer('usd'),
+  tokens: integer,
+  expiresAt: integer,
+  lost: textOrNull,
+}
+
+/** Creates the tables for budgets if they are missing. `write` runs a transaction. */
+export function createFileBudgets(database: SqliteDatabase, write: Wrap, now: () => number): BudgetStore {
+  database.exec(budgetTablesSql)
+  const { run, select } = createPrepare(database)
+  const budget = select<BudgetRow>(budgetFields, 'FROM budgets WHERE id = ?')
+  const budgets = select<BudgetRow>(budgetFields, 'FROM budgets ORDER BY id')
+  const putBudget = run(`
+    INSERT OR REPLACE INTO budgets
+      (id, terms, window_at, spent_usd, spent_tokens, reserved_usd, reserved_tokens, live)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
+  const reservation = select<KeptReservation>(reservationFields, 'FROM budget_reservations WHERE id = ?')
+  const putReservation = run(`
+    INSERT OR REPLACE INTO budget_reservations (budget, id, window_at, usd, tokens, expires_at, lost)
+    VALUES (?, ?, ?, ?, ?, ?, ?)`)
+  const expired = select<KeptReservation>(
+    reservationFields,
+    'FROM budget_reservations WHERE budget = ? AND lost IS NULL AND expires_at <= ?',
+  )
+  const forget = run(
+    'DELETE FROM budget_reservations WHERE budget = ? AND lost IS NOT NULL AND expires_at <= ?',
+  )
+  const remove = run('DELETE FROM budget_reservations WHERE id = ?')
+  const renew = run('UPDATE budget_reservations SET expires_at = ? WHERE id = ? AND lost IS NULL')
+  return createTableBudgets(
+    {
+      budget: (id) => budget(id).map(toBudget)[0],
+      budgets: () => budgets().map(toBudget),
+      putBudget({ budget, terms, windowAt, spent, reserved, live }) {
+        const { nanoUsd, tokens } = reserved
+        putBudget(budget, terms, windowAt, spent.nanoUsd, spent.tokens, nanoUsd, tokens, live)
+      },
+      reservation: (id) => reservation(id)[0],
+      putReservation(budget, { reservation: id, windowAt, nanoUsd, tokens, expiresAt, lost }) {
+        putReservation(budget, id, windowAt, nanoUsd, tokens, expiresAt, lost)
+      },
+      removeReservation: (id) => void remove(id),
+      renewReservation: (id, expiresAt) => void renew(expiresAt, id),
+      takeExpired(budget, time) {
+        forget(budget, time - forgottenMs)
+        return expired(budget, time)
+      },
+    },
+    now,
+    write,
+  )
+}
+
+function toBudget({ spentUsd, spentTokens, reservedUsd, reservedTokens, ...row }: BudgetRow): BudgetRecord {
+  const spent = { nanoUsd: spentUsd, tokens: spentTokens }
+  return { ...row, spent, reserved: { nanoUsd: reservedUsd, tokens: reservedTokens } }
+}
+
+/** The table for digests, which is created on first use. A trigger deletes digests with their sessions. */
+const digestTableSql = `
+  CREATE TABLE IF NOT EXISTS log.digests (
+    session_id TEXT PRIMARY KEY,
+    head INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    data TEXT NOT NULL
+  ) STRICT;
+  CREATE TRIGGER IF NOT EXISTS log.session_deleted AFTER DELETE ON sessions BEGIN
+    DELETE FROM digests WHERE session_id = OLD.id;
+  END;
+`
+
+/** Creates the table for digests if it is missing. `write` runs a transaction, and `use` runs a read. */
+export function createFileDigests(database: SqliteDatabase, write: Wrap, use: Wrap): DigestTable {
+  database.exec(digestTableSql)
+  const { run, select } = createPrepare(database)
+  const read = select<LogDigest>(
+    { sessionId: text, head: integer, createdAt: integer, data: text },
+    'FROM digests WHERE session_id IN (SELECT value FROM json_each(?))',
+  )
+  const put = run(`
+    INSERT INTO digests (session_id, head, created_at, data)
+    SELECT ?, ?, ?, ? FROM sessions WHERE id = ? AND ${headSql} = ? AND ${createdAtSql} = ?
+    ON CONFLICT (session_id) DO UPDATE SET head = excluded.head, created_at = excluded.created_at, data = excluded.data`)
+  return {
+    read: (sessionIds) => use(() => read(JSON.stringify(sessionIds))),
+
+    put: (digests) =>
+      write(() => {
+        for (const { sessionId, head, createdAt, data } of digests)
+          put(sessionId, head, createdAt, data, sessionId, head, createdAt)
+      }),
   }
 }

@@ -42,9 +42,7 @@ import {
   toPostgresError,
   createStatements,
 } from './postgres-statements.js'
-import { openPostgresBudgets } from './postgres-budgets.js'
-import { openPostgresDigests } from './postgres-digests.js'
-import { createPostgresTimers } from './postgres-timers.js'
+import { createPostgresTimers, openPostgresBudgets, openPostgresDigests } from './postgres-tables.js'
 
 /** The connection and the schema. */
 export type PostgresStoreOptions = (

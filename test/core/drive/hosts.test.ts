@@ -9,7 +9,7 @@ import {
   type SessionResult,
   type ToolExecution,
 } from '../../../src/index.js'
-import { createInboxPoll } from '../../../src/dbos/sweep-sessions.js'
+import { createInboxPoll } from '../../../src/dbos/dbos-sessions.js'
 import { type DbosLike, type DbosSessions, dbosSessions } from '../../../src/dbos/index.js'
 import { type RestateLike, restateSessions, type RestateSessionsOptions } from '../../../src/restate/index.js'
 import type { RestateContext } from '../../../src/restate/restate-sessions.js'
@@ -288,7 +288,7 @@ describe('DBOS', () => {
     ]
     const lease = store.acquire('held', { holder: 'somebody', ttlMs: 60_000 })
     store.append(lease, store.read('done').slice(0, 2))
-    const { sweepSessions } = await import('../../../src/dbos/sweep-sessions.js')
+    const { sweepSessions } = await import('../../../src/dbos/dbos-sessions.js')
     const found: string[] = []
     await sweepSessions(queue as unknown as DbosLike, agents, store, {
       now: Date.now() + 60_000,
@@ -315,7 +315,7 @@ describe('the queue of DBOS', () => {
     const [, waiting] = queue.rows
     expect(waiting?.delaySeconds).toBeGreaterThan(40)
     // The scan for abandoned sessions leaves it alone.
-    const { sweepSessions } = await import('../../../src/dbos/sweep-sessions.js')
+    const { sweepSessions } = await import('../../../src/dbos/dbos-sessions.js')
     const found: string[] = []
     await sweepSessions(queue as unknown as DbosLike, agents, store, {
       now: Date.now() + 60_000,

@@ -1,6 +1,8 @@
 import type { BudgetStore, StoredBudget } from '../../core/budgets/budget-store.js'
 import { forgottenMs, refuseWindow } from '../../core/budgets/ledger.js'
-import type { Query } from './postgres-rows.js'
+import { type Query, toColumns } from './postgres-rows.js'
+import type { DigestTable, LogDigest } from '../../core/sessions/store/log-digests.js'
+import type { SessionTimers, StoredTimer } from '../../core/sessions/store/timers.js'
 
 /** Each call is one statement, which locks the budget's row and evaluates it again after waiting. */
 export async function openPostgresBudgets(
@@ -8,8 +10,8 @@ export async function openPostgresBudgets(
   schema: string,
   time: () => number | null,
 ): Promise<BudgetStore> {
-  await query(createTablesSql(schema), [])
-  const sql = createStatements(schema)
+  await query(createBudgetTablesSql(schema), [])
+  const sql = createBudgetStatements(schema)
   return {
     async reserve(options) {
       const { budget, terms, windowAt, windowEndsAt, reservation, allowance } = options
@@ -41,7 +43,7 @@ export async function openPostgresBudgets(
 }
 
 /** Run on first use. The second of two concurrent transactions waits and finds the tables. */
-const createTablesSql = (schema: string): string => `
+const createBudgetTablesSql = (schema: string): string => `
   SELECT pg_advisory_xact_lock(hashtext('statewright'), hashtext('${schema}'));
   CREATE TABLE IF NOT EXISTS "${schema}".budgets (
     id text COLLATE "C" PRIMARY KEY,
@@ -66,7 +68,7 @@ const createTablesSql = (schema: string): string => `
   CREATE INDEX IF NOT EXISTS budget_expiry ON "${schema}".budget_reservations (budget, expires_at);`
 
 /** `$2` is the time, or null for the server's clock. */
-function createStatements(schema: string) {
+function createBudgetStatements(schema: string) {
   const budgets = `"${schema}".budgets`
   const reservations = `"${schema}".budget_reservations`
   const now = `coalesce($2::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)`
@@ -163,5 +165,98 @@ function createStatements(schema: string) {
       SELECT ${toStored(now)} FROM ${budgets} WHERE $1::text IS NULL OR id = $1 ORDER BY id`,
 
     replaceTerms: `UPDATE ${budgets} SET terms = $2 WHERE id = $1 RETURNING id`,
+  }
+}
+
+export async function openPostgresDigests(query: Query, schema: string): Promise<DigestTable> {
+  const digests = `"${schema}".digests`
+  // Users without the right to create tables need only existing tables.
+  const there = await query(
+    `SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'digests'`,
+    [schema],
+  )
+  if (there.length === 0) await query(createDigestTableSql(schema), [])
+  return {
+    read: (sessionIds) =>
+      query<LogDigest>(
+        `SELECT session_id AS "sessionId", head, created_at AS "createdAt", data FROM ${digests}
+         WHERE session_id = ANY($1::text[])`,
+        [sessionIds],
+      ),
+
+    async put(all) {
+      // A concurrent deletion of the session waits for this statement and then deletes its digest.
+      await query(
+        `INSERT INTO ${digests} (session_id, head, created_at, data)
+        SELECT s.id, s.head, s.created_at, g.data
+        FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[]) AS g (id, head, created_at, data)
+        JOIN "${schema}".sessions s ON s.id = g.id AND s.head = g.head AND s.created_at = g.created_at
+        ORDER BY s.id FOR KEY SHARE OF s
+        ON CONFLICT (session_id) DO UPDATE SET head = excluded.head, created_at = excluded.created_at, data = excluded.data`,
+        toColumns(all, ['sessionId', 'head', 'createdAt', 'data']),
+      )
+    },
+  }
+}
+
+/** Run on first use. The second of two concurrent transactions waits and finds the table. */
+const createDigestTableSql = (schema: string): string => `
+  SELECT pg_advisory_xact_lock(hashtext('statewright'), hashtext('${schema}'));
+  CREATE TABLE IF NOT EXISTS "${schema}".digests (
+    session_id text COLLATE "C" PRIMARY KEY REFERENCES "${schema}".sessions ON DELETE CASCADE,
+    head bigint NOT NULL,
+    created_at bigint NOT NULL,
+    data text NOT NULL
+  );`
+
+/** Timers in Postgres. Each method is one statement. `time` is null for the server's clock. */
+export function createPostgresTimers(query: Query, schema: string, time: () => number | null): SessionTimers {
+  const table = `"${schema}".timers`
+  const now = `coalesce($1::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)`
+  return {
+    async get(id) {
+      const [timer] = await query<StoredTimer>(`SELECT id, at, data FROM ${table} WHERE id = $1`, [id])
+      return timer ?? null
+    },
+
+    async set(timers) {
+      // A statement cannot update a row twice, so only the last timer per id is kept.
+      const last = [...new Map(timers.map((timer) => [timer.id, timer])).values()]
+      await query(
+        `INSERT INTO ${table} (id, at, data) SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])
+         ON CONFLICT (id) DO UPDATE SET at = excluded.at, data = excluded.data`,
+        toColumns(last, ['id', 'at', 'data']),
+      )
+    },
+
+    async listDue({ limit, after }) {
+      const rows = await query<{ now: number } & (StoredTimer | { id: null })>(
+        `SELECT n.now, t.id, t.at, t.data FROM (SELECT ${now} AS now) n LEFT JOIN LATERAL (
+           SELECT id, at, data FROM ${table}
+           WHERE at <= n.now AND ($2::bigint IS NULL OR (at, id) > ($2::bigint, $3::text COLLATE "C"))
+           ORDER BY at, id LIMIT $4
+         ) t ON true ORDER BY t.at, t.id`,
+        [time(), after?.at ?? null, after?.id ?? null, limit],
+      )
+      const timers = rows.flatMap((row) =>
+        row.id === null ? [] : [{ id: row.id, at: row.at, data: row.data }],
+      )
+      return { now: rows[0]?.now ?? NaN, timers }
+    },
+
+    list: ({ prefix, limit, after = '' }) =>
+      query<StoredTimer>(
+        `SELECT id, at, data FROM ${table} WHERE id > $1 AND starts_with(id, $2) ORDER BY id LIMIT $3`,
+        [after, prefix, limit],
+      ),
+
+    async move({ id, from, to }) {
+      const place = `WHERE id = $1 AND at = $2`
+      const rows =
+        to === null
+          ? await query(`DELETE FROM ${table} ${place} RETURNING id`, [id, from])
+          : await query(`UPDATE ${table} SET at = $3 ${place} RETURNING id`, [id, from, to])
+      return rows.length > 0
+    },
   }
 }
