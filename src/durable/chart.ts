@@ -37,8 +37,8 @@ export interface StartedActor extends StoredActor {
 export interface Step {
   state: StoredMachineState
   starts: StartedActor[]
-  /** Functions to run when the record is durable. */
-  effects: (() => void)[]
+  /** Functions to run when the record is durable. Some are async. */
+  effects: (() => unknown)[]
   sent: { to: string; event: AnyEventObject }[]
 }
 
@@ -171,7 +171,8 @@ export class DurableChart {
     )
     const started = starts.map(({ id, src, at, key }) => [id, { src, at, key }] as const)
     const { effects, sent, ...own } = sortActions(actions, { now, self, state })
-    const persisted = this.machine.getPersistedSnapshot({ ...after, children: {} } as never)
+    // XState would copy a context that contains itself without an end.
+    const persisted = this.machine.getPersistedSnapshot({ ...after, context: {}, children: {} } as never)
     const { historyValue } = persisted as { historyValue?: unknown }
     return {
       starts,
@@ -289,7 +290,7 @@ function sortActions(
   actions: readonly ExecutableAction[],
   { now, self, state }: { now: number; self: AnyActorRef | undefined; state: StoredMachineState },
 ): Pick<Step, 'effects' | 'sent'> & Pick<StoredMachineState, 'delays' | 'queue'> {
-  const effects: (() => void)[] = []
+  const effects: Step['effects'] = []
   const sent: Step['sent'] = []
   const queue = [...state.queue]
   let delays = [...state.delays]

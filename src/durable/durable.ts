@@ -199,7 +199,7 @@ function createSessions<Machine extends AnyStateMachine>(
       const known = machine.events.filter((one: string) => !one.startsWith('xstate.'))
       throw new UsageError(
         'unknown_event',
-        `The machine '${machine.id}' has no event '${type}'. Its events are ${known.join(', ')}.`,
+        `The machine '${machine.id}' has no event '${type}'. Its events: ${known.join(', ') || 'none'}.`,
         type,
       )
     }

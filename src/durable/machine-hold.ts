@@ -214,12 +214,7 @@ export function createMachineHold(
     for (const { starts, sent, effects } of steps) {
       for (const actor of starts) if (last.state.actors[actor.id]?.key === actor.key) startActor(actor)
       for (const { to, event } of sent) running.get(to)?.actor.send?.(event)
-      for (const effect of effects)
-        try {
-          effect()
-        } catch (error) {
-          onError(error)
-        }
+      for (const effect of effects) void (async () => effect())().catch(onError)
     }
     await Promise.all(stops.map((stop) => stop.catch(onError)))
   }

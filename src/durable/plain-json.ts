@@ -6,7 +6,15 @@ import { describeError, UsageError } from '../core/base/errors.js'
  * @throws {UsageError} `not_json`, naming the path
  */
 export function copyJson<Value>(value: Value, path: string): Value {
-  return (value === undefined ? value : copy(value, path, new Set(), { left: mostValues })) as Value
+  try {
+    return (value === undefined ? value : copy(value, path, new Set(), { left: mostValues })) as Value
+  } catch (error) {
+    if (error instanceof UsageError) throw error
+    // A getter throws.
+    throw new UsageError('not_json', `${path} cannot be read: ${describeError(error)}`, path, {
+      cause: error,
+    })
+  }
 }
 
 /** The maximum depth. Deeper values overflow the stack of programs that parse or compare them. */

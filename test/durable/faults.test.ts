@@ -20,6 +20,8 @@ function setUp() {
 }
 
 const input = { amount: 900 }
+const circle: unknown[] = []
+circle.push(circle)
 const approve = { type: 'APPROVE', by: 'ann' } as const
 
 test('an actor in once whose output is not JSON is in doubt', async () => {
@@ -186,6 +188,50 @@ test('a store that does not answer is named, and settled keeps its time limit', 
     code: 'store_unavailable',
     message: expect.stringContaining('acquire()'),
   })
+})
+
+test.each([
+  ['contains itself', () => circle],
+  ['is too deep', () => JSON.parse(`${'['.repeat(20_000)}${']'.repeat(20_000)}`) as unknown],
+  [
+    'has a getter that throws',
+    () => ({
+      get part() {
+        throw new Error('No part.')
+      },
+    }),
+  ],
+])('a context that %s is refused, at the start and in an event', async (_name, create) => {
+  const machine = setup({ types: { context: {} as { value: unknown }, input: {} as boolean } }).createMachine(
+    {
+      id: 'odd',
+      context: ({ input }) => ({ value: input ? create() : null }),
+      on: { GO: { actions: assign({ value: create }) } },
+    },
+  )
+  const { open, until, shared } = setUp()
+  const sessions = durable(machine, { ...open().parts, onError: () => undefined })
+  const refused = { name: 'UsageError', code: 'not_json' }
+  await expect(until(sessions.start('a', { input: true }))).rejects.toMatchObject(refused)
+  expect(shared.get('a')).toBeNull()
+  await until(sessions.start('b', { input: false }))
+  await until(sessions.send('b', { type: 'GO' }))
+  await expect(until(sessions.settled('b'))).rejects.toMatchObject(refused)
+})
+
+test('the rejection of an async action goes to onError', async () => {
+  const errors: unknown[] = []
+  const machine = setup({}).createMachine({
+    id: 'async',
+    on: { GO: { actions: async () => Promise.reject(new Error('The mail server is down.')) } },
+  })
+  const { open, until } = setUp()
+  const onError = (error: unknown): void => void errors.push(error)
+  const sessions = durable(machine, { ...open().parts, onError })
+  await until(sessions.start('a'))
+  await until(sessions.send('a', { type: 'GO' }))
+  expect(await until(sessions.settled('a'))).toMatchObject({ status: 'active', head: 2 })
+  expect(errors).toEqual([new Error('The mail server is down.')])
 })
 
 test('an action that logs, and one that sends an event to its machine later, have their effect', async () => {
