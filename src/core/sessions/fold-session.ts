@@ -22,7 +22,7 @@ import {
 import { addBranch, type BranchStart, type BranchTree, isBranchTree, unbranched } from './branch-tree.js'
 import { createSessionState, cutState, toSessionState } from './session-state.js'
 import { completeInput, restoreState } from './log/stored-state.js'
-import { findContextFault, findStateFault } from './log/find-state-fault.js'
+import { findContextFault, findStateFault } from './session-schema.js'
 import { listClientIds, addKey } from './inbox/queued-message.js'
 import type { SessionFacts } from './log/create-records.js'
 import type { InboxEnd, LogEnd } from './log/write-ahead-log.js'

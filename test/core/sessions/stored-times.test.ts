@@ -1,6 +1,6 @@
 import { type AgentContext, createContext, noFeatures } from '../../../machines/agent/context.js'
 import { defaultConfig } from '../../../src/core/config/defaults.js'
-import { findContextFault } from '../../../src/core/sessions/log/find-state-fault.js'
+import { findContextFault } from '../../../src/core/sessions/session-schema.js'
 import { createSessionState } from '../../../src/core/sessions/session-state.js'
 
 const call = { id: 'c', name: 'pay', arguments: '{}', needs: 'approval' as const }
