@@ -95,8 +95,8 @@ describe('the core entry', () => {
     })
   })
 
-  // The store, shields, user guards, policies, sub-agents, `context.window`, shared budgets and the classification of
-  // failures load on first use.
+  // The store, shields, user guards, sub-agents, `context.window`, shared budgets and the classification of failures
+  // load on first use.
   it('is at most 131 kB gzipped in an app that has these packages, without the price catalogue', async () => {
     const { first, code } = await bundle(app, { external: shared })
     expect(gzipSync(first).length).toBeLessThanOrEqual(131_000)

@@ -134,7 +134,11 @@ describe('a policy', () => {
     const { paid, outcome, decided } = await pay({ id: 'p', decide })
     expect(paid).toEqual([])
     expect(decided).toEqual([{ name: 'pay', policy: 'p', decision: 'deny', rule }])
-    expect(outcome).toMatchObject({ status: 'denied', errorKind: 'transient' })
+    const content = 'Not executed: the policy for this call could not be read. Try again later.'
+    expect(outcome).toMatchObject({ status: 'denied', errorKind: 'transient', content })
+    const shadowed = await pay({ id: 'p', decide, shadow: true })
+    expect(shadowed.paid).toEqual([{ amount: 5 }])
+    expect(shadowed.decided).toEqual([{ name: 'pay', policy: 'p', decision: 'deny', rule, shadow: true }])
   })
 
   it('that never answers denies after its time limit', async () => {

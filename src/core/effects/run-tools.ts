@@ -9,7 +9,6 @@ import type { Json } from '../../../machines/agent/json.js'
 import { type BatchCall, type ToolResult, toResult } from '../../../machines/agent/batch-calls.js'
 import { type Ask, toQuestions } from '../tools/tool-outcomes.js'
 import { type CallHost, type RunnableCall, RunningCall } from '../tools/running-call.js'
-import { provideAnswerReader } from '../sessions/elicitation-reader.js'
 import { digestTool } from '../sessions/grant-input.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import { type CallAbort, createLeftReason } from '../base/abort.js'
@@ -22,8 +21,6 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import { attachCause, describeError, hasThrown } from '../base/errors.js'
 
 export const loadScreening = loadOnce(() => import('./screening-effects.js'))
-// Loaded only by calls that ask people.
-const loadElicitation = loadOnce(() => import('../sessions/elicitation-answer.js'))
 // Loaded only by batches with a sub-agent.
 const loadSubAgents = loadOnce(() => import('./sub-agent-batch.js'))
 
@@ -203,11 +200,6 @@ export class ToolBatch implements CallHost {
 
   async onAsk(call: RunnableCall, ask: Ask): Promise<ToolResult | null> {
     const { id: callId } = call
-    try {
-      provideAnswerReader((await loadElicitation()).readElicitationAnswer)
-    } catch (error) {
-      return createLoadFailure('The question', error)
-    }
     // Shields screen a question before people see it, just as they screen a result before the model reads it.
     if (this.#scope.context.features.resultShields && !(await this.#isCleared(call, ask))) return refusedToAsk
     this.#scope.sendBack({ type: 'CHILD_WAITING', callId, questions: toQuestions(call, ask), memo: ask.memo })

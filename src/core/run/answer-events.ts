@@ -17,7 +17,7 @@ import { fitArguments, readJson } from '../tools/parse-arguments.js'
 import type { Tool, ToolsByName } from '../tools/tool.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import { formatResult } from '../tools/tool-content.js'
-import { readAnswer } from '../sessions/elicitation-reader.js'
+import { readElicitationAnswer } from '../sessions/elicitation-answer.js'
 import { formatWakeTime, readTime } from '../base/clock.js'
 import {
   checkApprovalGrants,
@@ -326,7 +326,7 @@ function toToolOutputEvent(
   isError: boolean,
 ): Extract<ControlEvent, { type: 'TOOL_OUTPUT' }> {
   const { content, media } = elicitation
-    ? { content: readAnswer(elicitation, value), media: undefined }
+    ? { content: readElicitationAnswer(elicitation, value), media: undefined }
     : formatResult(value instanceof Error ? value.message : value, maxChars)
   return {
     type: 'TOOL_OUTPUT',

@@ -26,8 +26,6 @@ import { refuseSubAgentSession, messageChangedError } from '../sessions/session-
 import { unknownSessionError } from '../sessions/store/store-error.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import { type ToolSet, createToolSet } from '../tools/tool-set.js'
-import { provideAnswerReader } from '../sessions/elicitation-reader.js'
-import { readElicitationAnswer } from '../sessions/elicitation-answer.js'
 import { getSpeakerTools } from '../live/agent-parts.js'
 import { checkMessageFits, checkNotEnded, createAnswerEvent, notWaitingError } from './answer-events.js'
 import { cancelStoredRun, postponeStoredRun } from './stored-run.js'
@@ -251,7 +249,6 @@ async function checkSend(
     throw new UsageError('stale_answer', text, 'at')
   }
   if (isAnswer(message)) {
-    provideAnswerReader(readElicitationAnswer)
     const known = getSpeakerTools(tools ?? createToolSet([]), run.context.speaker)
     const scene = { now, tools: known, where: 'send()', isBound: true }
     const { event, problem } = createAnswerEvent(message, run.context, scene)

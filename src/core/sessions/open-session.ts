@@ -5,8 +5,6 @@ import { StatewrightError, describeError } from '../base/errors.js'
 import type { Clock } from '../base/clock.js'
 import type { Interpreter } from '../interpreter/table-transition.js'
 import type { AgentDefinition } from './agent-definition.js'
-import { provideAnswerReader } from './elicitation-reader.js'
-import { readElicitationAnswer } from './elicitation-answer.js'
 import { StoreError } from './store/store-error.js'
 import type { Lease, SessionStore } from './store/store.js'
 import { acquireLease, getAcquiredAt, leaseMs, releaseLease } from './log/lease.js'
@@ -42,7 +40,6 @@ export async function openSession(
   sessionId: string,
   { clock, holder, name, parent, definition, interpreter, now }: OpenSessionOptions,
 ): Promise<AcquiredSession> {
-  provideAnswerReader(readElicitationAnswer)
   return acquireSessionLog(store, sessionId, { clock, holder }, async (lease) => {
     // From now on, no other process can write, so a head of 0 still means that the log is empty.
     const records = lease.head === 0 ? [] : await store.read(sessionId, { from: 'snapshot' })

@@ -1,16 +1,13 @@
 import type { ToolCall } from '../../../machines/agent/messages.js'
-import { isDenied, type PolicyVerdict } from '../../../machines/agent/approvals.js'
+import type { PolicyVerdict } from '../../../machines/agent/approvals.js'
 import type { ModelOutput } from '../../../machines/agent/model-response.js'
 import type { Clock } from '../base/clock.js'
 import { runWithTimeout } from '../base/abort.js'
-import { loadOnce } from '../base/platform.js'
+import { prepareByPolicies, readDecision } from './ask-policies.js'
 import { parseArguments } from './parse-arguments.js'
 import type { PolicyScope, PreparedCall } from './policy.js'
 import type { Tool } from './tool.js'
 import type { ToolSet } from './tool-set.js'
-
-// Needed only for decisions other than true and false.
-const loadPolicies = loadOnce(() => import('./ask-policies.js'))
 
 export interface PrepareOptions {
   context: unknown
@@ -38,10 +35,7 @@ export function prepareCalls(
   const prepared = calls.map((call): PreparedCall | Promise<PreparedCall> => {
     const own = prepareByTool(call, tools, options)
     if (!policies || (!call.hosted && isUnloaded?.(call.function.name))) return own
-    return loadPolicies().then(
-      ({ prepareByPolicies }) => prepareByPolicies(call, tools, own, { policies, clock }),
-      () => failPolicies(own, policies),
-    )
+    return prepareByPolicies(call, tools, own, { policies, clock })
   })
   const toCalls = (settled: readonly PreparedCall[]): ModelOutput['calls'] =>
     calls.map(({ id }, index) => ({ id, ...(settled[index] ?? { needs: 'approval' }) }))
@@ -52,19 +46,6 @@ export function prepareCalls(
 /** Timeout for an approval decision. Tools with `timeoutMs: 0` use the default. */
 export function getDecisionTimeout(tool: Tool, defaultTimeoutMs: number): number {
   return tool.timeoutMs || defaultTimeoutMs
-}
-
-/** Adds a failed decision for each policy. If the policy code cannot be loaded, each policy counts as having thrown. */
-async function failPolicies(
-  own: PreparedCall | Promise<PreparedCall>,
-  { policies }: PolicyScope,
-): Promise<PreparedCall> {
-  const prepared = await own
-  const failures = policies.map(({ id, shadow }): PolicyVerdict => {
-    return { policy: id, decision: 'deny', rule: 'policy_error', failed: true, ...(shadow && { shadow }) }
-  })
-  const decisions = [...(prepared.decisions ?? []), ...failures]
-  return isDenied({ decisions }) ? { needs: 'nobody', decisions } : { ...prepared, decisions }
 }
 
 function prepareByTool(
@@ -115,7 +96,7 @@ async function askTool(tool: Tool, input: unknown, context: unknown): Promise<bo
   try {
     const answer: unknown = await tool.needsApproval(input, { context })
     if (typeof answer === 'boolean') return answer
-    const decision = (await loadPolicies()).readDecision(answer)
+    const decision = readDecision(answer)
     // Any value except `false` requires approval, so that a predicate that returns nothing does not approve calls.
     return decision ? { policy: 'needsApproval', ...decision } : true
   } catch {
