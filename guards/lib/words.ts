@@ -10,7 +10,8 @@ function takeHead(text: string, length: number): string {
   return endsInHalf(head) ? head.slice(0, -1) : head
 }
 
-function endsInHalf(text: string): boolean {
+/** Whether a text ends in the first half of a surrogate pair. */
+export function endsInHalf(text: string): boolean {
   const last = text.charCodeAt(text.length - 1)
   return last >= 0xd800 && last <= 0xdbff
 }

@@ -1,6 +1,7 @@
 import type * as OramaModule from '@orama/orama'
 import type { DefaultTokenizer, Orama } from '@orama/orama'
 import { loadPeer } from '../core/base/platform.js'
+import { splitsPair } from '../core/base/text.js'
 import type { Vector } from './embedder.js'
 
 export interface IndexedChunk {
@@ -159,21 +160,18 @@ function findEnd(text: string, start: number, limit: number): number {
     const last = [...half.matchAll(pattern)].at(-1)
     if (last !== undefined) return from + last.index + last[0].length
   }
-  return alignToCharacter(text, limit)
+  return splitsPair(text, limit) ? limit - 1 : limit
 }
 
 /** The start of a word at or after `from`, so that an overlap does not start with half a word. */
 function findStart(text: string, from: number, end: number): number {
   const space = text.slice(from - 1, end).search(/\s/)
-  return space === -1 ? alignToCharacter(text, from) : from - 1 + space
+  if (space >= 0) return from - 1 + space
+  return splitsPair(text, from) ? from - 1 : from
 }
 
 function skipSpace(text: string, from: number): number {
   const rest = /\S/g
   rest.lastIndex = from
   return rest.exec(text)?.index ?? text.length
-}
-
-function alignToCharacter(text: string, at: number): number {
-  return /^[\uD800-\uDBFF][\uDC00-\uDFFF]$/.test(text.slice(at - 1, at + 1)) ? at - 1 : at
 }

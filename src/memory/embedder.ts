@@ -8,7 +8,7 @@ import { readProperty } from '../core/base/json.js'
 import { addInputMargin, isUnpaid, learnInputCount, reserveInAll } from '../core/budgets/reserve-in-all.js'
 import { getBaseURL, type OpenAIClient } from '../core/models/openai/openai-options.js'
 import { getProviderName } from '../core/models/openai/openai-provider.js'
-import { estimateTextTokens, sumTokens } from '../core/prices/estimate-tokens.js'
+import { createUsage, estimateTextTokens, sumTokens } from '../core/prices/estimate-tokens.js'
 import { createPriceBook, type PriceBook } from '../core/prices/price-book.js'
 
 /**
@@ -200,8 +200,7 @@ function describeModel({ client, model, inputPerMillion }: EmbeddingOptions): Pr
 }
 
 async function priceTokens({ prices, provider, model }: PricedModel, tokens: number): Promise<number | null> {
-  const nothingElse = { outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 }
-  return await prices.price(provider, model, { inputTokens: tokens, totalTokens: tokens, ...nothingElse })
+  return await prices.price(provider, model, createUsage(tokens, 0))
 }
 
 function readCount({ usage }: { usage?: unknown }): number | null {

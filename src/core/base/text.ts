@@ -1,3 +1,4 @@
+import type { Message } from '../../../machines/agent/messages.js'
 import { asList, asObject } from './values.js'
 import { toJson } from './json.js'
 
@@ -81,7 +82,8 @@ function formatOmission(dropped: number, total: number): string {
   return `\n[… ${dropped} of ${total} characters omitted …]\n`
 }
 
-function splitsPair(text: string, at: number): boolean {
+/** Whether an index is between the halves of a surrogate pair. */
+export function splitsPair(text: string, at: number): boolean {
   return isBetween(text.charCodeAt(at - 1), 0xd800, 0xdbff) && isBetween(text.charCodeAt(at), 0xdc00, 0xdfff)
 }
 
@@ -143,6 +145,12 @@ function editDistance(from: string, to: string): number {
     row = next
   }
   return row.at(-1) ?? 0
+}
+
+/** The text of a message, with other parts shown by type. */
+export function formatMessageText({ content }: Pick<Message, 'content'>, separator = ' '): string {
+  if (typeof content === 'string') return content
+  return (content ?? []).map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join(separator)
 }
 
 export function joinTextParts(content: unknown): string {

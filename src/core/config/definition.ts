@@ -1,16 +1,14 @@
+import { maxTimerMs } from '../base/clock.js'
 import { ConfigError } from '../base/errors.js'
 
 type Kind = 'guard' | 'shield' | 'tool'
 
 const capitalized = { guard: 'Guard', shield: 'Shield', tool: 'Tool' } as const
 
-/** The longest delay of a timer, in milliseconds. */
-const longest = 2_147_483_647
-
-export const timeoutRule = `must be a number of milliseconds from 1 to ${longest}.`
+export const timeoutRule = `must be a number of milliseconds from 1 to ${maxTimerMs}.`
 
 export const isTimeout = (value: unknown): value is number =>
-  typeof value === 'number' && value >= 1 && value <= longest
+  typeof value === 'number' && value >= 1 && value <= maxTimerMs
 
 /** For JavaScript and casts. Returns the fields of a definition with a valid name, and a function that refuses one. */
 export function readDefinition(

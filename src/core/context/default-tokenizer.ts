@@ -1,4 +1,5 @@
 import type * as O200k from 'gpt-tokenizer/encoding/o200k_base'
+import { endsInHalf } from '../../../guards/lib/words.js'
 import { readTokens } from '../base/values.js'
 import { StatewrightError } from '../base/errors.js'
 import { loadOnce, loadPeer } from '../base/platform.js'
@@ -53,15 +54,12 @@ function createSlicedTokenizer(count: (text: string) => number): Tokenizer {
         const slice = text.slice(at, at + sliceLength)
         const isLast = at + slice.length === text.length
         const space = isLast ? -1 : slice.lastIndexOf(' ')
-        const whole = space > 0 ? slice.slice(0, space) : isLast ? slice : withoutHalf(slice)
+        const end = !isLast && endsInHalf(slice) ? slice.length - 1 : slice.length
+        const whole = slice.slice(0, space > 0 ? space : end)
         tokens += count(whole)
         at += whole.length
       }
       return tokens
     },
   }
-}
-
-function withoutHalf(slice: string): string {
-  return /[\ud800-\udbff]$/.test(slice) ? slice.slice(0, -1) : slice
 }

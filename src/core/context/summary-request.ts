@@ -1,6 +1,7 @@
 import { truncate } from '../../../guards/lib/words.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { Message, UserMessage } from '../../../machines/agent/messages.js'
+import { formatMessageText } from '../base/text.js'
 import type { ModelRequest } from '../models/provider.js'
 import { listCalls } from './gap.js'
 import type { SummaryPlan } from './strategies/summarize.js'
@@ -82,13 +83,8 @@ function describeMessage(message: Message, names: ReadonlyMap<string, string>, {
       return [...(words ? [`assistant: ${truncate(words, text)}`] : []), ...calls].join('\n')
     }
     case 'user':
-      return `${message.internal ? 'the loop' : 'user'}: ${truncate(getUserText(message), text)}`
+      return `${message.internal ? 'the loop' : 'user'}: ${truncate(formatMessageText(message, '\n'), text)}`
     default:
       return `${message.role}: ${truncate(message.content, text)}`
   }
-}
-
-function getUserText({ content }: UserMessage): string {
-  if (typeof content === 'string') return content
-  return content.map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join('\n')
 }

@@ -1,8 +1,7 @@
-import { stripControls } from '../base/text.js'
-import type { Message } from '../../../machines/agent/messages.js'
+import { formatMessageText, stripControls } from '../base/text.js'
 import { getCacheHitRate } from '../../../machines/agent/usage.js'
 
-export { stripControls }
+export { formatMessageText, stripControls }
 
 /** Shortens a text to one line of at most `width` characters. */
 export function shorten(text: string, width: number): string {
@@ -96,12 +95,6 @@ export function formatMoney(usd: number | null, unknown = 'unknown'): string {
 /** The cached share of the input in percent, rounded down so that only fully cached input shows 100. */
 export function getCachedPercent(usage: Parameters<typeof getCacheHitRate>[0]): number {
   return Math.floor(getCacheHitRate(usage) * 100)
-}
-
-/** The text of a message, with other parts shown by type. */
-export function formatMessageText({ content }: Pick<Message, 'content'>): string {
-  if (typeof content === 'string') return content
-  return (content ?? []).map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join(' ')
 }
 
 const codes = {

@@ -3,6 +3,7 @@ import type { AgentContext, SessionState } from '../../../machines/agent/context
 import { maskMessages } from '../../../machines/agent/mask-uncleared.js'
 import { findDueTime } from '../../../machines/agent/due-times.js'
 import type { Message } from '../../../machines/agent/messages.js'
+import { formatMessageText } from '../base/text.js'
 import { type SessionFacts, toIdentityFields } from './log/create-records.js'
 import type { SessionSummary } from './store/store.js'
 import type { FoldedSession } from './fold-session.js'
@@ -42,13 +43,8 @@ export function createFirstSummary(
 
 function createTitle(messages: readonly Message[]): string {
   const first = messages.find((message) => message.role === 'user' && !message.internal)
-  if (first?.role !== 'user') return ''
-  const { content } = first
-  const text =
-    typeof content === 'string'
-      ? content
-      : content.map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join(' ')
-  return truncate(text.replaceAll(/\s+/g, ' ').trim(), titleLength)
+  if (first === undefined) return ''
+  return truncate(formatMessageText(first).replaceAll(/\s+/g, ' ').trim(), titleLength)
 }
 
 /** The title that was set, otherwise the session's name, otherwise the start of its first message. */

@@ -1,3 +1,4 @@
+import { endsInHalf } from '../../../guards/lib/words.js'
 import { ConfigError } from '../base/errors.js'
 import type { Screening } from '../../../machines/agent/screening.js'
 
@@ -135,7 +136,7 @@ export class HoldBack {
     const length = cleared.endsWith(tail)
       ? cleared.length - this.#overlap
       : Math.min(commonLength(text, cleared), text.length - this.#overlap)
-    return isHighSurrogate(cleared.charCodeAt(length - 1)) ? length - 1 : length
+    return endsInHalf(cleared.slice(0, length)) ? length - 1 : length
   }
 }
 
@@ -148,8 +149,4 @@ function commonLength(a: string, b: string): number {
   let length = 0
   while (length < a.length && a[length] === b[length]) length += 1
   return length
-}
-
-function isHighSurrogate(code: number): boolean {
-  return code >= 0xd800 && code <= 0xdbff
 }

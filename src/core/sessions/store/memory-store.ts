@@ -1,6 +1,5 @@
 import { optionsRule, expectArgument } from '../../base/values.js'
-import { loadOnce } from '../../base/platform.js'
-import type { BudgetStore } from '../../budgets/budget-store.js'
+import { createMemoryBudgets } from '../../budgets/memory-budgets.js'
 import { systemClock, toWholeTime } from '../../base/clock.js'
 import type { InboxMessage } from './inbox.js'
 import { isListed } from './list-options.js'
@@ -14,8 +13,6 @@ export interface MemoryStoreOptions {
   now?: () => number
 }
 
-const loadBudgets = loadOnce(() => import('../../budgets/memory-budgets.js'))
-
 /**
  * Creates a store that keeps its data in the memory of the process. Records are stored by reference, so do not change
  * them afterwards.
@@ -26,11 +23,11 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
   const now = toWholeTime(options.now ?? (() => systemClock.now()))
   const sessions = new Map<string, MemorySession>()
   const store = createTableStore({ table: createMemoryTable(sessions), now })
-  let budgets: BudgetStore | undefined
+  const budgets = createMemoryBudgets(now)
   return {
     ...store,
     close: () => undefined,
-    openBudgets: async () => (budgets ??= (await loadBudgets()).createMemoryBudgets(now)),
+    openBudgets: () => budgets,
     timers: createTableTimers(now, createTimerTable()),
     inbox: {
       ...store.inbox,
