@@ -221,6 +221,43 @@ describe.each([
     expect(checkSessionLog(inner.read('s'))).toBeNull()
   })
 
+  test('each later date replaces the one before, also while a message waits for the next turn', async () => {
+    const inner = memoryStore()
+    const { agent, asks } = setUp({ store: reach(inner) })
+    const run = agent.run('Go.', { session: 's' })
+    await asks('nap')
+    await run.result
+    for (const hours of [2, 3, 4]) {
+      const receipt = await agent.send('s', { type: 'resume', at: at(hours) })
+      expect(receipt.status).toBe('applied')
+      expect(inner.get('s')?.summary).toMatchObject({ wakeAt: at(hours) })
+      expect(inner.timers.get('wake:s')).toMatchObject({ at: at(hours) })
+      await agent.send('s', { type: 'message', when: 'next', input: `${hours}` })
+    }
+    await until(() => inner.inbox.read('s').every(({ text }) => text.startsWith('{"type":"MESSAGE"')))
+    expect(checkSessionLog(inner.read('s'))).toBeNull()
+  })
+
+  test('a cancel ends it even while another process holds the session to change its date', async () => {
+    const inner = memoryStore()
+    const { agent, asks, clock } = setUp({ store: reach(inner) })
+    const run = agent.run('Go.', { session: 's' })
+    await asks('nap')
+    await run.result
+    let write = (): void => undefined
+    const written = new Promise<void>((resolve) => (write = resolve))
+    const slow = distant(inner, undefined, () => (inner.get('s')?.holder ? written : Promise.resolve()))
+    const other = createAgent({ model: new ManualModel(), clock, store: slow })
+    const postponed = other.send('s', { type: 'resume', at: at(2) })
+    await until(() => inner.get('s')?.holder != null)
+    const cancelled = agent.send('s', { type: 'cancel' })
+    await until(() => inner.inbox.read('s').length === 2)
+    write()
+    await postponed
+    await until(() => (clock.increment(20), inner.get('s')?.summary?.state === 'CANCELLED'))
+    expect(await cancelled).toMatchObject({ status: 'applied' })
+  })
+
   test('its alarm is set before the log records the sleep', async () => {
     const inner = memoryStore()
     const done: string[] = []

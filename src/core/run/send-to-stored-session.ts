@@ -2,7 +2,7 @@ import { runInTurn } from '../base/maybe-promise.js'
 import { memoize } from '../base/values.js'
 import type { NewMessage, ControlEvent } from '../../../machines/agent/context.js'
 import type { Principal } from '../../../machines/agent/principal.js'
-import { isWorkState } from '../../../machines/agent/run-result.js'
+import { isRestState, isWorkState } from '../../../machines/agent/run-result.js'
 import { inputError, UsageError } from '../base/errors.js'
 import { putMessage } from '../sessions/inbox/inbox-owners.js'
 import {
@@ -188,8 +188,9 @@ async function sendNow(
   const event = options.key === undefined ? fit.event : { ...fit.event, key: options.key }
   const text = options.queued ?? JSON.stringify(copyAsJson(event, message.type))
   const { message: number, holder } = await putMessage(store, id, text)
+  if (event.type === 'CANCEL' && (holder === null || isRestState(listed.summary?.state)))
+    return { message: number, status: await cancelStoredRun(parts, id, number) }
   if (holder !== null) return { message: number, status: 'sent' }
-  if (event.type === 'CANCEL') return { message: number, status: await cancelStoredRun(parts, id, number) }
   const { wakeAt, agent: name, version } = listed.summary ?? {}
   // A message wakes a sleeping session if a process watches for alarms.
   if (wakeAt !== undefined && (event.type === 'STEER' || (event.type === 'RESUME' && event.at === undefined)))

@@ -3,7 +3,7 @@ import type { AgentRuntime, Binding } from '../live/runtime.js'
 import { getChildSessionId } from '../sessions/agent-definition.js'
 import type { AgentContext, AgentMachineEvent, ControlEvent } from '../../../machines/agent/context.js'
 import { isFinalState, openStates } from '../../../machines/agent/run-result.js'
-import { unrefTimer } from '../base/clock.js'
+import { unrefTimer, wait } from '../base/clock.js'
 import { listOpenChildren, mayHaveLeftChildren } from '../live/abandoned-sub-agents.js'
 import { isQueuedText } from '../sessions/inbox/queued-message.js'
 import { parseInboxMessage, type Receipt } from '../sessions/inbox/session-message.js'
@@ -17,17 +17,27 @@ import type { RunParts } from './run-parts.js'
 import { isSessionBusy, StoreError } from '../sessions/store/store-error.js'
 import { setAlarm } from '../sessions/alarm.js'
 
-/** For a session without a lease owner. A process that acquires it in the meantime reads the message instead. */
+/** Delays before a cancel tries again to acquire a session that another process holds, in milliseconds. */
+const cancelPauses = [20, 100, 500]
+
+/**
+ * For a session without a lease owner, or at rest. A process that runs it in the meantime reads the message, but one that
+ * holds it to read or to change it does not.
+ */
 export async function cancelStoredRun(
   parts: StoreParts,
   sessionId: string,
   message: number,
+  [pauseMs, ...laterPauses]: readonly number[] = cancelPauses,
 ): Promise<Receipt['status']> {
-  return withMessage(parts, sessionId, message, 'cancels', async (session, cancel, waiting) => {
+  const status = await withMessage(parts, sessionId, message, 'cancels', async (session, cancel, waiting) => {
     if (session.folded.run?.status === 'active' && cancel)
       await endStoredRun(parts, session, { ...cancel, inbox: message }, waiting)
     return 'applied'
   })
+  if (status === 'applied' || pauseMs === undefined) return status
+  await wait(parts.clock, pauseMs)
+  return cancelStoredRun(parts, sessionId, message, laterPauses)
 }
 
 export async function releaseOnError<Outcome>(
@@ -194,16 +204,19 @@ export async function postponeStoredRun(
 ): Promise<Receipt['status']> {
   const { store, clock } = parts
   return withMessage(parts, sessionId, message, 'postpones', async (session, resume, inbox) => {
-    const { folded } = session
+    const { folded, log } = session
     if (resume?.type !== 'RESUME' || resume.at === undefined) return 'waiting'
     const { run } = folded
     const event = { ...resume, now: Math.max(clock.now(), folded.at), inbox: message }
-    const moved = run?.status === 'active' && inbox[0]?.message === message ? takeEvent(run, event) : null
+    // Messages in the log and those for the next turn may be left in the inbox.
+    const first = inbox.find((one) => one.message > folded.inbox && parseInboxMessage(one) !== null)
+    const moved = run?.status === 'active' && first?.message === message ? takeEvent(run, event) : null
     if (moved?.[0].context.state !== 'PAUSED') {
       await setAlarm(store, sessionId, resume.at, folded.definition)
       return 'waiting'
     }
     await writeRest(session, event, moved)
+    log.inbox.remove([message])
     return 'applied'
   })
 }
