@@ -5,7 +5,7 @@ import {
   createOpenCalls,
   type KnownAnswer,
   type OpenCalls,
-} from '../../src/mcp/client/elicitation/open-calls.js'
+} from '../../src/mcp/client/asking-call.js'
 
 beforeEach(() => jest.useFakeTimers())
 afterEach(() => jest.useRealTimers())

@@ -24,13 +24,11 @@ import {
   type ServerWire,
   type WireEvents,
 } from './server-wire.js'
-import { createHttpWire, createSseWire } from './http-wire.js'
-import type { CallContinuation } from './elicitation/asking-call.js'
-import type { CallWatch } from './elicitation/open-calls.js'
+import { createHttpWire, createSseWire, createStdioWire } from './wires.js'
+import type { CallContinuation, CallWatch } from './asking-call.js'
 import type { CheckedMcpOptions } from './mcp-options.js'
 import { stripInvisible } from './plain-text.js'
 import type { SignIn } from './sign-in/sign-in.js'
-import { createStdioWire } from './stdio-wire.js'
 import { tasksExtension } from './task-wire.js'
 
 /** Statewright servers recognize a repeated call by this key. */

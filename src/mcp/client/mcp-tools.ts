@@ -4,8 +4,7 @@ import type { Tool } from '../../core/tools/tool.js'
 import { ToolError } from '../../core/tools/tool-error.js'
 import { connectServer, type McpConnection, type McpCall } from './mcp-connection.js'
 import { limitTime } from '../../core/base/abort.js'
-import { answerServer } from './elicitation/asking-call.js'
-import { createOpenCalls } from './elicitation/open-calls.js'
+import { answerServer, createOpenCalls } from './asking-call.js'
 import { SessionExpiredError } from './server-wire.js'
 import {
   type CheckedMcpOptions,
