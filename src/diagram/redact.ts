@@ -1,3 +1,4 @@
+import { valueOr } from '../core/base/maybe-promise.js'
 import { optionsRule, expectArgument, objectRule } from '../core/base/values.js'
 import { truncate } from '../../guards/lib/words.js'
 import { scrubSecrets } from '../core/shields/secrets.js'
@@ -172,9 +173,5 @@ export function redactEvent<Event extends object>(event: Event, options: RedactO
 
 /** App code in a context, such as a throwing getter, must not break the run. */
 function safely<Value>(make: () => Value): Value | string {
-  try {
-    return make()
-  } catch {
-    return '[unreadable]'
-  }
+  return valueOr(make, '[unreadable]')
 }

@@ -1,3 +1,4 @@
+import { valueOr } from '../core/base/maybe-promise.js'
 import { describeError, UsageError } from '../core/base/errors.js'
 
 /**
@@ -67,11 +68,7 @@ export function toPlainFailure(error: unknown): Record<string, unknown> {
     const { name, message, code } = error as Record<'name' | 'message' | 'code', unknown>
     // The code may be inherited.
     const entries = Object.entries({ code, ...error }).flatMap(([key, value]) => {
-      try {
-        return value === undefined ? [] : [[key, copyJson(value, key)] as const]
-      } catch {
-        return []
-      }
+      return valueOr(() => (value === undefined ? [] : [[key, copyJson(value, key)] as const]), [])
     })
     const extra = Object.fromEntries(entries)
     return {

@@ -1,3 +1,4 @@
+import { valueOr } from '../core/base/maybe-promise.js'
 import { getOrCreate, limitTotal } from '../core/base/values.js'
 import type { BudgetAllowance, BudgetStore } from '../core/budgets/budget-store.js'
 import type { Clock } from '../core/base/clock.js'
@@ -184,11 +185,7 @@ export function findWindow(now: number, per: BudgetPeriod | null, timezone: stri
 }
 
 function isTimezone(timezone: string): boolean {
-  try {
-    return Intl.DateTimeFormat('en', { timeZone: timezone }) !== undefined
-  } catch {
-    return false
-  }
+  return valueOr(() => Intl.DateTimeFormat('en', { timeZone: timezone }) !== undefined, false)
 }
 
 /** When clocks in a zone show a local time, given as if in UTC. A skipped time maps to a nearby one. */

@@ -1,3 +1,4 @@
+import { valueOr } from '../core/base/maybe-promise.js'
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import * as z from 'zod'
 
@@ -174,9 +175,5 @@ function isValidHeaders(headers: Record<string, string>): boolean {
 }
 
 function isJson(value: unknown): boolean {
-  try {
-    return JSON.stringify(value) !== undefined
-  } catch {
-    return false
-  }
+  return valueOr(() => JSON.stringify(value) !== undefined, false)
 }

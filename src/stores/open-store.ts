@@ -1,3 +1,4 @@
+import { valueOr } from '../core/base/maybe-promise.js'
 import { fileURLToPath } from 'node:url'
 import { ConfigError } from '../core/base/errors.js'
 import { memoryStore } from '../core/sessions/store/memory-store.js'
@@ -49,9 +50,5 @@ export function findFolder(url: string): string | null {
 function parseFolder(rest: string): string | null {
   if (rest === '' || rest.includes('\0')) return null
   if (!rest.startsWith('//')) return rest
-  try {
-    return fileURLToPath(`file:${rest}`)
-  } catch {
-    return null
-  }
+  return valueOr(() => fileURLToPath(`file:${rest}`), null)
 }

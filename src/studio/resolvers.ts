@@ -1,3 +1,4 @@
+import { valueOr } from '../core/base/maybe-promise.js'
 import { renderShared } from './export-session.js'
 import type { Prefetcher } from './prefetch.js'
 import { answerSchema, forkSchema, markSchema, parseRequest, savedViewsSchema } from './requests.js'
@@ -90,9 +91,5 @@ function readNumber(params: URLSearchParams, name: string): number | null {
 }
 
 function decodePart(part: string): string {
-  try {
-    return decodeURIComponent(part)
-  } catch {
-    return ''
-  }
+  return valueOr(() => decodeURIComponent(part), '')
 }

@@ -1,3 +1,4 @@
+import { valueOr } from '../core/base/maybe-promise.js'
 import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine, InputFrom, SnapshotFrom } from 'xstate'
 import { PathError, getErrorMessage } from './errors.js'
 import { describeEvent, describeEventType, listTransitions } from '../core/chart/state-labels.js'
@@ -162,11 +163,7 @@ function badOptionError(option: string, expected: string): PathError {
 }
 
 function toSafeText(value: unknown): string {
-  try {
-    return JSON.stringify(value) ?? String(value)
-  } catch {
-    return String(value)
-  }
+  return valueOr(() => JSON.stringify(value) ?? String(value), String(value))
 }
 
 /** The default `serializeState`: everything that determines a snapshot's future. */

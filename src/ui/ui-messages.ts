@@ -1,3 +1,4 @@
+import { valueOr } from '../core/base/maybe-promise.js'
 import { omitUndefined } from '../../guards/lib/json.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import type { Json } from '../../machines/agent/json.js'
@@ -191,11 +192,7 @@ export const invalidArguments = 'The arguments are not valid JSON.'
 
 /** The arguments of a call as a JSON value, or as text if they are not valid JSON. */
 export function parseArguments(text: string): { input: unknown; isJson: boolean } {
-  try {
-    return { input: JSON.parse(text), isJson: true }
-  } catch {
-    return { input: text, isJson: false }
-  }
+  return valueOr(() => ({ input: JSON.parse(text), isJson: true }), { input: text, isJson: false })
 }
 
 function parseOutput(content: string): unknown {

@@ -1,3 +1,4 @@
+import { valueOr } from '../core/base/maybe-promise.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { isRequest, listAnswerableCalls } from '../../machines/agent/questions.js'
@@ -177,9 +178,5 @@ function findStartedTurn(run: AnyRun): Turn | null {
 
 /** Undefined while the session is still being read. */
 export function findStartedContext(run: Pick<AnyRun, 'snapshot'>): AgentContext | undefined {
-  try {
-    return findContext(run)
-  } catch {
-    return undefined
-  }
+  return valueOr(() => findContext(run), undefined)
 }

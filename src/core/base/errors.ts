@@ -1,3 +1,4 @@
+import { valueOr } from './maybe-promise.js'
 import { isRecord } from '../../../guards/lib/stored.js'
 import { readProperty, toJson } from './json.js'
 import { type ModelActorError, createModelFailure } from '../../../machines/agent/model-response.js'
@@ -111,11 +112,7 @@ function describeCause(error: unknown): string {
 }
 
 function isStatewrightError(error: unknown): boolean {
-  try {
-    return error instanceof StatewrightError
-  } catch {
-    return false
-  }
+  return valueOr(() => error instanceof StatewrightError, false)
 }
 
 const thrownByPlain = new WeakMap<object, { error: unknown }>()

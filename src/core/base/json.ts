@@ -1,3 +1,4 @@
+import { valueOr } from './maybe-promise.js'
 import type { Json } from '../../../machines/agent/json.js'
 
 /** Maximum nesting depth. Values at deeper levels are replaced by a description to avoid a stack overflow. */
@@ -143,11 +144,7 @@ export function readText(value: unknown, key: string): string {
 }
 
 export function parseJsonOr(text: string, fallback: unknown): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return fallback
-  }
+  return valueOr(() => JSON.parse(text), fallback)
 }
 
 export interface JsonProblem {

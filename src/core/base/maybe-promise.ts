@@ -49,3 +49,12 @@ export function attempt<Value, Next>(
   }
   return value instanceof Promise ? value.then(settled, failed) : settled(value)
 }
+
+/** The value, or `fallback` if reading it throws. */
+export function valueOr<Value, Fallback>(read: () => Value, fallback: Fallback): Value | Fallback {
+  try {
+    return read()
+  } catch {
+    return fallback
+  }
+}

@@ -1,3 +1,4 @@
+import { valueOr } from './maybe-promise.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { asList, asObject } from './values.js'
 import { toJson } from './json.js'
@@ -14,27 +15,19 @@ export function stripControls(text: string): string {
 const controlCharacters = /[^\P{Cc}\t\n]|[\u202a-\u202e\u2066-\u2069]/gu
 
 export function decodePercent(text: string): string {
-  return decodeOrNull(() => decodeURIComponent(text)) ?? text
+  return valueOr(() => decodeURIComponent(text), text)
 }
 
 /** Decodes base64 with the first charset that fits. Returns null for binary data and invalid base64. */
 export function decodeBase64(base64: string, charsets: readonly string[] = ['utf-8']): string | null {
-  const bytes = decodeOrNull(() => Uint8Array.from(atob(base64), (character) => character.charCodeAt(0)))
+  const bytes = valueOr(() => Uint8Array.from(atob(base64), (character) => character.charCodeAt(0)), null)
   if (bytes === null) return null
   for (const charset of charsets) {
-    const text = decodeOrNull(() => new TextDecoder(charset, { fatal: true }).decode(bytes))
+    const text = valueOr(() => new TextDecoder(charset, { fatal: true }).decode(bytes), null)
     // oxlint-disable-next-line no-control-regex -- data with control characters is binary, not text
     if (text !== null) return /[\0-\x08\x0e-\x1a\x1c-\x1f]/.test(text) ? null : text
   }
   return null
-}
-
-function decodeOrNull<T>(decode: () => T): T | null {
-  try {
-    return decode()
-  } catch {
-    return null
-  }
 }
 
 /**
@@ -55,11 +48,7 @@ function toText(value: unknown): string {
   const json = typeof value === 'string' ? value : toJson(value)
   // For a value without a JSON form, the description is already a string.
   if (typeof json === 'string') return json
-  try {
-    return JSON.stringify(json)
-  } catch {
-    return "The tool's result exceeds the maximum length of a string."
-  }
+  return valueOr(() => JSON.stringify(json), "The tool's result exceeds the maximum length of a string.")
 }
 
 /**

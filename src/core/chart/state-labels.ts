@@ -1,3 +1,4 @@
+import { valueOr } from '../base/maybe-promise.js'
 import type {
   AnyMachineSnapshot,
   StateValue,
@@ -55,11 +56,7 @@ export function describeEvent(event: { type: string }): string {
 }
 
 function formatPayload(payload: Record<string, unknown>): string {
-  try {
-    return serializeEvent(payload as unknown as { type: string })
-  } catch {
-    return '(not JSON)'
-  }
+  return valueOr(() => serializeEvent(payload as unknown as { type: string }), '(not JSON)')
 }
 
 /** One branch of one handler, as declared in the chart. Plain JSON. */

@@ -1,3 +1,4 @@
+import { valueOr } from '../base/maybe-promise.js'
 import { readJson } from '../tools/parse-arguments.js'
 import { shorten } from './format-words.js'
 
@@ -62,9 +63,5 @@ function quoteText(text: string, width: number): string {
 }
 
 function parseArguments(json: string): unknown {
-  try {
-    return readJson(json)
-  } catch {
-    return undefined
-  }
+  return valueOr(() => readJson(json), undefined)
 }

@@ -1,3 +1,4 @@
+import { valueOr } from '../base/maybe-promise.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { omitUndefined } from '../../../guards/lib/json.js'
 import { isObject } from '../base/values.js'
@@ -180,11 +181,7 @@ function allowNull(schema: JsonObject): JsonObject {
 
 function isPattern(pattern: string): boolean {
   if (foreignPattern.test(pattern)) return false
-  try {
-    return new RegExp(pattern, 'u') instanceof RegExp
-  } catch {
-    return false
-  }
+  return valueOr(() => new RegExp(pattern, 'u') instanceof RegExp, false)
 }
 
 export function acceptsType({ type }: JsonObject, name: string): boolean {

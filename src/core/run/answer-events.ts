@@ -1,3 +1,4 @@
+import { valueOr } from '../base/maybe-promise.js'
 import { omitUndefined } from '../../../guards/lib/json.js'
 import { findAnswerFault, type Vote } from '../../../machines/agent/approvals.js'
 import type { AgentContext, ControlEvent } from '../../../machines/agent/context.js'
@@ -302,11 +303,7 @@ function refusedApprovalError(call: EditedCall, problem: string): UsageError {
 }
 
 function toJsonText(value: unknown): string | undefined {
-  try {
-    return JSON.stringify(value)
-  } catch {
-    return undefined
-  }
+  return valueOr(() => JSON.stringify(value), undefined)
 }
 
 export function findTool({ name, path = [] }: EditedCall, tools: ToolSet): Tool | undefined {

@@ -1,3 +1,4 @@
+import { valueOr } from '../../core/base/maybe-promise.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { checkInput } from '../../core/config/check-input.js'
 import {
@@ -158,11 +159,7 @@ function isServerAddress(url: unknown): boolean {
 
 /** Validated here, because the platform's error would reveal a secret. */
 function isHeaders(headers: unknown): boolean {
-  try {
-    return [...new Headers(headers as Record<string, string>)].every(Boolean)
-  } catch {
-    return false
-  }
+  return valueOr(() => [...new Headers(headers as Record<string, string>)].every(Boolean), false)
 }
 
 /** Adds the defaults. Throws a ConfigError (`invalid_config`) that lists every problem. */

@@ -1,3 +1,4 @@
+import { valueOr } from '../../core/base/maybe-promise.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { isRecord } from '../../../guards/lib/stored.js'
 import { readProperty, readText } from '../../core/base/json.js'
@@ -63,11 +64,7 @@ export function readAppData({ _meta: meta, structuredContent }: JsonObject): Jso
 
 /** Counts the characters of JSON. Infinity for very deep nesting. */
 export function countJson(data: Json): number {
-  try {
-    return JSON.stringify(data).length
-  } catch {
-    return Infinity
-  }
+  return valueOr(() => JSON.stringify(data).length, Infinity)
 }
 
 const ofProtocol = 'io.modelcontextprotocol/'
@@ -121,11 +118,7 @@ function toMediaPart(part: Json): ContentPart | null {
   if (!['resource', 'image', 'audio'].includes(type) || data === '' || data.slice(0, 9).includes(':'))
     return null
   if (!acceptedTypes.has(mediaType)) return null
-  try {
-    return toContentPart({ type: 'file', data, mediaType }, 'content')
-  } catch {
-    return null
-  }
+  return valueOr(() => toContentPart({ type: 'file', data, mediaType }, 'content'), null)
 }
 
 function describePart(part: Json): string {

@@ -6,7 +6,7 @@ import { internalsByAgent } from '../../core/agent/agent-internals.js'
 import { createNap } from '../../core/base/abort.js'
 import { systemClock, wait } from '../../core/base/clock.js'
 import { createId } from '../../core/base/platform.js'
-import { runInTurn } from '../../core/base/maybe-promise.js'
+import { runInTurn, valueOr } from '../../core/base/maybe-promise.js'
 import { isObject } from '../../core/base/values.js'
 import { describeError, inputError, StatewrightError, UsageError } from '../../core/base/errors.js'
 import { createSessionRunner } from '../../core/drive/driver.js'
@@ -381,11 +381,7 @@ function parseTaskId(id: string): { named: string; turn: number } | null {
 
 /** Null for an id that no session can have. */
 function findSessionId(grant: AccessGrant, named: string): string | null {
-  try {
-    return toSessionId(grant, named)
-  } catch {
-    return null
-  }
+  return valueOr(() => toSessionId(grant, named), null)
 }
 
 /** A session's turn, as the protocol shows it. */

@@ -1,3 +1,4 @@
+import { valueOr } from '../../core/base/maybe-promise.js'
 import { availableParallelism } from 'node:os'
 import { extname } from 'node:path'
 import { truncate } from '../../../guards/lib/words.js'
@@ -143,11 +144,10 @@ const byteOrderMarks = { feff: 'utf-16be', fffe: 'utf-16le', efbbbf: 'utf-8' }
 function decodeText(bytes: Uint8Array, charset: string | undefined): string | undefined {
   const start = Buffer.from(bytes.subarray(0, 3)).toString('hex')
   const marked = Object.entries(byteOrderMarks).find(([mark]) => start.startsWith(mark))
-  try {
-    return new TextDecoder(marked?.[1] ?? charset ?? 'utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    return undefined
-  }
+  return valueOr(
+    () => new TextDecoder(marked?.[1] ?? charset ?? 'utf-8', { fatal: true }).decode(bytes),
+    undefined,
+  )
 }
 
 const isHtmlPage = (text: string): boolean => /^\s*<(!doctype html|html)\b/i.test(text.slice(0, 1000))

@@ -1,3 +1,4 @@
+import { valueOr } from '../../core/base/maybe-promise.js'
 import {
   accessSync,
   closeSync,
@@ -229,11 +230,7 @@ export function toFileStoreError(error: unknown, file: string): StoreError {
 function isDiskFull(code: string, folder: string): boolean {
   if (code === 'SQLITE_FULL' || code === 'ENOSPC' || code === 'EDQUOT') return true
   if (!code.startsWith('SQLITE_IOERR')) return false
-  try {
-    return statfsSync(folder).bavail === 0
-  } catch {
-    return false
-  }
+  return valueOr(() => statfsSync(folder).bavail === 0, false)
 }
 
 interface Field {

@@ -1,3 +1,4 @@
+import { valueOr } from '../../base/maybe-promise.js'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 
@@ -40,9 +41,8 @@ function getMachinePlace(): string {
 
 /** Process ids are unique only within one boot and one namespace, and machines can have the same name. */
 function readLinuxParts(): string[] {
-  try {
-    return [readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(), readlinkSync('/proc/self/ns/pid')]
-  } catch {
-    return ['?']
-  }
+  return valueOr(
+    () => [readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(), readlinkSync('/proc/self/ns/pid')],
+    ['?'],
+  )
 }
