@@ -13,6 +13,7 @@ import {
   type CommandGroup,
   type OptionSpecs,
   parseOptions,
+  toCommands,
   writeNotice,
 } from './command.js'
 import { batchCommand } from './commands/batch.js'
@@ -155,25 +156,9 @@ function unknownCommandError(word: string, known: readonly { name: string }[]): 
   return badUsageError(`Unknown command '${word}'. ${hint}`, word)
 }
 
-/** Replaces API calls in error messages with the equivalent commands. */
-const commandReplacements: readonly (readonly [RegExp, (id: string, seq: string) => string])[] = [
-  [/agent\.fork\('([^']+)', (\d+)\)/g, (id, seq) => `statewright sessions fork ${id} --at ${seq}`],
-  [/agent\.resume\('([^']+)'\)/g, (id) => `statewright resume ${id}`],
-  [/agent\.send\('([^']+)', \{ type: 'cancel' \}\)/g, (id) => `statewright send ${id} cancel`],
-  [/agent\.run\(input, \{ session: '([^']+)' \}\)/g, (id) => `statewright run --session ${id} 'Your prompt'`],
-  [/delete the session, or/g, () => "delete the session ('statewright sessions delete'), or"],
-]
-
 function formatError(error: unknown): string {
   const message = error instanceof Error ? error.message || error.name : String(error)
-  const replaced = commandReplacements.reduce(
-    (text, [pattern, toCommand]) =>
-      // For a pattern without groups, this argument is the offset instead of an id.
-      text.replaceAll(pattern, (_, id: string | number, seq: string) =>
-        toCommand(quoteShellWord(String(id)), seq),
-      ),
-    message,
-  )
+  const replaced = toCommands(message)
   const isBusy = error instanceof StoreError && error.code === 'session_busy'
   return isBusy
     ? `${replaced} To inspect it: statewright sessions show ${quoteShellWord(error.subject ?? '')}`

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { StatewrightError } from '../core/base/errors.js'
 import { findNearestName } from '../core/base/text.js'
 import { stripControls } from '../core/format/format-words.js'
+import { quoteShellWord } from '../core/format/shell-words.js'
 import { type ExitCode, exitCodes } from './exit-codes.js'
 
 export interface CliIO {
@@ -51,6 +52,29 @@ export function badUsageError(message: string, subject?: string, options?: Error
 
 export function writeNotice({ stderr }: Pick<CliIO, 'stderr'>, text: string): void {
   stderr.write(`statewright: ${stripControls(text)}\n`)
+}
+
+/** Replaces API calls in error messages with the equivalent commands. */
+const commandReplacements: readonly (readonly [RegExp, (id: string, seq: string | undefined) => string])[] = [
+  [
+    /agent\.fork\('([^']+)'(?:, (\d+))?\)/g,
+    (id, seq) => `statewright sessions fork ${id}${seq ? ` --at ${seq}` : ''}`,
+  ],
+  [/agent\.resume\('([^']+)'\)/g, (id) => `statewright resume ${id}`],
+  [/agent\.send\('([^']+)', \{ type: 'cancel' \}\)/g, (id) => `statewright send ${id} cancel`],
+  [/agent\.run\(input, \{ session: '([^']+)' \}\)/g, (id) => `statewright run --session ${id} 'Your prompt'`],
+  [/delete the session, or/g, () => "delete the session ('statewright sessions delete'), or"],
+]
+
+export function toCommands(message: string): string {
+  return commandReplacements.reduce(
+    (text, [pattern, toCommand]) =>
+      // For a pattern without groups, this argument is the offset instead of an id.
+      text.replaceAll(pattern, (_, id: string | number, seq: string | undefined) =>
+        toCommand(quoteShellWord(String(id)), seq),
+      ),
+    message,
+  )
 }
 
 /** One option of a command, for parsing and for `--help`. */

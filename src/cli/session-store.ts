@@ -38,7 +38,7 @@ export async function openStoreForRun(url: string | undefined, io: CliIO): Promi
     return { store: await openStore(`file:${await getDataFolder(io)}`), isKept: true }
   } catch (error) {
     if (!(error instanceof StatewrightError)) throw error
-    writeNotice(io, `${error.message} This session is stored only in memory.`)
+    writeNotice(io, `this session is stored only in memory. ${error.message}`)
     return { store: memoryStore(), isKept: false }
   }
 }

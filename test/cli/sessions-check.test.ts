@@ -143,6 +143,11 @@ test('sessions check --spec names the record of a forged log that breaks a rule,
       'bad',
       store.read('done').map((record) => ({ ...record, data: '{}' })),
     )
+    forge(
+      store,
+      'torn',
+      store.read('done').map((record) => (record.seq === 3 ? { ...record, data: '{}' } : record)),
+    )
   })
   const { code, out } = await run(['sessions', 'check', '--spec'])
   expect(code).toBe(1)
@@ -151,7 +156,8 @@ test('sessions check --spec names the record of a forged log that breaks a rule,
       'The model answers, or fails, only where a request is under way: after no limit, pause or stop.\n',
   )
   expect(out).toContain("bad  corrupt_log: The log of session 'bad': record 1 is damaged.")
-  expect(out).toContain('2 of 4 sessions have a valid log.\n')
+  expect(out).toMatch(/^torn .* statewright sessions fork torn --at 2 continues from there\.$/m)
+  expect(out).toContain('2 of 5 sessions have a valid log.\n')
 })
 
 function forge(store: SyncSessionStore, id: string, records: LogRecord[]): void {

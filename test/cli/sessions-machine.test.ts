@@ -1,13 +1,15 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fromPromise } from 'xstate'
+import { fromPromise, setup } from 'xstate'
 import { durable } from '../../src/durable/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
 import { claimMachine } from '../durable/claim.js'
-import type { LogRecord } from '../../src/index.js'
+import { createAgent, type LogRecord } from '../../src/index.js'
 import { forged } from '../support/damaged-logs.js'
+import { call, ManualModel, settled } from '../support/manual-model.js'
 import { faults } from '../support/record-faults.js'
+import { tool } from '../support/tools.js'
 import { cli } from './support.js'
 
 let dir: string
@@ -78,6 +80,33 @@ test('sessions list names the problem of a damaged machine', async () => {
   const { code, out } = await run('sessions', 'list')
   expect([code, out]).toEqual([0, expect.stringMatching(/^claim-19 +corrupt_log /m)])
   store.delete('claim-19')
+  store.close()
+})
+
+test('sessions show names the session that continues a sub-agent', async () => {
+  const store = fileStore({ dir })
+  const pay = tool('pay', () => 'paid', { needsApproval: true })
+  const model = new ManualModel()
+  const agent = createAgent({ model, tools: [pay] })
+  const machine = setup({ actors: { agent: agent.machine } }).createMachine({
+    id: 'desk',
+    invoke: { src: 'agent', input: () => agent.createInput('Pay.') },
+  })
+  const desk = durable(machine, { store })
+  await desk.start('desk-1')
+  // oxlint-disable-next-line no-await-in-loop -- some modules load on first use
+  for (let i = 0; i < 1000 && model.attempts.length === 0; i += 1) await settled()
+  model.pending?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
+  const { pending } = await desk.settled('desk-1')
+  const child = pending[0]?.session ?? ''
+  const { out } = await run('sessions', 'show', child)
+  expect(out).toContain(
+    `It is a sub-agent of 'desk-1'. Answer or continue that session: statewright sessions show desk-1`,
+  )
+  expect(out).not.toContain('statewright resume')
+  const { err } = await run('send', child, 'approve', 'a')
+  expect(err).toContain(`statewright sessions fork ${child} creates an independent session.`)
+  await desk.delete('desk-1')
   store.close()
 })
 

@@ -83,7 +83,7 @@ describe('the sessions of the command line', () => {
     const { code, out, err } = await cli([...play, '--session', 'work'], { cwd, dataFolder })
     expect(code).toBe(0)
     expect(out).not.toContain('Session work')
-    expect(err).toMatch(/^statewright: .*This session is stored only in memory\.\n$/)
+    expect(err).toMatch(/^statewright: this session is stored only in memory\. .*\n$/)
     expect(err).toContain(why)
     const listed = await cli(['sessions', 'list'], { dataFolder })
     expect(listed).toMatchObject({ code: 2, out: '', err: expect.stringContaining(why) })

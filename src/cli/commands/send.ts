@@ -15,6 +15,7 @@ import {
   missingSession,
   parseDate,
   type ParsedOptions,
+  toCommands,
 } from '../command.js'
 import { exitCodes, type ExitCode } from '../exit-codes.js'
 import { byOption, formatCarriedOptions, readSelection, refuseStray, storeOption } from '../options.js'
@@ -226,6 +227,8 @@ function formatReceipts(receipt: SendAllReceipt): string {
     [refused, 'refused'],
   ] as const
   const lines = parts.flatMap(([count, what]) => (count > 0 ? [`  ${count} ${what}`] : []))
-  const reasons = refusals.map(({ session, code, message }) => `  ${session}: ${code}: ${message}`)
+  const reasons = refusals.map(
+    ({ session, code, message }) => `  ${session}: ${code}: ${toCommands(message)}`,
+  )
   return [`${sessions} sessions:`, ...lines, ...reasons, ''].join('\n')
 }

@@ -1,4 +1,11 @@
-import { badUsageError, CliError, type CliIO, type CommandGroup, defineCommand } from '../../command.js'
+import {
+  badUsageError,
+  CliError,
+  type CliIO,
+  type CommandGroup,
+  defineCommand,
+  toCommands,
+} from '../../command.js'
 import { exportCommand } from './export.js'
 import { listCommand } from './list.js'
 import { showCommand } from './show.js'
@@ -82,11 +89,11 @@ async function checkLogs(store: SessionStore, io: CliIO, isJson: boolean): Promi
 
 function formatViolation(session: string, { seq, rule, message, law }: LogFault): string {
   const where = seq === null ? rule : `record ${seq} breaks '${rule}'`
-  return `${stripControls(session)}  ${where}: ${stripControls(message)}${law === null ? '' : ` ${law}`}\n`
+  return `${stripControls(session)}  ${where}: ${stripControls(toCommands(message))}${law === null ? '' : ` ${law}`}\n`
 }
 
 function formatSession({ session, agent, verdict, why }: CheckedSession): string {
-  return `${stripControls(session)}  ${stripControls(agent)}  ${verdict}: ${stripControls(why ?? '')}\n`
+  return `${stripControls(session)}  ${stripControls(agent)}  ${verdict}: ${stripControls(toCommands(why ?? ''))}\n`
 }
 
 const renameCommand = defineCommand({

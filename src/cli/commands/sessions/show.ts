@@ -62,7 +62,10 @@ export const showCommand = defineCommand({
       if (isMachineSession(entry)) await showMachine(store, entry, { at, form }, io)
       else if (form === 'json') await showJson(store, id, at, io)
       else if (form === 'events') await showEvents(store, id, at, io)
-      else showSession(entry, toSessionSnapshot(await readSessionAt(store, id, at)), url, io)
+      else {
+        const folded = await readSessionAt(store, id, at)
+        showSession(entry, { ...toSessionSnapshot(folded), parent: folded.parent }, url, io)
+      }
     })
   },
 })
@@ -89,9 +92,12 @@ async function showEvents(store: SessionStore, id: string, to: number | undefine
   }
 }
 
+/** `parent` is the session that has called a sub-agent. */
+type ShownSession = SessionSnapshot & { parent: string | undefined }
+
 function showSession(
   entry: ListedSession,
-  replayed: SessionSnapshot,
+  replayed: ShownSession,
   store: string | undefined,
   io: CliIO,
 ): void {
@@ -106,11 +112,11 @@ function showSession(
 
 function formatStatus(
   entry: ListedSession,
-  replayed: SessionSnapshot,
+  replayed: ShownSession,
   store: string | undefined,
   paint: Paint,
 ): string {
-  const { seq, run, usage, snapshot } = replayed
+  const { seq, run, usage, snapshot, parent } = replayed
   const { id, head: last, holder } = entry
   const carried = formatCarriedOptions({ store })
   if (run === null || snapshot === null)
@@ -122,6 +128,8 @@ function formatStatus(
   if (seq < last)
     return `${head}This is an earlier state. To continue from it: statewright sessions fork ${id}${carried} --at ${seq}\n`
   if (holder !== null) return `${head}Working: ${shorten(holder, 200)}\n`
+  if (parent !== undefined)
+    return `${head}It is a sub-agent of '${parent}'. Answer or continue that session: statewright sessions show ${parent}${carried}\n`
   if (isWorking(run)) return `${head}It was interrupted. Continue with: statewright resume ${id}${carried}\n`
   const waits = run.resumable ? `${describeWait(run).replace(/^the/, 'The')}\n` : ''
   const next = formatResumeHint(run, carried)
