@@ -19,7 +19,7 @@ const homes: Record<string, string> = {
   'src/core/models/openai/exchange.ts': 'the network',
   'src/ai-sdk/language-model.ts': 'the network',
   'src/web/sse.ts': 'the network',
-  'src/ui/client/http-chat.ts': 'the clock of a page',
+  'src/ui/client/chat-transport.ts': 'the clock of a page',
   'src/ui/client/connection.ts': 'pages come back apart',
   // Standalone servers with real timers.
   'src/dbos/dbos-sessions.ts': 'DBOS',

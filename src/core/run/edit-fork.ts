@@ -9,7 +9,7 @@ import type {
   ContentPart,
 } from '../../../machines/agent/messages.js'
 import type { BatchCall } from '../../../machines/agent/batch-calls.js'
-import type { Screening, ShieldPoint } from '../../../machines/agent/screening.js'
+import type { ShieldPoint } from '../../../machines/agent/screening.js'
 import { isChildAtRest } from '../../../machines/agent/questions.js'
 import { withScreenedTexts } from '../../../machines/agent/actions/apply-screening.js'
 import { CallAbort } from '../base/abort.js'
@@ -164,7 +164,7 @@ async function editMessage(
   { message: id, content: newContent }: Extract<ForkEdit, { message: string }>,
   scene: EditScene,
 ): Promise<AppliedEdit> {
-  const { messages, parts, folded } = scene
+  const { messages, folded } = scene
   const userMessages = messages.filter((one): one is UserMessage => one.role === 'user' && !one.internal)
   const message = userMessages.find((one) => one.id === id)
   if (message === undefined) {
@@ -172,7 +172,7 @@ async function editMessage(
     const text = `'${id}' is not a user message at that point. The user messages are: ${known}.`
     throw new UsageError('unknown_message', text, id)
   }
-  const content = parts.shields.input.length === 0 ? newContent : await screenEditedInput(newContent, scene)
+  const content = await screenEdit('input', newContent, {}, scene)
   const { withheld: _withheld, ...data } = message.data ?? {}
   const { data: _data, ...rest } = message
   const next: UserMessage = { ...rest, content, ...(Object.keys(data).length > 0 && { data }) }
@@ -200,7 +200,7 @@ async function editCall(
   const { text, problem } = parseEditedArguments(newArguments, edited, tools, refusedForkEditError)
   const refusal = await problem
   if (refusal) throw refusal
-  const seen = await screenEditedText('toolInput', text, { callId: id, toolName: call.name }, scene)
+  const seen = await screenEdit('toolInput', text, { callId: id, toolName: call.name }, scene)
   if (seen !== text && parseJsonOr(seen, undefined) === undefined)
     throw refusedByShieldError(id, 'The remaining arguments are not valid JSON.')
   const {
@@ -264,7 +264,7 @@ async function editResult(
   const limits = (context?.config ?? parts.config).toolCalls
   const { content, truncated } = formatResult(isError ? newResult.message : newResult, limits.maxResultChars)
   const about = { callId: id, toolName: asked.function.name }
-  const seen = await screenEditedText('toolOutput', content, about, scene)
+  const seen = await screenEdit('toolOutput', content, about, scene)
   const result = {
     status: isError ? ('error' as const) : ('ok' as const),
     content: seen,
@@ -326,39 +326,22 @@ function moveBeforeDispatch(value: unknown): unknown {
     : value
 }
 
-async function screenEditedInput(
-  content: UserMessage['content'],
-  scene: EditScene,
-): Promise<UserMessage['content']> {
-  const looked = await screenContent(content, (text) => screenEdit('input', text, {}, scene))
-  const blocked = looked.find(({ action }) => action === 'block')
-  if (blocked) throw refusedByShieldError('edit', blocked.message)
-  const texts = looked.map((one) => ({ ...one, index: 0 }))
-  return withScreenedTexts(content, texts)
-}
-
-async function screenEditedText(
+/** @throws {UsageError} `refused_by_shield` */
+async function screenEdit<Content extends UserMessage['content']>(
   point: ShieldPoint,
-  text: string,
-  about: Pick<ShieldScene, 'callId' | 'toolName'>,
-  scene: EditScene,
-): Promise<string> {
-  if (scene.parts.shields[point].length === 0) return text
-  const { action, content, message } = await screenEdit(point, text, about, scene)
-  if (action === 'block') throw refusedByShieldError(about.callId ?? 'edit', message)
-  return content
-}
-
-function screenEdit(
-  point: ShieldPoint,
-  text: string,
+  content: Content,
   about: Pick<ShieldScene, 'callId' | 'toolName'>,
   { parts: { shields, clock }, messages, app }: EditScene,
-): Promise<Screening> {
+): Promise<Content> {
+  if (shields[point].length === 0) return content
   const { timeoutMs, failOpen } = shields
   const { signal } = new AbortController()
-  const scene = { ...about, point, messages, context: app }
-  return askShields(shields[point], text, { ...scene, signal, clock, timeoutMs, failOpen })
+  const scene = { ...about, point, messages, context: app, signal, clock, timeoutMs, failOpen }
+  const looked = await screenContent(content, (text) => askShields(shields[point], text, scene))
+  const blocked = looked.find(({ action }) => action === 'block')
+  if (blocked) throw refusedByShieldError(about.callId ?? 'edit', blocked.message)
+  const texts = looked.map((one) => ({ ...one, index: 0 }))
+  return withScreenedTexts(content, texts) as Content
 }
 
 function unknownCallError(id: string, messages: readonly Message[]): UsageError {
