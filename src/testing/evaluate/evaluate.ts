@@ -184,7 +184,7 @@ export async function evaluate<Expected, Context = unknown>(
   }
 
   async function score(one: EvaluationCase, outcome: CaseOutcome): Promise<EvaluatedRun | null> {
-    const { session, result, error, diverged } = outcome
+    const { session, result, usage, error, diverged, steps, durationMs, guards } = outcome
     const isScored = result !== null && !error && !diverged
     const scored = isScored
       ? await scoreResult(scorers, result, one, { passAt, session, store, budgets, signal })
@@ -198,8 +198,15 @@ export async function evaluate<Expected, Context = unknown>(
       scores: scored?.scores ?? {},
       ...(problem && { error: problem }),
       ...(diverged && { diverged }),
-      ...toFacts(outcome),
-      cost: { agent: outcome.usage.cost, judges: scored?.judgesCost ?? 0 },
+      state: result?.state ?? null,
+      reason: result?.reason ?? null,
+      ...(result?.error && { failure: result.error }),
+      output: truncate(result?.output ?? '', 4000),
+      steps,
+      tokens: { input: usage.inputTokens, output: usage.outputTokens, total: usage.totalTokens },
+      durationMs,
+      guards,
+      cost: { agent: usage.cost, judges: scored?.judgesCost ?? 0 },
     }
   }
 
@@ -271,19 +278,6 @@ export async function evaluate<Expected, Context = unknown>(
 }
 
 type Tally = Omit<EvaluationProgress, 'total' | 'elapsedMs' | 'last'>
-
-function toFacts({ result, usage, steps, durationMs, guards }: CaseOutcome) {
-  return {
-    state: result?.state ?? null,
-    reason: result?.reason ?? null,
-    ...(result?.error && { failure: result.error }),
-    output: truncate(result?.output ?? '', 4000),
-    steps,
-    tokens: { input: usage.inputTokens, output: usage.outputTokens, total: usage.totalTokens },
-    durationMs,
-    guards,
-  }
-}
 
 function toEvaluatedCase({ id, tags, input, expected }: EvaluationCase, runs: EvaluatedRun[]): EvaluatedCase {
   return {

@@ -298,16 +298,14 @@ type Found = [what: string, at: Moment | undefined] | null
 
 function judgeWait(court: Court, walk: Walk): Found {
   const { judge } = court
-  const { property } = judge
-  const isUntil = property.kind === 'until'
-  let isWaiting = isUntil && property.from === undefined
+  let { isWaiting } = judge
   for (const [i, moment] of walk.moments.entries()) {
-    isWaiting ||= judge.ask(isUntil ? 'from' : 'p', moment)
+    isWaiting ||= judge.ask('from', moment)
     if (judge.ask('q', moment)) {
       if (i >= walk.loopFrom) return null
       isWaiting = false
     }
-    if (isUntil && isWaiting && !judge.ask('p', moment)) return ['is violated before the goal holds', moment]
+    if (isWaiting && !judge.ask('p', moment)) return ['is violated before the goal holds', moment]
   }
   const isLost = walk.isEndless && isWaiting && isRound(court, walk) && isFairRound(court, walk)
   return isLost ? [`${judge.goal} never holds`, walk.moments.at(-1)] : null

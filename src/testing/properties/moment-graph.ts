@@ -12,20 +12,26 @@ export interface Judge {
   name: string
   property: Property
   goal: string
-  /** Missing conditions are false. */
+  /** Whether a run waits for the goal from its start, and not only after a moment of `from`. */
+  isWaiting: boolean
+  /** `leadsTo(p, q)` is asked as `until`, from `p` on, with a condition that always holds. */
   ask: (condition: 'p' | 'q' | 'from', moment: Moment) => boolean
   rank: (moment: Moment) => readonly number[]
 }
 
 export function createJudge(machine: AnyStateMachine, name: string, property: Property): Judge {
+  const { p, q, from } = (
+    property.kind === 'leadsTo' ? { q: property.q, from: property.p } : property
+  ) as Partial<Record<'p' | 'q' | 'from', MomentCondition>>
+  const { kind } = property
   const conditions = {
-    p: compile('p' in property ? property.p : undefined),
-    q: compile('q' in property ? property.q : undefined),
-    from: compile('from' in property ? property.from : undefined),
+    p: compile(p, true),
+    q: compile(q, false),
+    from: compile(from, kind === 'canReach'),
   }
 
-  function compile(condition: MomentCondition | undefined): (moment: Moment) => unknown {
-    if (condition === undefined) return () => false
+  function compile(condition: MomentCondition | undefined, missing: boolean): (moment: Moment) => unknown {
+    if (condition === undefined) return () => missing
     if (typeof condition === 'function') return condition
     const isThere = createStateTest(machine, condition)
     return ({ snapshot }) => isThere(snapshot)
@@ -44,7 +50,8 @@ export function createJudge(machine: AnyStateMachine, name: string, property: Pr
   return {
     name,
     property,
-    goal: 'q' in property ? nameCondition(property.q) : '',
+    goal: q === undefined ? '' : nameCondition(q),
+    isWaiting: kind === 'until' && from === undefined,
     ask: (condition, moment) => {
       const answer = call(conditions[condition], moment)
       if (typeof answer === 'boolean') return answer
@@ -244,16 +251,11 @@ export function findBreach(graph: MomentGraph, judge: Judge): Finding {
       const isWrong = (node: MomentNode): boolean => node.verdict.p === (property.kind === 'never')
       return { breach: findMoment(graph, isWrong), begun: graph.nodes.length }
     }
-    case 'leadsTo': {
-      const begins = ({ verdict }: MomentNode): boolean => verdict.p
-      return findEndlessWait(graph, judge, begins, () => true)
-    }
-    case 'until': {
-      const begins = property.from === undefined ? undefined : ({ verdict }: MomentNode) => verdict.from
-      return findEndlessWait(graph, judge, begins, ({ verdict }) => verdict.p)
-    }
+    case 'leadsTo':
+    case 'until':
+      return findEndlessWait(graph, judge)
     case 'canReach':
-      return findDeadEnd(graph, property.from === undefined ? () => true : ({ verdict }) => verdict.from)
+      return findDeadEnd(graph)
     default:
       return { breach: findIdleCycle(graph), begun: graph.nodes.length }
   }
@@ -288,29 +290,21 @@ interface WaitPlace extends Place {
 /** The maximum number of loops to try. After that, the shortest story found so far is reported. */
 const maxTries = 200
 
-/** A run waits from a node that `begins`, or else from the start, until the goal holds. */
-function findEndlessWait(
-  graph: MomentGraph,
-  judge: Judge,
-  begins: ((node: MomentNode) => boolean) | undefined,
-  mayStay: (node: MomentNode) => boolean,
-): Finding {
+function findEndlessWait({ starts, nodes }: MomentGraph, judge: Judge): Finding {
   const isFair = createFairTest(judge.property)
-  const regions = findFairRegions(
-    graph.nodes.filter((node) => !node.verdict.q && mayStay(node)),
-    isFair,
-  )
-  const begun = begins ? graph.nodes.filter(begins).length : graph.starts.length
+  const waiting = nodes.filter(({ verdict: { p, q } }) => p && !q)
+  const regions = findFairRegions(waiting, isFair)
+  const begun = judge.isWaiting ? starts.length : nodes.filter(({ verdict }) => verdict.from).length
   const seen = new Map<MomentNode, boolean[]>()
   const places: WaitPlace[] = []
   const go = (node: MomentNode, wasWaiting: boolean, via?: { move: MomentMove; from: WaitPlace }): void => {
-    const isWaiting = (wasWaiting || begins?.(node) === true) && !node.verdict.q
+    const isWaiting = (wasWaiting || node.verdict.from) && !node.verdict.q
     const known = getOrCreate(seen, node, () => [])
     if (known[Number(isWaiting)]) return
     known[Number(isWaiting)] = true
     places.push({ node, isWaiting, via, depth: via ? via.from.depth + 1 : 0 })
   }
-  for (const start of graph.starts) go(start, begins === undefined)
+  for (const start of starts) go(start, judge.isWaiting)
 
   let best: { place: WaitPlace; round: MomentMove[] } | undefined
   let tries = 0
@@ -318,7 +312,7 @@ function findEndlessWait(
     const place = places[next]
     if (!place || (best && place.depth >= best.place.depth + best.round.length)) break
     const { node, isWaiting } = place
-    if (isWaiting && !mayStay(node)) {
+    if (isWaiting && !node.verdict.p) {
       const reason = `is violated in ${describeNode(node)} before the goal holds`
       return { breach: { reason, ...tracePlace(place), loop: null }, begun }
     }
@@ -328,7 +322,7 @@ function findEndlessWait(
       const round = findFairRound(node, region)
       if (!best || place.depth + round.length < best.place.depth + best.round.length) best = { place, round }
     }
-    for (const move of node.moves) go(move.to, isWaiting && !node.verdict.q, { move, from: place })
+    for (const move of node.moves) go(move.to, isWaiting, { move, from: place })
   }
   if (!best) return { breach: undefined, begun }
   const { place, round } = best
@@ -349,9 +343,9 @@ function tracePlace(place: Place): Pick<Breach, 'start' | 'moves'> {
 }
 
 /** Unexplored nodes may lead anywhere, so they count as reaching the goal. */
-function findDeadEnd({ nodes }: MomentGraph, isOrigin: (node: MomentNode) => boolean): Finding {
+function findDeadEnd({ nodes }: MomentGraph): Finding {
   const isGoal = ({ verdict }: MomentNode): boolean => verdict.q
-  const origins = nodes.filter(isOrigin)
+  const origins = nodes.filter(({ verdict }) => verdict.from)
   const into = new Map<MomentNode, MomentNode[]>()
   for (const node of nodes) for (const { to } of node.moves) getOrCreate(into, to, () => []).push(node)
   const reaching = new Set(nodes.filter((node) => isGoal(node) || !node.isExpanded))
