@@ -69,6 +69,8 @@ const maxDriveBytes = 1000
 const inboxPollMs = 1000
 /** Retry delay for a request received by a draining process. */
 const drainedRetryMs = 100
+/** The maximum delay before the next attempt of a refused request. */
+const mostRetryMs = 30_000
 
 /**
  * Runs sessions in a DBOS queue. Each call to `runSession` is a workflow with one step. A session that waits has no
@@ -155,11 +157,13 @@ export function dbosSessions(
       const driveOptions: RunSessionOptions = { session, maxRetryWaitMs, ...given }
       return await runner.runSession(await addHostValues(options, driveOptions, begins))
     } catch (error) {
-      if (!(error instanceof StatewrightError) || !canSucceedLater(error)) throw error
+      if (!(error instanceof StatewrightError)) throw error
+      // A later deploy may add the agent.
+      if (!error.retryable && error.code !== 'unknown_agent') throw error
       // A draining process passes the request on, which is not a refusal.
       const isPassed = error.code === 'draining'
       return {
-        later: isPassed ? drainedRetryMs : getRetryDelay(refused),
+        later: isPassed ? drainedRetryMs : Math.min(mostRetryMs, 500 * 2 ** Math.min(refused, 10)),
         refused: refused + (isPassed ? 0 : 1),
       }
     }
@@ -171,9 +175,7 @@ export function dbosSessions(
   DBOS.registerWorkflow(workflow, { name: workflowName })
 
   const polls = [
-    createPoll(sweepMs, () =>
-      sweepSessions(DBOS, agents, store, { workflowName, queueName, now: Date.now(), found }),
-    ),
+    createPoll(sweepMs, () => sweepSessions(DBOS, agents, store, { now: Date.now(), found })),
     createPoll(inboxPollMs, createInboxPoll(agents, store, { againMs: sweepMs, found })),
     // Other programs can put sessions to sleep. A session that DBOS drives is already awake.
     createPoll(inboxPollMs, async () => {
@@ -244,11 +246,6 @@ async function translateEngineErrors<Result>(work: () => Promise<Result>): Promi
   }
 }
 
-/** Whether a retry may succeed, here or after a deploy that adds the agent. */
-function canSucceedLater({ code, retryable }: StatewrightError): boolean {
-  return retryable || code === 'unknown_agent'
-}
-
 type Found = (session: string, head: number) => Promise<void>
 
 const waitPrefix = 'wait:'
@@ -267,25 +264,22 @@ export async function sweepSessions(
   DBOS: DbosLike,
   agents: Agents,
   store: SessionStore,
-  options: { workflowName: string; queueName: string; now: number; found: Found },
+  { now, found }: { now: number; found: Found },
 ): Promise<void> {
-  const { workflowName, queueName, now, found } = options
   const left: { id: string; head: number }[] = []
   for await (const listed of listOpenSessions(store, ['RUNNING', 'WAITING_FOR_TOOL'])) {
     const { id, head, holder, updatedAt, summary } = listed
     if (holder !== null || isRecent(updatedAt, now) || summary?.unresumed) continue
-    const begun = getListedDefinition(summary)
-    // Other processes run the remaining sessions.
-    if (begun === null || agents.findAgentFor(begun)) left.push({ id, head })
+    if (isOwn(agents, listed)) left.push({ id, head })
   }
-  const waits = left.length > 0 ? await listAllWorkflows(DBOS, { workflowName, ...delayedFilter }) : []
+  // Workflows that run after a provider's wait. Their sessions have no lease owner.
+  const waiting = { status: 'DELAYED', workflow_id_prefix: waitPrefix } as const
+  const waits = left.length > 0 ? await listAllWorkflows(DBOS, waiting) : []
   // oxlint-disable-next-line no-await-in-loop -- one after the other
   for (const { id, head } of left)
     if (!waits.some(({ workflowID }) => workflowID.startsWith(createWaitId(id, head)))) await found(id, head)
-  for (const { workflowID, executorId, input, dequeuedAt, updatedAt } of await listAllWorkflows(DBOS, {
-    workflowName,
-    ...pendingFilter,
-  })) {
+  const taken = await listAllWorkflows(DBOS, { status: 'PENDING', loadInput: true })
+  for (const { workflowID, executorId, input, dequeuedAt, updatedAt } of taken) {
     const { session } = (input?.[0] ?? {}) as { session?: unknown }
     if (executorId === DBOS.executorID || typeof session !== 'string') continue
     if (isRecent(dequeuedAt ?? updatedAt ?? 0, now)) continue
@@ -302,16 +296,21 @@ function isRecent(at: number, now: number): boolean {
   return age >= 0 && age < graceMs
 }
 
-const pendingFilter = { status: 'PENDING', loadInput: true } as const
-/** Workflows that run after a provider's wait. Their sessions have no lease owner. */
-const delayedFilter = { status: 'DELAYED', workflow_id_prefix: waitPrefix } as const
+/** Whether this process has the session's agent. Other processes run the remaining sessions. */
+function isOwn(agents: Agents, { summary }: ListedSession): boolean {
+  const begun = getListedDefinition(summary)
+  return begun === null || agents.findAgentFor(begun) !== undefined
+}
 
 /** Reads all pages, because a dead process can be on any of them. */
-async function listAllWorkflows(DBOS: DbosLike, filter: Omit<DbosListOptions, 'limit' | 'offset'>) {
+async function listAllWorkflows(
+  DBOS: DbosLike,
+  filter: Omit<DbosListOptions, 'limit' | 'offset' | 'workflowName'>,
+) {
   const found: DbosWorkflow[] = []
   for (let page: readonly DbosWorkflow[] | undefined; page === undefined || page.length === pageSize; ) {
     // oxlint-disable-next-line no-await-in-loop -- one page after the other
-    page = await DBOS.listWorkflows({ ...filter, limit: pageSize, offset: found.length })
+    page = await DBOS.listWorkflows({ workflowName, ...filter, limit: pageSize, offset: found.length })
     found.push(...page)
   }
   return found
@@ -339,9 +338,8 @@ export function createInboxPoll(
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       const listed = await store.get(sessionId)
       if (!listed || listed.holder !== null || !(await canContinue(store, listed))) continue
-      const begun = getListedDefinition(listed.summary)
       // oxlint-disable-next-line no-await-in-loop -- as above
-      if (begun === null || agents.findAgentFor(begun)) await found(sessionId, listed.head)
+      if (isOwn(agents, listed)) await found(sessionId, listed.head)
     }
   }
 }
@@ -421,9 +419,6 @@ function toResumingDrive(
 ): QueuedDrive {
   return { ...queued, ...(unsaid && answers && { answers }) }
 }
-
-/** Increasing delay before the next attempt of a refused request, in milliseconds. */
-const getRetryDelay = (refused: number): number => Math.min(30_000, 500 * 2 ** Math.min(refused, 10))
 
 /** The part of the `DBOS` class from `@dbos-inc/dbos-sdk` (version 5) that is used. The class is passed in, not imported. */
 export interface DbosLike {

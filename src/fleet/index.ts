@@ -17,8 +17,8 @@ export type {
 } from '../core/budgets/shared-budget.js'
 export type { BudgetPeriod, CreateBudgetOptions } from './budget-limits.js'
 export { createBudget } from './create-budget.js'
-export type { BatchItem, BatchProgress, RunAllOptions } from './batch.js'
-export { type BatchResult, runAll } from './run-all.js'
+export type { BatchItem, BatchProgress, BatchResult, RunAllOptions } from './run-all.js'
+export { runAll } from './run-all.js'
 export {
   createLimiter,
   type CreateLimiterOptions,

@@ -1,6 +1,6 @@
 import { symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createNoteTools } from '../../src/cli/note-tools.js'
+import { createNoteTools } from '../../src/cli/demo.js'
 import { folder, removeFolders } from './support.js'
 
 afterEach(removeFolders)

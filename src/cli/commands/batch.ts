@@ -15,8 +15,10 @@ import {
   findBatchIdFault,
   findItemFault,
   getBatchSessionId,
-} from '../../fleet/batch.js'
-import { isUnpaid, runAll, type BatchResult } from '../../fleet/run-all.js'
+  isUnpaid,
+  runAll,
+  type BatchResult,
+} from '../../fleet/run-all.js'
 import {
   badUsageError,
   CliError,

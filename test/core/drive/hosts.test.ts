@@ -292,8 +292,6 @@ describe('DBOS', () => {
     const found: string[] = []
     await sweepSessions(queue as unknown as DbosLike, agents, store, {
       now: Date.now() + 60_000,
-      workflowName: 'w',
-      queueName: 'q',
       found: (session) => Promise.resolve(void found.push(session)),
     })
     expect(found).toEqual(['orphan'])
@@ -319,8 +317,6 @@ describe('the queue of DBOS', () => {
     const found: string[] = []
     await sweepSessions(queue as unknown as DbosLike, agents, store, {
       now: Date.now() + 60_000,
-      workflowName: 'w',
-      queueName: 'q',
       found: (session) => Promise.resolve(void found.push(session)),
     })
     expect(found).toEqual([])
