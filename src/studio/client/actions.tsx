@@ -7,22 +7,16 @@ import { listChoices } from '../../core/sessions/elicitation-answer.js'
 import type { Answer, CallTarget, GrantView, MomentView, PendingView } from '../protocol.js'
 import { formatJson } from '../format.js'
 import { Check, useAttempt } from './loading.js'
+import type { RunPage } from './run-page.js'
 
-interface ActionsProps {
-  moment: MomentView
-  isAsleep: boolean
-  /** Set only at the last record, and only if one of the run's questions can expire. */
-  now: number | undefined
-  readOnly: string | null
-  hasResume: boolean
-  otherAgent: string | null
-  onAnswer: (answer: Answer) => Promise<void>
-}
-
-export function Actions({ moment, isAsleep, now, readOnly, hasResume, otherAgent, onAnswer }: ActionsProps) {
+export function Actions({ run, moment }: { run: RunPage; moment: MomentView }) {
+  const { view, row, place, hasResume } = run
+  const { session, rows } = view
   const { pending, grants, actions } = moment
+  const readOnly = session.isAttached ? null : view.readOnly
+  const otherAgent = run.isOwn ? view.otherAgent : null
   const { trouble, isBusy, attempt } = useAttempt()
-  const send = (answer: Answer): Promise<void> => attempt(() => onAnswer(answer))
+  const send = (answer: Answer): Promise<void> => attempt(() => run.answer(answer))
   const may = new Set(actions)
   const buttons = (['pause', 'resume', 'cancel'] as const).filter(
     (type) => may.has(type) && !(type === 'resume' && hasResume),
@@ -41,7 +35,14 @@ export function Actions({ moment, isAsleep, now, readOnly, hasResume, otherAgent
         return elicitation && may.has('toolOutput') ? (
           <ElicitationCard key={key} call={{ ...call, elicitation }} isBusy={isBusy} send={send} />
         ) : (
-          <PendingCard key={key} call={call} now={now} may={may} isBusy={isBusy} send={send} />
+          <PendingCard
+            key={key}
+            call={call}
+            now={place === rows.length - 1 ? run.time : undefined}
+            may={may}
+            isBusy={isBusy}
+            send={send}
+          />
         )
       })}
       {grants.length > 0 && (
@@ -58,7 +59,7 @@ export function Actions({ moment, isAsleep, now, readOnly, hasResume, otherAgent
               class={type === 'cancel' ? 'danger' : ''}
               onClick={() => send({ type })}
             >
-              {type === 'resume' && isAsleep ? 'Wake it now' : actionWords[type]}
+              {type === 'resume' && row.wakeAt !== undefined ? 'Wake it now' : actionWords[type]}
             </button>
           ))}
         </div>
@@ -77,6 +78,7 @@ const afterExpiry = {
 
 interface PendingProps {
   call: PendingView
+  /** Set only at the last record, and only if one of the run's questions can expire. */
   now: number | undefined
   may: ReadonlySet<Answer['type']>
   isBusy: boolean

@@ -1,16 +1,18 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { ForkRequest, MomentView } from '../protocol.js'
+import type { ForkRequest, MomentView, RecordRow } from '../protocol.js'
 import { shorten } from '../../core/format/format-words.js'
 import { Facts } from './json-tree.js'
 import { Check, Refusal, useAttempt } from './loading.js'
 import { formatJson } from '../format.js'
-import type { RunView } from './run-hooks.js'
+import type { RunStep } from '../run-steps.js'
 import { askWhatIf, type Change } from './what-if.js'
 import { describeFork, findDefault, describeChange, listChanges, toEdit } from './fork-choices.js'
 import { forkableStates } from '../session-query.js'
 import { parseJsonOr } from '../../core/base/json.js'
 
-interface ForkProps extends Pick<RunView, 'rows' | 'steps'> {
+interface ForkProps {
+  rows: readonly RecordRow[]
+  steps: readonly RunStep[]
   /** The record at which to fork without a change. */
   seq: number
   /** The change whose pencil the reader has used. Null if the dialog offers every change. */

@@ -7,20 +7,14 @@ import { isFailed } from '../session-query.js'
 import { formatShort, formatStatePath, formatWord, getTone, type Tone, compareAddress } from '../format.js'
 import { Icon, type IconName } from './icons.js'
 import { Refusal, useAttempt } from './loading.js'
-import { type RunView, showTabs } from './run-hooks.js'
+import { showTabs } from './run-hooks.js'
+import type { RunPage, Tab } from './run-page.js'
+import { StepMarks } from './step-marks.js'
 import { listModels, type RunStep, shareTime, type TimeShares, toPercents } from '../run-steps.js'
 
-interface RunHeadProps {
-  view: SessionView
-  row: RecordRow
-  step: RunStep | undefined
-  onFork: (() => void) | null
-  readOnly: string | null
-  children: ComponentChildren
-}
-
-export function RunHead({ view, row, step, onFork, readOnly, children }: RunHeadProps) {
-  const { session, forks, rows } = view
+export function RunHead({ run }: { run: RunPage }) {
+  const { source, view, row, step, canAct } = run
+  const { session, forks, rows, readOnly } = view
   const { id } = session
   const models = useMemo(() => listModels(rows, session.models), [rows, session.models])
   return (
@@ -40,7 +34,7 @@ export function RunHead({ view, row, step, onFork, readOnly, children }: RunHead
               : `at step ${step.step}${step.isAnswered ? '' : ', not answered'}`}
             {row.run > 1 ? `, run ${row.run}` : ''}
           </span>
-          {children}
+          {step && (canAct || (session.isAttached && !source.isFile)) && <StepMarks run={run} step={step} />}
           {models !== '' && <span class="run-model">{models}</span>}
           {session.forkedFrom && (
             <a href={compareAddress(session.forkedFrom.sessionId, id)}>
@@ -61,18 +55,14 @@ export function RunHead({ view, row, step, onFork, readOnly, children }: RunHead
         <span class="now-label">{row.label}</span>
         <span class="now-path">{formatStatePath(row.to)}</span>
       </div>
-      {onFork && (
-        <button title="Change a part, and run it again in a fork" onClick={onFork}>
+      {canAct && (
+        <button title="Change a part, and run it again in a fork" onClick={() => run.openFork(null)}>
           <Icon name="fork" /> What if
         </button>
       )}
-      {readOnly !== null && <p class="no-fork">{readOnly}</p>}
+      {readOnly !== null && !source.isFile && <p class="no-fork">{readOnly}</p>}
     </div>
   )
-}
-
-export function mayResume({ session }: SessionView): boolean {
-  return session.state === 'PAUSED' || session.status === 'interrupted'
 }
 
 export function StatePill({ state, isAsleep }: { state: string | null; isAsleep: boolean }) {
@@ -88,19 +78,9 @@ export function RowPill({ row: { status, value, state } }: { row: SessionRow }) 
   return <span class={`pill tone-${tone}`}>{value}</span>
 }
 
-interface VerdictProps extends RunView {
-  onFork: ((seq: number) => void) | null
-  onShare: (() => Promise<void>) | null
-  otherAgent: string | null
-  onResume: (() => Promise<void>) | null
-  onTab: (tab: ChipTab) => void
-}
-
-type ChipTab = 'cost' | 'guards' | 'transcript'
-
-export function VerdictStrip(props: VerdictProps) {
-  const { view, steps, now, onFork, onShare, otherAgent, onResume, onPlace, onTab } = props
-  const { verdict, rows, session } = view
+export function VerdictStrip({ run }: { run: RunPage }) {
+  const { source, view, canAct, hasResume } = run
+  const { verdict, rows, session, otherAgent } = view
   const { trouble, attempt } = useAttempt()
   const decided = rows.findIndex(({ seq }) => seq === verdict.seq)
   const tone = session.status === 'damaged' ? 'bad' : getTone(verdict.state)
@@ -118,37 +98,37 @@ export function VerdictStrip(props: VerdictProps) {
             <button
               class="quiet-button"
               onClick={() => {
-                onPlace(decided)
+                run.go(decided)
                 showTabs()
               }}
             >
               Record {verdict.seq}
             </button>
           )}
-          {onFork && hasStopped && verdict.seq > 1 && (
-            <button class="quiet-button" onClick={() => onFork(verdict.seq - 1)}>
+          {canAct && hasStopped && verdict.seq > 1 && (
+            <button class="quiet-button" onClick={() => run.openFork(null, verdict.seq - 1)}>
               Change something before this
             </button>
           )}
-          {onShare && (
-            <button class="quiet-button" onClick={() => attempt(onShare)}>
+          {!source.isFile && (
+            <button class="quiet-button" onClick={() => attempt(run.share)}>
               Share
             </button>
           )}
-          {onResume && (
-            <button class="primary" onClick={() => attempt(onResume)}>
+          {hasResume && (
+            <button class="primary" onClick={() => attempt(() => run.answer({ type: 'resume' }))}>
               {isAsleep ? 'Wake it now' : 'Resume'}
             </button>
           )}
         </div>
       </div>
-      {onResume && otherAgent !== null && <p class="other-agent">{otherAgent}</p>}
+      {hasResume && run.isOwn && otherAgent !== null && <p class="other-agent">{otherAgent}</p>}
       <Refusal text={trouble} />
       {/* The end of a log does not contain the totals. */}
       {view.isPart ? (
         <p class="chips">Reading all {formatCount(view.rows.length, 'record')} …</p>
       ) : (
-        <Chips view={view} steps={steps} now={now} onPlace={onPlace} onTab={onTab} />
+        <Chips run={run} />
       )}
     </section>
   )
@@ -179,7 +159,8 @@ function markKeys(text: string) {
     .map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))
 }
 
-function Chips({ view, steps, now, ...actions }: ChipActions & Pick<RunView, 'view' | 'steps' | 'now'>) {
+function Chips({ run }: { run: RunPage }) {
+  const { view, steps, now } = run
   const { rows, bars, verdict, session } = view
   // The slider moves often and does not change the chips.
   const chips = useMemo(
@@ -189,7 +170,7 @@ function Chips({ view, steps, now, ...actions }: ChipActions & Pick<RunView, 'vi
   return (
     <div class="chips" role="group" aria-label="Usage and duration">
       {chips.map((chip) => (
-        <Chip key={chip.name} {...chip} {...actions} />
+        <Chip key={chip.name} {...chip} run={run} />
       ))}
     </div>
   )
@@ -289,8 +270,6 @@ function Shares({ shares }: { shares: TimeShares }) {
   )
 }
 
-type ChipActions = Pick<VerdictProps, 'onPlace' | 'onTab'>
-
 interface ShownChip {
   name: string
   icon?: IconName
@@ -298,20 +277,20 @@ interface ShownChip {
   places?: readonly number[]
   title?: string
   /** The tab that shows the chip's records. */
-  tab?: ChipTab
+  tab?: Tab
   strong: string
   rest?: ComponentChildren
 }
 
-function Chip({ name, icon, places, title, tab, strong, rest, onPlace, onTab }: ShownChip & ChipActions) {
+function Chip({ name, icon, places, title, tab, strong, rest, run }: ShownChip & { run: RunPage }) {
   const at = useRef(-1)
   const go = (): void => {
     if (places) {
       at.current = (at.current + 1) % places.length
-      onPlace(places[at.current] ?? 0)
+      run.go(places[at.current] ?? 0)
     }
     const shown = places ? tab : 'cost'
-    if (shown) onTab(shown)
+    if (shown) run.showTab(shown)
     showTabs()
   }
   return (

@@ -1,22 +1,10 @@
 import type { VNode } from 'preact'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { LiveMessage, MomentView, RecordRow, SessionView } from '../protocol.js'
+import type { LiveMessage, MomentView, RecordRow } from '../protocol.js'
 import type { Source } from './data-source.js'
 import type { MomentCache } from './moment-cache.js'
 import { useTimeout } from './page.js'
-import type { RunStep } from '../run-steps.js'
 import { findPlayDelay } from '../timeline-layout.js'
-
-/** What the parts of the run page show. */
-export interface RunView extends Pick<SessionView, 'rows' | 'bars'> {
-  view: SessionView
-  steps: readonly RunStep[]
-  place: number
-  /** The time of a running run. */
-  now: number | undefined
-  load: (id: string) => Promise<SessionView>
-  onPlace: (place: number) => void
-}
 
 /** The breakpoint of the single-column layout, as in client.css. */
 export const small = matchMedia('(max-width: 1020px)')
@@ -95,7 +83,8 @@ export function usePosition(rows: readonly RecordRow[], startSeq: number | null,
     if (!isPlaying && place >= last) move({ place: 0, ms })
     setPlaying(!isPlaying)
   }
-  return { place, ms, isPlaying, isLive, go, play, setLive }
+  // A log that was replaced may be shorter.
+  return { place: Math.min(place, last), ms, isPlaying, isLive, go, play, setLive }
 }
 
 /** Subscribes to live messages. `after` is the last record that the page has, or null if unknown. */

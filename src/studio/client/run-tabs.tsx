@@ -5,36 +5,48 @@ import { formatWakeTime } from '../../core/base/clock.js'
 import { formatDuration, formatMoney, formatCount } from '../../core/format/format-words.js'
 import { addCosts, type CostSum, formatCost, sumCosts } from '../costs.js'
 import { type RunStep, toStepKey } from '../run-steps.js'
-import type { Bar, GaugeView, GuardView, MomentView, RecordRow } from '../protocol.js'
-import type { RequestView } from '../request-view.js'
+import type { Bar, GaugeView, GuardView, MomentView, RecordRow, SessionView } from '../protocol.js'
 import { Facts, JsonTree } from './json-tree.js'
 import { Table } from './long-text.js'
 import { RequestTab } from './request-tab.js'
-import type { RunView } from './run-hooks.js'
+import type { RunPage, Tab } from './run-page.js'
 import { formatClock, formatStatePath, formatWord, joinNames, sessionAddress } from '../format.js'
-import { forkableStates } from '../session-query.js'
+import { paths } from '../routes.js'
+import { forkableStates, isRequestEnd } from '../session-query.js'
 
-interface RunTabProps extends Omit<CostProps, 'budget'> {
-  tab: 'request' | 'state' | 'guards' | 'cost' | 'record'
+interface RunTabProps {
+  run: RunPage
   moment: MomentView
-  row: RecordRow
-  request: number
-  loadRequest: (seq: number, all: boolean) => Promise<RequestView>
 }
 
-export function RunTab({ tab, moment, row, request, loadRequest, ...costs }: RunTabProps) {
+export function RunTab({ tab, run, moment }: RunTabProps & { tab: Tab }) {
+  const { row, source, view } = run
+  const seq = findRequest(run)
   switch (tab) {
     case 'request':
-      return <RequestTab key={request} seq={request} load={loadRequest} />
+      return (
+        <RequestTab
+          key={seq}
+          seq={seq}
+          load={(seq, all) => source.send(paths.request(view.session.id, seq, all))}
+        />
+      )
     case 'state':
       return <StateTab moment={moment} row={row} />
     case 'guards':
       return <GuardsTab guards={moment.guards} isActive={forkableStates.has(row.state)} />
     case 'cost':
-      return <CostTab budget={moment.budget} {...costs} />
+      return <CostTab run={run} moment={moment} />
     default:
-      return <RecordTab moment={moment} row={row} bars={costs.bars} />
+      return <RecordTab moment={moment} row={row} bars={view.bars} />
   }
+}
+
+/** Of several requests, the last one at or before this record, or else the first. 0 if there is none. */
+function findRequest({ view: { rows }, row, step }: RunPage): number {
+  if (!step) return 0
+  const ends = rows.slice(step.from, step.to + 1).filter(isRequestEnd)
+  return (ends.findLast(({ seq }) => seq <= row.seq) ?? ends[0])?.seq ?? 0
 }
 
 function RecordTab({ moment, row, bars }: { moment: MomentView; row: RecordRow; bars: readonly Bar[] }) {
@@ -155,29 +167,33 @@ function measureNearness({ streak, threshold }: GuardView): number {
   return streak === null || threshold === null || threshold === 0 ? 0 : streak / threshold
 }
 
-interface CostProps extends Pick<RunView, 'rows' | 'bars' | 'steps' | 'place'> {
-  budget: readonly GaugeView[]
-  /** The elapsed time of a run without a deadline, whose budget does not count time. */
-  elapsedMs: number
-  onStep: (step: RunStep) => void
-}
-
-function CostTab({ budget, elapsedMs, rows, steps, place, bars, onStep }: CostProps) {
+function CostTab({ run, moment }: RunTabProps) {
+  const { view, row, place, steps, go, setTab } = run
+  const { rows, bars } = view
   return (
     <div class="stack">
       {place < rows.length - 1 && (
         <p class="next">
-          Up to record {rows[place]?.seq} of {rows.at(-1)?.seq}
+          Up to record {row.seq} of {rows.at(-1)?.seq}
         </p>
       )}
       <Spenders rows={rows.slice(0, place + 1)} bars={bars} />
-      <StepCosts steps={steps.filter(({ from, tokens }) => from <= place && tokens > 0)} onStep={onStep} />
-      <Gauges budget={budget} elapsedMs={elapsedMs} />
+      <StepCosts
+        steps={steps.filter(({ from, tokens }) => from <= place && tokens > 0)}
+        onStep={(step) => {
+          go(step.place)
+          setTab('request')
+        }}
+      />
+      <Gauges
+        budget={moment.budget}
+        elapsedMs={Math.max(0, row.at - (rows.find(({ run }) => run === row.run)?.at ?? 0))}
+      />
     </div>
   )
 }
 
-function Spenders({ rows, bars }: Pick<CostProps, 'rows' | 'bars'>) {
+function Spenders({ rows, bars }: Pick<SessionView, 'rows' | 'bars'>) {
   const sums = new Map<string, { by: string; name: string; count: number; tokens: number; paid: CostSum }>()
   for (const { spent, paid } of rows) {
     if (!spent) continue
@@ -220,7 +236,12 @@ function Spenders({ rows, bars }: Pick<CostProps, 'rows' | 'bars'>) {
 const amounts = ['Tokens', 'Cost']
 const mostSteps = 20
 
-function StepCosts({ steps, onStep }: Pick<CostProps, 'steps' | 'onStep'>) {
+interface StepCostsProps {
+  steps: readonly RunStep[]
+  onStep: (step: RunStep) => void
+}
+
+function StepCosts({ steps, onStep }: StepCostsProps) {
   if (steps.length === 0) return null
   const sorted = steps.toSorted((a, b) => b.cost.usd - a.cost.usd || b.tokens - a.tokens)
   return (
@@ -243,7 +264,8 @@ function StepCosts({ steps, onStep }: Pick<CostProps, 'steps' | 'onStep'>) {
   )
 }
 
-function Gauges({ budget, elapsedMs }: Pick<CostProps, 'budget' | 'elapsedMs'>) {
+/** `elapsedMs` is for a run without a deadline, whose budget does not count time. */
+function Gauges({ budget, elapsedMs }: Pick<MomentView, 'budget'> & { elapsedMs: number }) {
   const formats: Partial<Record<GaugeView['name'], (value: number) => string>> = {
     cost: formatMoney,
     time: formatDuration,

@@ -1,28 +1,20 @@
 import { formatCount } from '../../core/format/format-words.js'
 import { Icon, type IconName } from './icons.js'
-import type { RunView } from './run-hooks.js'
+import type { RunPage } from './run-page.js'
 import { formatClock, formatStatePath } from '../format.js'
 
-interface SliderProps extends Pick<RunView, 'rows' | 'place' | 'onPlace'> {
-  isPlaying: boolean
-  isLive: boolean | null
-  isOpen: boolean
-  onPlay: () => void
-  onLive: () => void
-  areLanesShown: boolean
-  onLanes: () => void
-}
-
-export function Slider(props: SliderProps) {
-  const { rows, place, isPlaying, isLive, isOpen, onPlace, areLanesShown } = props
-  const row = rows[place]
+export function Slider({ run }: { run: RunPage }) {
+  const { view, row, place, isPlaying, go, areLanesShown } = run
+  const { rows, session } = view
   const last = rows.length - 1
+  const isOpen = ['running', 'waiting', 'sleeping'].includes(session.status)
+  const isLive = run.isLive && (isOpen || place === last)
   const jump = (label: string, icon: IconName, to: number) => (
     <button
       class="icon"
       aria-label={label}
       aria-disabled={to === place}
-      onClick={() => to === place || onPlace(to)}
+      onClick={() => to === place || go(to)}
     >
       <Icon name={icon} size={18} />
     </button>
@@ -32,11 +24,7 @@ export function Slider(props: SliderProps) {
       <div class="slider-buttons">
         {jump('First record', 'first', 0)}
         {jump('Previous record', 'previous', Math.max(0, place - 1))}
-        <button
-          class="icon play primary"
-          aria-label={isPlaying ? 'Stop playing' : 'Play'}
-          onClick={props.onPlay}
-        >
+        <button class="icon play primary" aria-label={isPlaying ? 'Stop playing' : 'Play'} onClick={run.play}>
           <Icon name={isPlaying ? 'pause' : 'resume'} size={18} />
         </button>
         {jump('Next record', 'next', Math.min(last, place + 1))}
@@ -45,33 +33,31 @@ export function Slider(props: SliderProps) {
       <input
         type="range"
         min={0}
-        max={Math.max(0, last)}
+        max={last}
         step={1}
         value={place}
         aria-label="Record"
-        aria-valuetext={
-          row ? `Record ${row.seq} of ${rows.length}: ${row.label}. ${formatStatePath(row.to)}` : 'No record'
-        }
-        onInput={(event) => onPlace(Number(event.currentTarget.value))}
+        aria-valuetext={`Record ${row.seq} of ${rows.length}: ${row.label}. ${formatStatePath(row.to)}`}
+        onInput={(event) => go(Number(event.currentTarget.value))}
       />
       <output>
-        {row ? `${formatCount(place + 1)} / ${formatCount(rows.length)}` : ''}
-        {row && <small>{formatClock(row.at)}</small>}
+        {`${formatCount(place + 1)} / ${formatCount(rows.length)}`}
+        <small>{formatClock(row.at)}</small>
       </output>
       <button
         class="icon lanes-button"
         aria-label="Lanes of the timeline"
         aria-pressed={areLanesShown}
-        onClick={props.onLanes}
+        onClick={() => run.showLanes(!areLanesShown)}
       >
         <Icon name="lanes" size={18} />
       </button>
-      {isLive !== null && (
+      {!run.source.isFile && (
         <button
           class={isOpen ? 'live' : 'live ended'}
           {...(isOpen && { 'aria-pressed': isLive })}
           aria-disabled={!isOpen && place === last}
-          onClick={isOpen ? props.onLive : () => place === last || onPlace(last)}
+          onClick={() => (isOpen ? run.setLive(!isLive) : place === last || go(last))}
         >
           {isOpen ? 'Live' : 'End'}
         </button>

@@ -1,31 +1,29 @@
 import { useState } from 'preact/hooks'
 import type { SessionRow } from '../protocol.js'
-import type { MarkRequest } from '../requests.js'
+import type { RunStep } from '../run-steps.js'
 import { capitalize } from '../format.js'
 import { Icon } from './icons.js'
 import { useAttempt } from './loading.js'
+import type { RunPage } from './run-page.js'
+import { findMark } from './steps-pane.js'
 
 type Mark = SessionRow['marks'][number]
-
-interface MarksProps {
-  step: number
-  seq: number
-  mark: Mark | undefined
-  onMark: (request: MarkRequest) => Promise<unknown>
-}
 
 /** A constant, because a new function would take the focus back on every render. */
 const focusField = (field: HTMLInputElement | null): void => field?.focus()
 
 /** Buttons that mark a step. A pressed button removes the mark. */
-export function StepMarks({ step, seq, mark, onMark }: MarksProps) {
+export function StepMarks({ run, step }: { run: RunPage; step: RunStep }) {
+  const { rows, session } = run.view
+  const seq = rows[step.place]?.seq ?? run.row.seq
+  const mark = findMark(step, rows, session.marks)
   const [draft, setDraft] = useState<{ seq: number; text: string } | null>(null)
   const { trouble, attempt } = useAttempt()
   const at = mark?.seq ?? seq
   const note = draft?.seq === seq ? draft.text : null
   const setNote = (text: string | null): void => setDraft(text === null ? null : { seq, text })
   const send = (kind: Mark['mark'] | null, text: string): Promise<void> =>
-    attempt(() => onMark({ seq: at, mark: kind, note: text }).then(() => setNote(null)))
+    attempt(() => run.mark({ seq: at, mark: kind, note: text }).then(() => setNote(null)))
   const save = (event: Event): void => {
     event.preventDefault()
     const text = (note ?? '').trim()
@@ -33,7 +31,7 @@ export function StepMarks({ step, seq, mark, onMark }: MarksProps) {
     void send(text === '' && kind === 'note' ? null : kind, text)
   }
   return (
-    <span class="mark-buttons" role="group" aria-label={`Mark step ${step}`}>
+    <span class="mark-buttons" role="group" aria-label={`Mark step ${step.step}`}>
       {(['good', 'bad', 'note'] as const).map((kind) => (
         <button
           key={kind}
@@ -53,7 +51,7 @@ export function StepMarks({ step, seq, mark, onMark }: MarksProps) {
         <form class="save-view" onSubmit={save}>
           <input
             type="text"
-            aria-label={`Note on step ${step}`}
+            aria-label={`Note on step ${step.step}`}
             placeholder="Note"
             maxLength={2_000}
             value={note}

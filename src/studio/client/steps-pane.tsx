@@ -6,7 +6,8 @@ import type { RecordRow, SessionRow, SessionView, SettledCall } from '../protoco
 import { isFailed } from '../session-query.js'
 import { formatShort, sessionAddress } from '../format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
-import { memoize, type RunView, showTabs, useLatest } from './run-hooks.js'
+import { memoize, showTabs, useLatest } from './run-hooks.js'
+import type { RunPage } from './run-page.js'
 import {
   createStepFilter,
   listRunSteps,
@@ -20,13 +21,9 @@ import {
 const lineHeight = 46
 const linesAround = 12
 
-interface StepsProps extends RunView {
-  words: string
-  onWords: (words: string) => void
-}
-
-export function StepsPane({ view, steps, rows, words, place, load, onWords, onPlace }: StepsProps) {
-  const { parent } = view
+export function StepsPane({ run }: { run: RunPage }) {
+  const { view, steps, stepWords: words, place, go } = run
+  const { rows, session, parent } = view
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
   const [shownChildren, setShownChildren] = useState<ReadonlyMap<string, SessionView | null>>(new Map())
   const found = useMemo(() => findSteps(steps, words), [steps, words])
@@ -75,7 +72,7 @@ export function StepsPane({ view, steps, rows, words, place, load, onWords, onPl
       return
     }
     setShownChildren((before) => new Map(before).set(id, null))
-    load(id).then(
+    run.loadSession(id).then(
       (view) => setShownChildren((before) => (before.has(id) ? new Map(before).set(id, view) : before)),
       () => undefined,
     )
@@ -92,7 +89,7 @@ export function StepsPane({ view, steps, rows, words, place, load, onWords, onPl
           value={words}
           placeholder="tool:pay failed:pay >1s cost>0.01"
           title="Plain words, tool:NAME, failed:NAME, state:NAME, error, >1s, tokens>500, cost>0.01"
-          onInput={(event) => onWords(event.currentTarget.value)}
+          onInput={(event) => run.setStepWords(event.currentTarget.value)}
         />
         {words.trim() !== '' && (
           <p role="status">
@@ -120,10 +117,10 @@ export function StepsPane({ view, steps, rows, words, place, load, onWords, onPl
               {line.kind === 'steps' ? (
                 <Line
                   line={line.line}
-                  mark={findMark(line.line.steps[0], rows, view.session.marks)}
+                  mark={findMark(line.line.steps[0], rows, session.marks)}
                   isCurrent={from + index === current}
                   longest={longest}
-                  onPlace={onPlace}
+                  onPlace={go}
                   onToggle={toggle}
                 />
               ) : line.kind === 'child' ? (

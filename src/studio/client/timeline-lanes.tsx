@@ -7,7 +7,7 @@ import { isFailed } from '../session-query.js'
 import { getLastPart, getTone, joinNames } from '../format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
 import { useTimeout } from './page.js'
-import type { RunView } from './run-hooks.js'
+import type { RunPage } from './run-page.js'
 import {
   type Axis,
   grain,
@@ -33,9 +33,9 @@ export function toPercent(share: number): string {
   return `${share * 100}%`
 }
 
-interface LanesProps extends Pick<RunView, 'rows' | 'bars' | 'now' | 'load'>, Pick<SessionView, 'gaps'> {
+interface LanesProps {
+  run: RunPage
   axis: Axis
-  areLanesShown: boolean
   isByTime: boolean
   isZoomed: boolean
   spaceByTime: (isByTime: boolean) => void
@@ -43,7 +43,9 @@ interface LanesProps extends Pick<RunView, 'rows' | 'bars' | 'now' | 'load'>, Pi
 }
 
 export function TimelineLanes(props: LanesProps) {
-  const { rows, bars, gaps, axis, areLanesShown, load } = props
+  const { run, axis } = props
+  const { areLanesShown } = run
+  const { rows, bars, gaps } = run.view
   // With many bars, the rest of the page is drawn first.
   const [isDue, setDue] = useState(rows.length < 200)
   useTimeout(isDue ? null : 50, () => setDue(true), [isDue])
@@ -111,13 +113,13 @@ export function TimelineLanes(props: LanesProps) {
                       : { title: formatMerged(merged) })}
                   >
                     {right - left > 0.03 && (
-                      <span>{merged === null ? formatBar(bar, props.now) : formatMerged(merged)}</span>
+                      <span>{merged === null ? formatBar(bar, run.now) : formatMerged(merged)}</span>
                     )}
                   </div>
                 ))}
               </div>
             </div>
-            {folds && areChildrenOpen && <ChildLanes placed={placed} axis={axis} load={load} />}
+            {folds && areChildrenOpen && <ChildLanes placed={placed} axis={axis} load={run.loadSession} />}
           </Fragment>
         )
       })}
@@ -244,7 +246,13 @@ function CostLine({ rows, axis }: { rows: readonly RecordRow[]; axis: Axis }) {
   )
 }
 
-function ChildLanes({ placed, axis, load }: Pick<LanesProps, 'axis' | 'load'> & { placed: PlacedBar[] }) {
+interface ChildLanesProps {
+  placed: readonly PlacedBar[]
+  axis: Axis
+  load: RunPage['loadSession']
+}
+
+function ChildLanes({ placed, axis, load }: ChildLanesProps) {
   const [views, setViews] = useState<ReadonlyMap<string, SessionView>>(new Map())
   const wanted = placed.flatMap(({ bar }) => bar.sessionId ?? []).join('\n')
   useEffect(() => {

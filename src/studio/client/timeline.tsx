@@ -3,7 +3,8 @@ import { formatDuration } from '../../core/format/format-words.js'
 import type { Bar, MomentView, RecordRow } from '../protocol.js'
 import { formatJson } from '../format.js'
 import { useLoaded } from './loading.js'
-import { type RunView, showTabs, useKeys } from './run-hooks.js'
+import { showTabs, useKeys } from './run-hooks.js'
+import type { RunPage } from './run-page.js'
 import {
   type Axis,
   createRecordAxis,
@@ -15,16 +16,12 @@ import {
 } from '../timeline-layout.js'
 import { TimelineLanes, toPercent } from './timeline-lanes.js'
 
-interface TimelineProps extends RunView {
-  areLanesShown: boolean
-  loadMoment: (seq: number) => Promise<MomentView | null>
-}
-
 const whole: Zoom = { from: 0, to: 1 }
 const dragPixels = 5
 
 /** Dragging over the lanes zooms. Dragging over the states, marks or times moves through the records. */
-export function Timeline({ view, place, areLanesShown, now, load, loadMoment, onPlace }: TimelineProps) {
+export function Timeline({ run }: { run: RunPage }) {
+  const { source, view, place, areLanesShown, now, go } = run
   const { rows, bars, gaps } = view
   const [isByTime, spaceByTime] = useState(true)
   const [zoom, setZoom] = useState(whole)
@@ -36,12 +33,9 @@ export function Timeline({ view, place, areLanesShown, now, load, loadMoment, on
   const isZoomed = zoom !== whole
   const body = useMemo(
     () => (
-      <TimelineLanes
-        {...{ rows, bars, gaps, axis, now, areLanesShown, load, isByTime, isZoomed, spaceByTime }}
-        onWhole={() => setZoom(whole)}
-      />
+      <TimelineLanes {...{ run, axis, isByTime, isZoomed, spaceByTime }} onWhole={() => setZoom(whole)} />
     ),
-    [rows, bars, gaps, axis, areLanesShown, load],
+    [rows, bars, gaps, axis, areLanesShown, source],
   )
   const zoomHere = (factor: number): void =>
     setZoom((before) => {
@@ -56,7 +50,7 @@ export function Timeline({ view, place, areLanesShown, now, load, loadMoment, on
     '-': () => zoomHere(2),
     0: () => setZoom(whole),
   })
-  const { selected, ...pointing } = useDrag(axis, rows.length, onPlace, setZoom)
+  const { selected, ...pointing } = useDrag(axis, rows.length, go, setZoom)
   const hover = ({ target, currentTarget, clientX }: PointerEvent): void => {
     const id = (target as Element).closest('[data-bar]')?.getAttribute('data-bar')
     const bar = id == null ? undefined : bars.find((one) => String(one.id) === id)
@@ -81,9 +75,7 @@ export function Timeline({ view, place, areLanesShown, now, load, loadMoment, on
           )}
         </div>
       </div>
-      {hovered && !selected && (
-        <HoverCard bar={hovered.bar} x={hovered.x} rows={rows} loadMoment={loadMoment} />
-      )}
+      {hovered && !selected && <HoverCard bar={hovered.bar} x={hovered.x} run={run} />}
     </div>
   )
 }
@@ -155,15 +147,10 @@ function useDrag(
 
 const shownChars = 400
 
-interface CardProps extends Pick<TimelineProps, 'loadMoment'> {
-  bar: Bar
-  x: number
-  rows: readonly RecordRow[]
-}
-
-function HoverCard({ bar, x, rows, loadMoment }: CardProps) {
+function HoverCard({ bar, x, run }: { bar: Bar; x: number; run: RunPage }) {
+  const { rows } = run.view
   const seq = bar.toSeq ?? rows.at(-1)?.seq ?? 0
-  const { value: moment } = useLoaded(`${bar.id} ${seq}`, () => loadMoment(seq))
+  const { value: moment } = useLoaded(`${bar.id} ${seq}`, () => run.loadMoment(seq))
   // Without a moment, the card shows only the bar itself.
   const parts = moment ? describeBar(bar, moment, rows[seq - 1]) : {}
   return (

@@ -1,29 +1,23 @@
 import { formatCount } from '../../core/format/format-words.js'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { InstructionsView, RecordRow, ShownMessage } from '../protocol.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { MomentView, RecordRow, ShownMessage } from '../protocol.js'
 import { Instructions, Message } from './message.js'
 import { Markdown } from './markdown.js'
-import type { Change } from './what-if.js'
+import type { RunPage } from './run-page.js'
 
 const shownMessages = 40
 /** Height of the search bar in pixels. */
 const barHeight = 70
 
-interface TranscriptProps {
-  messages: readonly ShownMessage[]
-  earlier: number
-  onWhole: () => void
-  instructions: InstructionsView | null
-  streaming: string
-  speaker: string | null
-  error: string | null
-  settled: RecordRow['calls']
-  /** Opens the What if dialog for a change. Null when forks are not possible. */
-  onEdit: ((change: Change) => void) | null
-}
-
-export function Transcript(props: TranscriptProps) {
-  const { messages, earlier, onWhole, instructions, streaming, speaker, error, settled, onEdit } = props
+export function Transcript({ run, moment }: { run: RunPage; moment: MomentView }) {
+  const { view, row, place, wantWhole } = run
+  const { transcript: messages, earlier, instructions } = moment
+  const streaming = place === view.rows.length - 1 ? run.streaming : ''
+  const settled = moment.seq === row.seq ? row.calls : noCalls
+  const { speaker, state, error: failure } = (moment.context ?? {}) as Partial<AgentContext>
+  const error = state === 'ERROR' ? (failure?.message ?? null) : null
+  const onEdit = run.canAct ? run.openFork : null
   const [limit, setLimit] = useState(shownMessages)
   const [words, setWords] = useState('')
   const [isRaw, setRaw] = useState(false)
@@ -90,7 +84,7 @@ export function Transcript(props: TranscriptProps) {
           onInput={(event) => {
             setWords(event.currentTarget.value)
             setChosen(null)
-            if (earlier > 0) onWhole()
+            if (earlier > 0) wantWhole(true)
           }}
           onKeyDown={(event) => {
             if (event.key !== 'Enter' || !event.shiftKey) return
@@ -123,7 +117,7 @@ export function Transcript(props: TranscriptProps) {
           class="quiet-button"
           onClick={() => {
             setLimit(limit + 200)
-            if (earlier > 0) onWhole()
+            if (earlier > 0) wantWhole(true)
           }}
         >
           {hidden + earlier} earlier messages
@@ -157,6 +151,8 @@ export function Transcript(props: TranscriptProps) {
     </div>
   )
 }
+
+const noCalls: RecordRow['calls'] = []
 
 function findMessages(messages: readonly ShownMessage[], words: string): ShownMessage[] {
   const wanted = words.trim().toLowerCase()
