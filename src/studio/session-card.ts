@@ -2,8 +2,8 @@ import { formatDuration } from '../core/format/format-words.js'
 import { formatCost } from './costs.js'
 import { cutToWidth, escapeXml, measureText, wrapPieces } from '../diagram/svg-parts.js'
 import { formatShort, getTone, type Tone } from './format.js'
-import { createTimeAxis, listSeenBars, listStates, placeBars } from './timeline-layout.js'
-import type { Bar, ExportedSession, SessionView } from './protocol.js'
+import { createTimeAxis, findFirstPlaces, listSeenBars, placeLanes } from './timeline-layout.js'
+import type { ExportedSession, SessionView } from './protocol.js'
 import { drawParts, type PlacedChart, placeVisitedChart } from './visited-chart.js'
 
 export function drawCard(data: ExportedSession): string {
@@ -25,38 +25,33 @@ export function drawCard(data: ExportedSession): string {
   ])
 }
 
-const lanes: Partial<Record<Bar['lane'], readonly [name: string, colour: string]>> = {
+const lanes = {
   model: ['Model', '#a9c7ee'],
   tools: ['Tools', '#a5d3b3'],
   children: ['Sub-agents', '#d6bcf5'],
   waits: ['Waits', '#e3d3f7'],
-}
+} as const
 
 const laneGap = 10
 const [lowestLine, highestLine] = [8, 30]
 
-function drawWaterfall({ rows, bars, gaps }: SessionView, from: number): string[] {
-  const axis = createTimeAxis(rows, gaps)
-  const places = new Map(rows.map(({ seq }, place) => [seq, place]))
-  const drawn = Object.entries(lanes).flatMap(([lane, [name, colour]]) => {
-    const own = bars.filter((bar) => bar.lane === lane)
-    if (own.length === 0) return []
-    const placed = placeBars(own, (seq) => places.get(seq) ?? 0, rows.length)
-    return [{ name, colour, placed, lines: Math.max(...placed.map(({ line }) => line)) + 1 }]
-  })
+function drawWaterfall(view: SessionView, from: number): string[] {
+  const axis = createTimeAxis(view.rows, view.gaps)
+  const drawn = placeLanes(view, Object.keys(lanes) as (keyof typeof lanes)[])
   const lines = drawn.reduce((sum, lane) => sum + lane.lines, 0)
   const room = (cardHeight - 64 - from - drawn.length * laneGap) / Math.max(1, lines)
   const step = Math.floor(Math.min(highestLine, Math.max(lowestLine, room)))
   const high = step - 3
   const parts: string[] = []
   let top = from
-  for (const lane of drawn) {
-    parts.push(drawWords(lane.name, left, top + high / 2 + 5, { size: 13, colour: quiet }))
-    for (const { bar, line, left: start, right: end } of listSeenBars(lane.placed, axis)) {
+  for (const { lane, placed, lines: count } of drawn) {
+    const [name, colour] = lanes[lane]
+    parts.push(drawWords(name, left, top + high / 2 + 5, { size: 13, colour: quiet }))
+    for (const { bar, line, left: start, right: end } of listSeenBars(placed, axis)) {
       const x = left + 86 + start * (plotWidth - 86)
       const long = Math.max(2.5, (end - start) * (plotWidth - 86))
       const y = top + line * step
-      const fill = bar.status === 'failed' ? '#f2a7ab' : lane.colour
+      const fill = bar.status === 'failed' ? '#f2a7ab' : colour
       parts.push(
         `<rect x="${round(x)}" y="${y}" width="${round(long)}" height="${high}" rx="3" fill="${fill}"/>`,
         ...(long > measureText(bar.label, 11.5) + 8 && high > 12
@@ -64,7 +59,7 @@ function drawWaterfall({ rows, bars, gaps }: SessionView, from: number): string[
           : []),
       )
     }
-    top += lane.lines * step + laneGap
+    top += count * step + laneGap
   }
   return parts
 }
@@ -132,10 +127,8 @@ export function drawNumbers({ rows, verdict }: SessionView, top: number): string
   ])
 }
 
-export function listVisited({ session: { rows }, chart }: ExportedSession): Set<string> {
-  const known = new Map(chart.transitions.map((one) => [one.id, one]))
-  return new Set(rows.flatMap((row) => [...row.transitionIds, ...listStates(row, known)]))
-}
+export const listVisited = ({ session, chart }: ExportedSession): Set<string> =>
+  new Set(findFirstPlaces(session.rows, chart).keys())
 
 export function placeChart(
   chart: PlacedChart,

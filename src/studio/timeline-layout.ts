@@ -1,6 +1,6 @@
 import { formatDuration } from '../core/format/format-words.js'
 import { listAncestors } from './format.js'
-import type { Bar, ChartTransition, RecordRow, SessionView } from './protocol.js'
+import type { Bar, ChartTransition, ChartView, RecordRow, SessionView } from './protocol.js'
 
 export interface PlacedBar {
   bar: Bar
@@ -210,26 +210,31 @@ export function findPlayDelay(rows: readonly Pick<RecordRow, 'at'>[], place: num
 
 const maxLines = 4
 
-/** Overlapping bars of a lane are on separate lines. The last line takes the remaining bars. */
-export function placeBars(
-  bars: readonly Bar[],
-  placeOf: (seq: number) => number,
-  count: number,
-): PlacedBar[] {
-  const ends: number[] = []
-  return bars
-    .map((bar) => ({
-      bar,
-      from: placeOf(bar.fromSeq),
-      to: bar.toSeq === null ? count : Math.max(placeOf(bar.toSeq), placeOf(bar.fromSeq) + 0.6),
-    }))
-    .toSorted((a, b) => a.from - b.from)
-    .map((placed) => {
-      const free = ends.findIndex((end) => end <= placed.from)
-      const line = free === -1 ? Math.min(ends.length, maxLines - 1) : free
-      ends[line] = Math.max(ends[line] ?? 0, placed.to)
-      return { ...placed, line }
-    })
+/** The lanes that have bars. Overlapping bars are on separate lines. The last line takes the remaining bars. */
+export function placeLanes<Lane extends Bar['lane']>(
+  { rows, bars }: Pick<SessionView, 'rows' | 'bars'>,
+  lanes: readonly Lane[],
+): { lane: Lane; placed: PlacedBar[]; lines: number }[] {
+  const places = new Map(rows.map(({ seq }, place) => [seq, place]))
+  const placeOf = (seq: number): number => places.get(seq) ?? 0
+  return lanes.flatMap((lane) => {
+    const ends: number[] = []
+    const placed = bars
+      .filter((bar) => bar.lane === lane)
+      .map((bar) => ({
+        bar,
+        from: placeOf(bar.fromSeq),
+        to: bar.toSeq === null ? rows.length : Math.max(placeOf(bar.toSeq), placeOf(bar.fromSeq) + 0.6),
+      }))
+      .toSorted((a, b) => a.from - b.from)
+      .map((one) => {
+        const free = ends.findIndex((end) => end <= one.from)
+        const line = free === -1 ? Math.min(ends.length, maxLines - 1) : free
+        ends[line] = Math.max(ends[line] ?? 0, one.to)
+        return { ...one, line }
+      })
+    return placed.length === 0 ? [] : [{ lane, placed, lines: ends.length }]
+  })
 }
 
 /** The smallest visible width, as a share of the timeline. */
@@ -305,4 +310,18 @@ export function listStates(
     transitions.get(id)?.target ?? '',
   ])
   return new Set([...to, ...passed].flatMap(listAncestors))
+}
+
+/** The place of the first record that entered a state or took a transition. */
+export function findFirstPlaces(
+  rows: readonly RecordRow[],
+  { transitions }: Pick<ChartView, 'transitions'>,
+): ReadonlyMap<string, number> {
+  const known = new Map(transitions.map((one) => [one.id, one]))
+  const first = new Map<string, number>()
+  for (const [place, row] of rows.entries()) {
+    for (const id of [...listStates(row, known), ...row.transitionIds])
+      if (!first.has(id)) first.set(id, place)
+  }
+  return first
 }

@@ -1,7 +1,7 @@
 import { useMemo, useRef, useState } from 'preact/hooks'
-import type { ChartView, RecordRow } from '../protocol.js'
+import type { RecordRow } from '../protocol.js'
 import { ChartPane } from './chart-pane.js'
-import { findStepStart, listStates } from '../timeline-layout.js'
+import { findFirstPlaces, findStepStart } from '../timeline-layout.js'
 import { AllSessions, createLazyScreen, Loading, Trouble, useLoaded } from './loading.js'
 import { useOpenedSession } from './session-data.js'
 import { Slider } from './slider.js'
@@ -228,17 +228,4 @@ function Run(props: Parameters<typeof useRunPage>[0]) {
       )}
     </main>
   )
-}
-
-function findFirstPlaces(
-  rows: readonly RecordRow[],
-  { transitions }: ChartView,
-): ReadonlyMap<string, number> {
-  const known = new Map(transitions.map((one) => [one.id, one]))
-  const first = new Map<string, number>()
-  for (const [place, row] of rows.entries()) {
-    for (const id of [...listStates(row, known), ...row.transitionIds])
-      if (!first.has(id)) first.set(id, place)
-  }
-  return first
 }

@@ -11,11 +11,10 @@ import type { RunPage } from './run-page.js'
 import {
   type Axis,
   grain,
-  isAtEnd,
   listSeenBars,
   listStretches,
   type PlacedBar,
-  placeBars,
+  placeLanes,
 } from '../timeline-layout.js'
 
 const lanes: Record<Bar['lane'], string> = {
@@ -33,26 +32,14 @@ export function toPercent(share: number): string {
   return `${share * 100}%`
 }
 
-interface LanesProps {
-  run: RunPage
-  axis: Axis
-  isByTime: boolean
-  isZoomed: boolean
-  spaceByTime: (isByTime: boolean) => void
-  onWhole: () => void
-}
-
-export function TimelineLanes(props: LanesProps) {
-  const { run, axis } = props
+export function TimelineLanes({ run, axis }: { run: RunPage; axis: Axis }) {
   const { areLanesShown } = run
-  const { rows, bars, gaps } = run.view
+  const { rows, gaps } = run.view
   // With many bars, the rest of the page is drawn first.
   const [isDue, setDue] = useState(rows.length < 200)
   useTimeout(isDue ? null : 50, () => setDue(true), [isDue])
   const [areChildrenOpen, openChildren] = useState(false)
-  const places = new Map(rows.map(({ seq }, index) => [seq, index]))
-  const placeOf = (seq: number): number => places.get(seq) ?? 0
-  const shown = (Object.keys(lanes) as Bar['lane'][]).filter((lane) => bars.some((bar) => bar.lane === lane))
+  const placed = areLanesShown && isDue ? placeLanes(run.view, Object.keys(lanes) as Bar['lane'][]) : []
   const gapPlaces = gaps.map(({ to }) => rows.findIndex(({ at }) => at >= to)).filter((at) => at > 0)
   return (
     <>
@@ -79,13 +66,7 @@ export function TimelineLanes(props: LanesProps) {
         </div>
       </div>
       <Marks rows={rows} axis={axis} />
-      {(areLanesShown && isDue ? shown : []).map((lane) => {
-        const placed = placeBars(
-          bars.filter((bar) => bar.lane === lane),
-          placeOf,
-          rows.length,
-        )
-        const lines = Math.max(...placed.map(({ line }) => line)) + 1
+      {placed.map(({ lane, placed, lines }) => {
         const folds = lane === 'children' && placed.some(({ bar }) => bar.sessionId !== undefined)
         return (
           <Fragment key={lane}>
@@ -124,34 +105,6 @@ export function TimelineLanes(props: LanesProps) {
         )
       })}
       {areLanesShown && isDue && <CostLine rows={rows} axis={axis} />}
-      <div class="lane times">
-        <span class="times-buttons">
-          <button
-            class="lane-name spaces"
-            aria-pressed={props.isByTime}
-            title="Space records by time or evenly (t)"
-            onClick={() => props.spaceByTime(!props.isByTime)}
-          >
-            Time
-          </button>
-          {props.isZoomed && (
-            <button class="lane-name whole" title="Show everything (0)" onClick={props.onWhole}>
-              Whole
-            </button>
-          )}
-        </span>
-        <div class="track" aria-hidden="true">
-          {axis.ticks.map((tick) => (
-            <span
-              key={tick.x}
-              class={isAtEnd(tick) ? 'tick last' : 'tick'}
-              style={{ left: toPercent(tick.x) }}
-            >
-              {tick.text}
-            </span>
-          ))}
-        </div>
-      </div>
     </>
   )
 }

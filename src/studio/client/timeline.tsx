@@ -9,6 +9,7 @@ import {
   type Axis,
   createRecordAxis,
   createTimeAxis,
+  isAtEnd,
   narrowestZoom,
   type Zoom,
   zoomAxis,
@@ -32,9 +33,7 @@ export function Timeline({ run }: { run: RunPage }) {
   }, [rows, gaps, isByTime, zoom, now])
   const isZoomed = zoom !== whole
   const body = useMemo(
-    () => (
-      <TimelineLanes {...{ run, axis, isByTime, isZoomed, spaceByTime }} onWhole={() => setZoom(whole)} />
-    ),
+    () => <TimelineLanes run={run} axis={axis} />,
     [rows, bars, gaps, axis, areLanesShown, source],
   )
   const zoomHere = (factor: number): void =>
@@ -61,6 +60,34 @@ export function Timeline({ run }: { run: RunPage }) {
     <div class="timeline-frame" onPointerLeave={() => setHovered(null)}>
       <div class="timeline" role="group" aria-label="Timeline" {...pointing} onPointerOver={hover}>
         {body}
+        <div class="lane times">
+          <span class="times-buttons">
+            <button
+              class="lane-name spaces"
+              aria-pressed={isByTime}
+              title="Space records by time or evenly (t)"
+              onClick={() => spaceByTime(!isByTime)}
+            >
+              Time
+            </button>
+            {isZoomed && (
+              <button class="lane-name whole" title="Show everything (0)" onClick={() => setZoom(whole)}>
+                Whole
+              </button>
+            )}
+          </span>
+          <div class="track" aria-hidden="true">
+            {axis.ticks.map((tick) => (
+              <span
+                key={tick.x}
+                class={isAtEnd(tick) ? 'tick last' : 'tick'}
+                style={{ left: toPercent(tick.x) }}
+              >
+                {tick.text}
+              </span>
+            ))}
+          </div>
+        </div>
         <div class="cursor-track" aria-hidden="true">
           <div
             class="cursor"
