@@ -44,26 +44,21 @@ export class FilmReel {
     this.#total = (starts.at(-1) ?? 0) + rest
   }
 
-  /** `places` ascend. `late` parts appear only when the token has nearly arrived. */
-  showDuring(places: readonly number[], content: string, late = false): string {
-    const stretches: [from: number, to: number][] = []
-    for (const place of places) {
-      const last = stretches.at(-1)
-      if (last?.[1] === place) last[1] = place + 1
-      else stretches.push([place, place + 1])
-    }
-    return this.#show(stretches, content, late)
-  }
-
-  showFrom(place: number, content: string, late = false): string {
-    return this.#show([[place, this.scenes.length]], content, late)
-  }
-
+  /** Shows what `draw` returns for each scene, once per text. `late` parts appear when the token has nearly arrived. */
   showEach(draw: (scene: Scene) => string, late = false): string[] {
+    const { length } = this.scenes
     const groups = groupBy([...this.scenes.entries()], ([, scene]) => draw(scene))
+    groups.delete('')
     return [...groups].map(([content, scenes]) => {
       const places = scenes.map(([place]) => place)
-      return this.showDuring(places, content, late)
+      const end = places.at(-1) === length - 1 ? 1 : 0
+      const frames = places.flatMap((place, i): string[] => [
+        ...(places[i - 1] === place - 1 ? [] : [this.#toFrame(place, late && place > 0, 1)]),
+        ...(places[i + 1] === place + 1 || place === length - 1 ? [] : [this.#toFrame(place + 1, late, 0)]),
+      ])
+      const hidden = places[0] === 0 ? [] : ['0%{opacity:0}']
+      const name = this.#addRule([...hidden, ...frames, `100%{opacity:${end}}`])
+      return `<g class="f" opacity="${end}" style="animation-name:${name}">${content}</g>`
     })
   }
 
@@ -101,17 +96,8 @@ export class FilmReel {
     ].join('\n')
   }
 
-  #show(stretches: readonly (readonly [from: number, to: number])[], content: string, late: boolean): string {
-    const last = this.scenes.length
-    const end = stretches.some(([, to]) => to === last) ? 1 : 0
-    const frames = stretches.flatMap(([from, to]): [at: number, shown: 0 | 1][] => [
-      [this.#startOf(from, late && from > 0), 1],
-      ...(to === last ? [] : [[this.#startOf(to, late), 0] as [number, 0]]),
-    ])
-    if (frames[0]?.[0] !== 0) frames.unshift([0, 0])
-    const steps = frames.map(([at, shown]) => `${this.#toPercent(at)}{opacity:${shown}}`)
-    const name = this.#addRule([...steps, `100%{opacity:${end}}`])
-    return `<g class="f" opacity="${end}" style="animation-name:${name}">${content}</g>`
+  #toFrame(place: number, late: boolean, opacity: 0 | 1): string {
+    return `${this.#toPercent(this.#startOf(place, late))}{opacity:${opacity}}`
   }
 
   #addRule(frames: readonly string[]): string {
@@ -159,15 +145,11 @@ export function lightChart(
   const known = new Map(transitions.map((one) => [one.id, one]))
   const passes = ({ row, passed }: Scene, isOn: (way: Way) => boolean): boolean => isOn(row) || isOn(passed)
   const trail = (content: string, isOn: (way: Way) => boolean, late = false): string[] => {
-    const place = scenes.findIndex((scene) => passes(scene, isOn))
-    return place === -1 ? [] : [reel.showFrom(place, content, late)]
-  }
-  const showWhere = (isOn: (scene: Scene) => boolean, content: string, late = false): string[] => {
-    const places = scenes.flatMap((scene, place) => (isOn(scene) ? [place] : []))
-    return places.length === 0 ? [] : [reel.showDuring(places, content, late)]
+    let isPassed = false
+    return reel.showEach((scene) => ((isPassed ||= passes(scene, isOn)) ? content : ''), late)
   }
   const light = (content: string, isOn: (way: Way) => boolean, late = false): string[] =>
-    showWhere(({ row }) => isOn(row), content, late)
+    reel.showEach(({ row }) => (isOn(row) ? content : ''), late)
   const isTakenBy =
     (ids: readonly string[]) =>
     ({ transitionIds }: Way): boolean =>
@@ -179,7 +161,9 @@ export function lightChart(
     ),
     ...lines.flatMap((line) => light(drawLine(line, 4), isTakenBy(line.ids))),
     // Includes transitions in the part that the film skips.
-    ...rows.flatMap((row) => showWhere((scene) => passes(scene, isTakenBy(row.ids)), drawWords(row, accent))),
+    ...rows.flatMap((row) =>
+      reel.showEach((scene) => (passes(scene, isTakenBy(row.ids)) ? drawWords(row, accent) : '')),
+    ),
     ...[...boxes].flatMap(([path, box]) =>
       light(
         box.kind === 'chip' ? drawLitChip(box) : drawFrame(box, 3.5),

@@ -50,6 +50,7 @@ export function drawFilm(data: ExportedSession): string {
   const panel: Panel = { x: left, y: top, width: plotWidth, height: saidTop - 16 - top }
   const begin = view.rows[0]?.at ?? 0
   const { transitions } = data.chart
+  const end = [...verdict.drawAt(saidTop), ...drawNumbers(view, numbersTop)].join('')
   const parts = [
     `<rect width="${width}" height="${height}" rx="8" fill="#ffffff"/>`,
     ...title.parts,
@@ -61,11 +62,7 @@ export function drawFilm(data: ExportedSession): string {
     ),
     drawChartArea(height, card, rule),
     chart.wrap(chart.inner + lightChart(reel, picture, transitions).join('')),
-    reel.showFrom(
-      scenes.length - 1,
-      [...verdict.drawAt(saidTop), ...drawNumbers(view, numbersTop)].join(''),
-      true,
-    ),
+    ...reel.showEach((scene) => (scene === scenes.at(-1) ? end : ''), true),
     drawWords('statewright', left, height - 22, { size: 15, colour: quiet }),
   ]
   return drawDocument(title.name, height, [themeStyle, reel.style, ...parts])
