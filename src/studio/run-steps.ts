@@ -187,7 +187,8 @@ export function toPercents({
   return Object.fromEntries(entries) as ReturnType<typeof toPercents>
 }
 
-export type StepLine = { steps: readonly [RunStep, ...RunStep[]]; isMerged: boolean }
+/** A step, or several merged steps. */
+export type StepLine = readonly [RunStep, ...RunStep[]]
 
 const mostUnmerged = 3
 const fewSteps = 12
@@ -205,8 +206,8 @@ export function mergeSteps(steps: readonly RunStep[], opened: ReadonlySet<string
   const isLong = steps.length > fewSteps
   return groups.flatMap((group): StepLine[] =>
     isLong && group.length > mostUnmerged && !opened.has(toStepKey(group[0]))
-      ? [{ steps: group, isMerged: true }]
-      : group.map((step) => ({ steps: [step], isMerged: false })),
+      ? [group]
+      : group.map((step) => [step]),
   )
 }
 

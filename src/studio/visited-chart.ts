@@ -24,9 +24,7 @@ export interface PlacedChart {
 }
 
 export function placeVisitedChart(chart: ChartView, visited: ReadonlySet<string> | null): PlacedChart {
-  const states = chart.states.filter(
-    ({ path, type }) => (visited?.has(path) ?? path !== anywhere) && type !== 'history',
-  )
+  const states = chart.states.filter(({ path, type }) => (visited?.has(path) ?? true) && type !== 'history')
   const transitions = chart.transitions.filter(({ id }) => visited?.has(id) ?? true)
   const tops: Pick<ChartState, 'path' | 'type'>[] = states.filter(({ path }) => !path.includes('.'))
   // Transitions from any state, such as a cancellation, are drawn above the last end state.

@@ -210,7 +210,7 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
   return (
     <div class="picture-frame">
       <div
-        class={picture.isOverview ? 'picture fits' : picture.isNarrow ? 'picture narrow' : 'picture'}
+        class={picture.isNarrow ? 'picture narrow' : 'picture fits'}
         ref={box}
         role="group"
         aria-label="Picture of the chart"
@@ -283,7 +283,7 @@ interface OutlineProps {
 }
 
 function Outline({ chart, active, markOf, onState }: OutlineProps) {
-  const states = chart.states.filter(({ path, type }) => path !== '(root)' && type !== 'history')
+  const states = chart.states.filter(({ type }) => type !== 'history')
   const [chosen, choose] = useState(active[0] ?? states[0]?.path ?? '')
   const list = useRef<HTMLUListElement>(null)
   const isActive = (path: string): boolean => active.some((one) => one === path || one.startsWith(`${path}.`))

@@ -76,7 +76,7 @@ function WholeChart({ chart, visits, onState }: AboutProps) {
       <h2>States</h2>
       <ul class="plain">
         {chart.states
-          .filter(({ path }) => !path.includes('.') && path !== '(root)')
+          .filter(({ path }) => !path.includes('.'))
           .map(({ path, description }) => (
             <li key={path}>
               <button class="link" onClick={() => onState(path)}>

@@ -32,9 +32,7 @@ export type Mark = (typeof marks)[number]
 
 export class Picture {
   readonly svg: SVGSVGElement
-  /** Whether innermost states are drawn as chips inside their outer states. */
-  readonly isOverview: boolean
-  /** Whether the picture is drawn at text size for a narrow pane. */
+  /** Whether the picture is drawn at text size for a narrow pane. Other pictures are overviews. */
   readonly isNarrow: boolean
   readonly size: { readonly width: number; readonly height: number }
   readonly #ownStyle: string
@@ -45,7 +43,6 @@ export class Picture {
   /** Cached points. Reading them from the DOM forces a layout. */
   readonly #spots = new Map<string, Point>()
   readonly #lines = new Map<string, readonly Point[]>()
-  readonly #layer: Element
   readonly #trail: SVGPathElement
   readonly #token: SVGElement
   #stop: (() => void) | null = null
@@ -61,14 +58,12 @@ export class Picture {
       else
         for (const { name } of element.attributes) if (/^on|href$/.test(name)) element.removeAttribute(name)
     }
-    this.isOverview = this.svg.getAttribute('aria-label')?.endsWith(', overview') ?? false
     const own = this.svg.getAttribute('data-width')
     this.isNarrow = own !== null
+    const [, , width = 0, height = 0] = (this.svg.getAttribute('viewBox') ?? '').split(' ').map(Number)
     // Smaller text would be unreadable.
     if (own !== null) this.svg.style.cssText = `min-width:${own}px;max-width:${Number(own) * 1.15}px`
-    const [, , width = 0, height = 0] = (this.svg.getAttribute('viewBox') ?? '').split(' ').map(Number)
-    if (!this.isNarrow && !this.isOverview) this.svg.style.width = `${Math.round(width * 0.92)}px`
-    if (this.isOverview) {
+    else {
       for (const heading of this.svg.querySelectorAll(':scope > text')) heading.remove()
       this.svg.setAttribute('viewBox', `8 52 ${width - 16} ${height - 56}`)
     }
@@ -81,13 +76,12 @@ export class Picture {
     this.#states = groupBy(states, (element) => read(element, 'data-state'))
     for (const element of this.svg.querySelectorAll('[data-transition]'))
       this.#ways.set(element, read(element, 'data-transition').split('\n'))
-    this.#layer = this.svg.querySelector('.graph') ?? this.svg
     this.#trail = document.createElementNS(svgSpace, 'path')
     this.#trail.setAttribute('class', 'trail')
     this.#token = document.createElementNS(svgSpace, 'g')
     this.#token.setAttribute('class', 'token')
     this.#token.innerHTML = '<circle class="halo" r="13"/><circle class="core" r="6.5"/>'
-    this.#layer.append(this.#trail, this.#token)
+    this.svg.append(this.#trail, this.#token)
   }
 
   setZoom(zoom: number | null): void {
@@ -112,7 +106,7 @@ export class Picture {
         .reduce((one, other) => (marks.indexOf(other as Mark) > marks.indexOf(one as Mark) ? other : one), '')
       const isTaken = ids.some((id) => now.has(id))
       const isNew = this.#light(element, `${isTaken ? 'taken ' : ''}${mark}`)
-      if (element.parentNode !== this.#layer) continue
+      if (element.parentNode !== this.svg) continue
       if (isTaken) raised.push(element)
       else if (isNew && mark) this.#trail.before(element)
     }
@@ -169,7 +163,7 @@ export class Picture {
     const known = this.#spots.get(drawn)
     if (known) return known
     const element = this.#states.get(drawn)?.[0]
-    const shape = element?.querySelector<SVGGraphicsElement>('rect, path, polygon')
+    const shape = element?.querySelector('rect')
     if (!element || !shape) return null
     const { x, y, width, height } = shape.getBBox()
     const spot: Point = element.classList.contains('chip')
@@ -203,7 +197,7 @@ export class Picture {
     const points: (Point | null)[] = [...this.#followLine(id)]
     const target = transitions.get(id)?.target
     const element = typeof target === 'string' ? this.#states.get(target)?.[0] : undefined
-    if (target && element && (!this.isOverview || element.classList.contains('chip')))
+    if (target && element && (this.isNarrow || element.classList.contains('chip')))
       points.push(this.#locate(target))
     return points
   }

@@ -35,7 +35,7 @@ export function StepsPane({ run }: { run: RunPage }) {
     () => Math.max(1, ...steps.map((step) => step.modelMs + step.toolMs + step.waitMs)),
     [steps],
   )
-  const current = lines.findLastIndex((line) => line.kind === 'steps' && line.line.steps[0].from <= place)
+  const current = lines.findLastIndex((line) => line.kind === 'steps' && line.line[0].from <= place)
   const box = useRef<HTMLDivElement>(null)
   const [top, setTop] = useState(0)
   /** The visible height in pixels, or 0 if unknown. */
@@ -117,7 +117,7 @@ export function StepsPane({ run }: { run: RunPage }) {
               {line.kind === 'steps' ? (
                 <Line
                   line={line.line}
-                  mark={findMark(line.line.steps[0], rows, session.marks)}
+                  mark={findMark(line.line[0], rows, session.marks)}
                   isCurrent={from + index === current}
                   longest={longest}
                   onPlace={go}
@@ -174,8 +174,8 @@ function listLines(
   children: ReadonlyMap<string, SessionView | null>,
 ): ListLine[] {
   return merged.flatMap((line): ListLine[] => [
-    { kind: 'steps', key: toStepKey(line.steps[0]), line },
-    ...(line.isMerged ? [] : line.steps[0].children).flatMap(({ label, sessionId: id }): ListLine[] => {
+    { kind: 'steps', key: toStepKey(line[0]), line },
+    ...(line.length > 1 ? [] : line[0].children).flatMap(({ label, sessionId: id }): ListLine[] => {
       const view = children.get(id)
       return [
         { kind: 'child', key: id, id, label },
@@ -204,9 +204,9 @@ interface LineProps {
 
 /** Memoized, because moving to another record changes only two lines. */
 const Line = memoize(({ line, mark, isCurrent, longest, onPlace, onToggle }: LineProps) => {
-  const { steps, isMerged } = line
-  const [first] = steps
-  const last = steps.at(-1) ?? first
+  const [first] = line
+  const last = line.at(-1) ?? first
+  const isMerged = line.length > 1
   return (
     <button
       class={`step${first.hasFailed ? ' failed' : ''}${isMerged ? ' merged' : ''}`}
@@ -219,12 +219,12 @@ const Line = memoize(({ line, mark, isCurrent, longest, onPlace, onToggle }: Lin
       {...(isMerged && { 'aria-expanded': false })}
     >
       <span class="step-number">{isMerged ? `${first.step}–${last.step}` : first.step}</span>
-      <Said step={first} times={steps.length} mark={isMerged ? undefined : mark} />
+      <Said step={first} times={line.length} mark={isMerged ? undefined : mark} />
       {isMerged ? (
         <span class="step-took">
-          <span>{formatDuration(steps.reduce((sum, { ms }) => sum + ms, 0))}</span>
-          <span>{formatShort(steps.reduce((sum, { tokens }) => sum + tokens, 0))} tok</span>
-          <Price cost={addCosts(steps.map(({ cost }) => cost))} />
+          <span>{formatDuration(line.reduce((sum, { ms }) => sum + ms, 0))}</span>
+          <span>{formatShort(line.reduce((sum, { tokens }) => sum + tokens, 0))} tok</span>
+          <Price cost={addCosts(line.map(({ cost }) => cost))} />
         </span>
       ) : (
         <Took step={first} longest={longest} />
