@@ -47,7 +47,7 @@ export function drawFilm(data: ExportedSession): string {
   const numbersTop = height - 84
   const saidTop = numbersTop - 40 - verdict.height
   const top = title.bottom + 84
-  const panel: Panel = { x: left, y: top, width: plotWidth, height: saidTop - 16 - top }
+  const panelHeight = saidTop - 16 - top
   const begin = view.rows[0]?.at ?? 0
   const { transitions } = data.chart
   const end = [...verdict.drawAt(saidTop), ...drawNumbers(view, numbersTop)].join('')
@@ -55,9 +55,9 @@ export function drawFilm(data: ExportedSession): string {
     `<rect width="${width}" height="${height}" rx="8" fill="#ffffff"/>`,
     ...title.parts,
     ...reel.showEach((scene) => drawScene(scene, begin, title.bottom)),
-    drawPanel(panel),
+    `<rect x="${left}" y="${top}" width="${plotWidth}" height="${panelHeight}" rx="10" fill="${card}" stroke="${rule}"/>`,
     ...reel.showEach(
-      ({ row }) => drawTranscript(unpackMoment(moments, row.seq)?.transcript ?? [], panel),
+      ({ row }) => drawTranscript(unpackMoment(moments, row.seq)?.transcript ?? [], top, panelHeight),
       true,
     ),
     drawChartArea(height, card, rule),
@@ -87,37 +87,23 @@ function drawScene({ row, count, skipped }: Scene, begin: number, top: number): 
   ].join('')
 }
 
-export interface Panel {
-  x: number
-  y: number
-  width: number
-  height: number
-}
-
-export const drawPanel = ({ x, y, width, height }: Panel): string =>
-  `<rect x="${x}" y="${y}" width="${width}" height="${height}" rx="10" fill="${card}" stroke="${rule}"/>`
-
 const lineHeight = 19
 const textSize = 14
 /** Maximum characters to measure in a text and in a line. */
 const [mostText, mostOfLine] = [2_000, 300]
+const room = plotWidth - 28
 
-export function drawTranscript(transcript: readonly ShownMessage[], { x, y, width, height }: Panel): string {
+function drawTranscript(transcript: readonly ShownMessage[], top: number, height: number): string {
   const most = Math.max(1, Math.floor((height - 26) / lineHeight))
-  const room = width - 28
   const lines: Line[] = []
   for (const message of transcript.toReversed()) {
-    lines.unshift(...listLines(message, room))
+    lines.unshift(...listLines(message))
     if (lines.length >= most) break
   }
   return lines
     .slice(-most)
-    .map(({ text, colour, isBold = false, indent = 0 }, at) =>
-      drawWords(text, x + 14 + indent, y + 27 + at * lineHeight, {
-        size: textSize,
-        isBold,
-        ...(colour !== undefined && { colour }),
-      }),
+    .map(({ text, indent = 0, ...look }, at) =>
+      drawWords(text, left + 14 + indent, top + 27 + at * lineHeight, { size: textSize, ...look }),
     )
     .join('')
 }
@@ -129,7 +115,7 @@ interface Line {
   indent?: number
 }
 
-function listLines({ role, text, calls }: ShownMessage, room: number): Line[] {
+function listLines({ role, text, calls }: ShownMessage): Line[] {
   const shownText = text.slice(-mostText)
   const cut = (words: string, indent: number): string =>
     cutToWidth(words.slice(0, mostOfLine).replaceAll(/\s+/g, ' '), room - indent, textSize)
