@@ -1,16 +1,16 @@
 import type { BudgetRow } from '../fleet/create-budget.js'
 import type { ChartView } from './chart-view.js'
-import type { CostSum } from './costs.js'
 import type { MomentView, PendingView } from './moment-view.js'
 import type { Bar, RecordRow } from './record-rows.js'
 import type { SavedView } from './requests.js'
+import type { FoundSessions } from './session-catalogue.js'
 import type { SessionRow } from './session-library.js'
-import type { QueryKey } from './session-query.js'
 import type { VerdictView } from './verdict.js'
 export type { ChartState, ChartTransition, ChartView } from './chart-view.js'
 export type { GaugeView, GrantView, GuardView, MomentView, PendingView } from './moment-view.js'
 export type { Bar, RecordRow, SettledCall } from './record-rows.js'
 export type { Answer, ForkRequest, SavedView, TextEdit } from './requests.js'
+export type { DayView } from './session-catalogue.js'
 export type { SessionRow } from './session-library.js'
 export type { InstructionsView } from './session-step.js'
 export type { Decision, ShownMedia, ShownMessage } from './shown-values.js'
@@ -22,23 +22,10 @@ export interface Refusal {
   error: { code: string; message: string; key?: string }
 }
 
-export interface SessionsView {
+export interface SessionsView extends FoundSessions {
   store: string
   /** Why actions are not possible. Null if they are. */
   readOnly: string | null
-  /** One page of the matching sessions. Sub-agents are listed below their session. */
-  sessions: SessionRow[]
-  /** The number of matching sessions, in total and by status. */
-  total: number
-  counts: Partial<Record<SessionRow['status'], number>>
-  /** Listed sessions, and those that have not been listed or read for a search yet. */
-  known: number
-  unread: number
-  /** Whether the whole store has been listed. Until then, counts are partial. */
-  isWhole: boolean
-  /** The most frequent values to filter by, with the number of matching sessions. */
-  facets: Partial<Record<QueryKey, [value: string, count: number][]>>
-  days: DayView[]
   budgets: BudgetView[]
   views: SavedView[]
 }
@@ -46,15 +33,6 @@ export interface SessionsView {
 /** `resetsAt` is null for a budget that never resets. */
 export type BudgetView = Pick<BudgetRow, 'id' | 'resetsAt'> &
   Record<'spent' | 'reserved' | 'limit', number> & { unit: 'usd' | 'tokens' }
-
-export interface DayView {
-  /** `2026-11-26`, in UTC. */
-  day: string
-  sessions: number
-  cost: CostSum
-  /** Number of failed sessions by reason. */
-  failures: Record<string, number>
-}
 
 export interface SessionView {
   session: SessionRow

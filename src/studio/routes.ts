@@ -3,6 +3,7 @@ import type { MachineView } from './machine-view.js'
 import type * as Page from './protocol.js'
 import type { RequestView } from './request-view.js'
 import type { MarkRequest } from './requests.js'
+import type { ListRequest } from './session-query.js'
 
 /** An address with the types of its response and of the body of its POST. */
 export type Address<View, Body = undefined> = string & { readonly types?: [View, Body] }
@@ -43,10 +44,3 @@ export const paths = {
 
 /** A transcript of thousands of messages would take a long time to load. */
 export const latestMessages = 60
-
-export interface ListRequest {
-  q: string
-  sort: string
-  offset: number
-  limit: number
-}

@@ -138,20 +138,10 @@ export function measureUnion(bars: readonly Bar[], lanes: readonly Bar['lane'][]
   return covered
 }
 
-/** Each moment counts once. `other` is the loop itself, shields, memory, and time without a process. */
-export interface TimeShares {
-  total: number
-  model: number
-  tools: number
-  'sub-agents': number
-  waits: number
-  other: number
-}
+export type TimeShares = ReturnType<typeof shareTime>
 
-export function shareTime(
-  { rows, bars }: Pick<SessionView, 'rows' | 'bars'>,
-  now = rows.at(-1)?.at ?? 0,
-): TimeShares {
+/** Each moment counts once. `other` is the loop itself, shields, memory, and time without a process. */
+export function shareTime({ rows, bars }: Pick<SessionView, 'rows' | 'bars'>, now = rows.at(-1)?.at ?? 0) {
   const [first, last] = [rows[0]?.at ?? 0, now]
   const clipped = bars.flatMap((bar) => {
     const [from, to] = [Math.max(first, bar.from), Math.min(last, bar.to ?? last)]

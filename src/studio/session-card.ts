@@ -83,7 +83,7 @@ const toneColours: Record<Tone, string> = {
   busy: '#9a6700',
 }
 
-export function drawTitle({ session }: SessionView): { name: string; parts: string[]; bottom: number } {
+export function drawTitle({ session }: SessionView) {
   // Measured at a larger size, because the text is bold.
   const title = wrapText(session.title || session.name || session.id, plotWidth, 36, 2)
   return {
@@ -93,17 +93,14 @@ export function drawTitle({ session }: SessionView): { name: string; parts: stri
   }
 }
 
-export function drawVerdict({ session, verdict }: SessionView): {
-  height: number
-  drawAt: (top: number) => string[]
-} {
+export function drawVerdict({ session, verdict }: SessionView) {
   const tone = session.status === 'damaged' ? 'bad' : getTone(verdict.state)
   const answer = verdict.answer === '' ? '' : ` “${verdict.answer}”`
   const lines = wrapText(verdict.text + answer, plotWidth - 20, 19, 4)
   const height = lines.length * 27 + 12
   return {
     height,
-    drawAt: (top) => [
+    drawAt: (top: number): string[] => [
       `<rect x="${left}" y="${top}" width="5" height="${height}" fill="${toneColours[tone]}"/>`,
       ...lines.map((line, i) => drawWords(line, left + 20, top + 26 + i * 27, { size: 19, colour: quiet })),
     ],
@@ -130,10 +127,7 @@ export function drawNumbers({ rows, verdict }: SessionView, top: number): string
 export const listVisited = ({ session, chart }: ExportedSession): Set<string> =>
   new Set(findFirstPlaces(session.rows, chart).keys())
 
-export function placeChart(
-  chart: PlacedChart,
-  height: number,
-): { inner: string; wrap: (content: string) => string } {
+export function placeChart(chart: PlacedChart, height: number) {
   const { width: w, height: h } = chart
   // Pictures do not show titles on hover.
   const inner = drawParts(chart).replaceAll(/<title>[^<]*<\/title>/g, '')
@@ -142,7 +136,7 @@ export function placeChart(
   const x = chartLeft + (roomX - w * scale) / 2
   const y = 36 + (roomY - h * scale) / 2
   const place = `translate(${round(x)} ${round(y)}) scale(${round(scale)})`
-  return { inner, wrap: (content) => `<g transform="${place}">${content}</g>` }
+  return { inner, wrap: (content: string): string => `<g transform="${place}">${content}</g>` }
 }
 
 export const drawChartArea = (height: number, fill: string, line = 'none'): string =>

@@ -4,11 +4,11 @@ import { UsageError } from '../core/base/errors.js'
 import { yieldToEventLoop } from '../core/base/platform.js'
 import { getOrCreate } from '../core/base/values.js'
 import type { LogFacts } from './kept-digests.js'
-import type { DayView, SessionRow, SessionsView } from './protocol.js'
-import type { ListRequest } from './routes.js'
-import { type SessionLibrary, toReadKey } from './session-library.js'
+import type { CostSum } from './costs.js'
+import { type SessionLibrary, type SessionRow, toReadKey } from './session-library.js'
 import {
   type Findable,
+  type ListRequest,
   normalizeText,
   type QueryKey,
   readQuery,
@@ -54,7 +54,7 @@ class FacetCounts {
     }
   }
 
-  count(found: readonly { facets: readonly Facet[] }[]): SessionsView['facets'] {
+  count(found: readonly { facets: readonly Facet[] }[]) {
     const round = (this.#round += 1)
     const counted: Facet[] = []
     for (const { facets } of found) {
@@ -66,7 +66,7 @@ class FacetCounts {
         facet.found += 1
       }
     }
-    const counts: SessionsView['facets'] = {}
+    const counts: Partial<Record<QueryKey, [value: string, count: number][]>> = {}
     for (const { key, term, found: count } of counted.sort((a, b) => b.found - a.found)) {
       const ofKey = (counts[key] ??= [])
       if (ofKey.length < maxFacets) ofKey.push([term, count])
@@ -76,6 +76,15 @@ class FacetCounts {
 }
 
 const maxDays = 30
+
+export interface DayView {
+  /** `2026-11-26`, in UTC. */
+  day: string
+  sessions: number
+  cost: CostSum
+  /** Number of failed sessions by reason. */
+  failures: Record<string, number>
+}
 
 /** Why a session failed: it ended without an answer, a guard halted it, or its log is damaged. */
 function findFailure({ state, reason, wakeAt, status }: SessionRow): string | null {
@@ -145,7 +154,7 @@ interface Entry extends Findable {
   isUnread: boolean
 }
 
-type Found = Omit<SessionsView, 'store' | 'readOnly' | 'budgets' | 'views'>
+export type FoundSessions = ReturnType<SessionCatalogue['find']>
 
 /** Listed data is available at once, data from logs (messages, tools, models, guards) once they have been read. */
 export class SessionCatalogue {
@@ -370,14 +379,14 @@ export class SessionCatalogue {
   }
 
   /** @throws {UsageError} `invalid_option` for an invalid query or order */
-  find({ q, sort, offset, limit }: ListRequest): Found {
+  find({ q, sort, offset, limit }: ListRequest) {
     const query = readQuery(q)
     const order = sessionSorts.find((one) => one === sort.replace(/^-/, ''))
     if (order === undefined) {
       const what = `Unknown order '${sort.slice(0, 50)}'. Use one of ${sessionSorts.join(', ')}.`
       throw new UsageError('invalid_option', what, 'sort')
     }
-    const counts: Found['counts'] = {}
+    const counts: Partial<Record<SessionRow['status'], number>> = {}
     const found: Entry[] = []
     const sorted = this.#sort(order)
     for (const entry of sort.startsWith('-') ? reverseKnown(sorted, order) : sorted) {
@@ -387,12 +396,17 @@ export class SessionCatalogue {
       if (query.hasStatus(entry)) found.push(entry)
     }
     return {
+      /** One page of the matching sessions. Sub-agents are listed below their session. */
       sessions: found.slice(offset, offset + Math.min(limit, maxRows)).map(({ row }) => row),
+      /** The number of matching sessions, in total and by status. */
       total: found.length,
       counts,
+      /** Listed sessions, and those that have not been listed or read for a search yet. */
       known: this.known,
       unread: this.unread,
+      /** Whether the whole store has been listed. Until then, counts are partial. */
       isWhole: this.#isWhole,
+      /** The most frequent values to filter by, with the number of matching sessions. */
       facets: this.#facets.count(found),
       days: countDays(found),
     }

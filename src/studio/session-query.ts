@@ -32,6 +32,13 @@ export const sessionSorts = [
 ] as const
 export type SessionSort = (typeof sessionSorts)[number]
 
+export interface ListRequest {
+  q: string
+  sort: string
+  offset: number
+  limit: number
+}
+
 /** Keys of query words such as `tool:pay`. */
 export const queryKeys = [
   'state',
@@ -63,13 +70,7 @@ export interface Findable {
   }
 }
 
-export interface SessionQuery {
-  /** Matches all words except `is:…`. */
-  matches: (session: Findable) => boolean
-  hasStatus: (session: Findable) => boolean
-  isEmpty: boolean
-  parent: string | null
-}
+export type SessionQuery = ReturnType<typeof readQuery>
 
 /** Long enough to use all filters at once. */
 export const longestQuery = 1_000
@@ -79,7 +80,7 @@ export const longestQuery = 1_000
  * and `*` at the end of a value matches any ending.
  * @throws {UsageError} `invalid_option` for a query that is too long, or has an unknown value or an invalid date
  */
-export function readQuery(text: string): SessionQuery {
+export function readQuery(text: string) {
   if (text.length > longestQuery) {
     const what = `A search can have at most ${longestQuery} characters. This one has ${text.length}.`
     throw new UsageError('invalid_option', what, 'q')
@@ -92,8 +93,10 @@ export function readQuery(text: string): SessionQuery {
   return {
     isEmpty: words.length === 0,
     parent: words.find(({ key }) => key === 'parent')?.value ?? null,
-    matches: (session) => others.every(({ test }) => test(session)),
-    hasStatus: (session) => statuses.length === 0 || statuses.some(({ test }) => test(session)),
+    /** Matches all words except `is:…`. */
+    matches: (session: Findable): boolean => others.every(({ test }) => test(session)),
+    hasStatus: (session: Findable): boolean =>
+      statuses.length === 0 || statuses.some(({ test }) => test(session)),
   }
 }
 

@@ -16,14 +16,9 @@ export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string> 
 export const drawParts = ({ boxes, rows }: PlacedChart): string =>
   [...boxes.map(drawBox), ...rows.map(drawWay)].join('')
 
-export interface PlacedChart {
-  boxes: Box[]
-  rows: Row[]
-  width: number
-  height: number
-}
+export type PlacedChart = ReturnType<typeof placeVisitedChart>
 
-export function placeVisitedChart(chart: ChartView, visited: ReadonlySet<string> | null): PlacedChart {
+export function placeVisitedChart(chart: ChartView, visited: ReadonlySet<string> | null) {
   const states = chart.states.filter(({ path, type }) => (visited?.has(path) ?? true) && type !== 'history')
   const transitions = chart.transitions.filter(({ id }) => visited?.has(id) ?? true)
   const tops: Pick<ChartState, 'path' | 'type'>[] = states.filter(({ path }) => !path.includes('.'))

@@ -3,18 +3,11 @@ import { useCallback, useEffect, useState } from 'preact/hooks'
 import { SourceError } from './data-source.js'
 import { formatError } from '../format.js'
 
-export interface LoadedState<T> {
-  value: T | null
-  error: unknown
-  reload: () => void
-  set: (change: (value: T) => T) => void
-}
-
 /**
  * Loads a value, and loads it again when `key` or `version` changes or `reload` is called. Only a new key drops the
  * old value.
  */
-export function useLoaded<T>(key: string, load: () => Promise<T>, version = ''): LoadedState<T> {
+export function useLoaded<T>(key: string, load: () => Promise<T>, version = '') {
   const [state, setState] = useState<{ key: string; value: T | null; error: unknown }>({
     key,
     value: null,

@@ -16,18 +16,16 @@ export function showTabs(): void {
 /** Keeps the previous moment while loading. */
 export function useMoment(
   moments: MomentCache,
-  row: RecordRow | undefined,
+  seq: number,
   last: number,
   round: number,
 ): MomentView | Error | null {
-  const seq = row?.seq ?? 0
   const shown = useRef<MomentView | Error | null>(null)
   shown.current = moments.findMoment(seq) ?? shown.current
   const wanted = useRef(seq)
   wanted.current = seq
   const [, draw] = useState({})
   useEffect(() => {
-    if (seq === 0) return undefined
     let isOver = false
     const show = (moment: MomentView | Error | null): void => {
       // A moment that was available at once is already drawn. The next key may have been pressed in the meantime.

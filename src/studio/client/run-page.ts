@@ -72,7 +72,7 @@ export function useRunPage({
   )
   const row = rows[place] as RecordRow
   const [round, setRound] = useState(0)
-  const moment = useMoment(moments, row, isPart ? 0 : (rows[last]?.seq ?? 0), round)
+  const moment = useMoment(moments, row.seq, isPart ? 0 : (rows[last]?.seq ?? 0), round)
 
   useLive(source, id, isPart ? null : (rows[last]?.seq ?? 0), (message) => {
     if (message.type === 'store') onProblem(message.problem)

@@ -2,9 +2,9 @@ import { useEffect } from 'preact/hooks'
 import type { EndView, RecordRow, SessionView } from '../protocol.js'
 import type { Source } from './data-source.js'
 import { paths } from '../routes.js'
-import { type LoadedState, useLoaded } from './loading.js'
+import { useLoaded } from './loading.js'
 
-export function useOpenedSession(source: Source, id: string, seq: number | null): LoadedState<EndView> {
+export function useOpenedSession(source: Source, id: string, seq: number | null) {
   const opened = useLoaded(`session ${id}`, async (): Promise<EndView> => {
     if (seq !== null) return { view: await source.send(paths.session(id)), moment: null }
     const { view, moment } = await source.send(paths.end(id))
