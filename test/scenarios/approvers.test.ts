@@ -7,6 +7,7 @@ import {
   type Policy,
   type Principal,
   type Run,
+  runSession,
 } from '../../src/index.js'
 import { addApproval } from '../../machines/agent/approvals.js'
 import { aguiHandler } from '../../src/agui/index.js'
@@ -256,6 +257,37 @@ describe('approvers', () => {
     })
     const result = await decided.agent.run('Pay.').result
     expect(result.messages.at(-2)).toMatchObject({ data: { status: 'denied' } })
+  })
+})
+
+describe('a message without an author, whose approvers need one', () => {
+  const open = async (store = memoryStore()) => {
+    const { agent } = await stage([text('One.'), call('pay'), text('Done.')], {
+      store,
+      tools: [tool('pay', () => 'paid', { needsApproval: true })],
+      approvals: { approvers: { notRequester: true } },
+    })
+    await agent.run('One?', { session: 's', by: 'ann' }).result
+    return { agent, store }
+  }
+
+  it('cannot be queued', async () => {
+    const { agent } = await open()
+    const message = { type: 'message', when: 'next', input: 'Pay.' } as const
+    await expect(agent.send('s', message)).rejects.toThrow(fault('invalid_input'))
+    expect(await agent.send('s', { ...message, by: 'ann' })).toMatchObject({ status: 'waiting' })
+  })
+
+  it('does not block the queue, and nobody can approve its calls', async () => {
+    const { agent, store } = await open()
+    await store.inbox?.put('s', '{"type":"MESSAGE","messageId":"k","messages":[{"content":"Pay."}]}')
+    await runSession(agent, { session: 's' })
+    const [question] = (await agent.replay('s')).run?.pending ?? []
+    if (!question) throw new Error('It asks nothing.')
+    const approval = { type: 'approve', ...question, by: 'bob' } as const
+    await expect(agent.send('s', approval)).rejects.toThrow(fault('not_an_approver'))
+    await agent.send('s', { type: 'reject', ...question, by: 'bob' })
+    expect((await runSession(agent, { session: 's' })).state).toBe('COMPLETED')
   })
 })
 

@@ -246,14 +246,18 @@ function createRunInputs(parts: AgentParts) {
   const toolsFor = (binding: Binding, speaker: string | null): Record<string, ToolTraits> =>
     getTraits(getSpeakerTools(tools, speaker), binding)
 
-  const bind: ChildHost['bind'] = ({ runId, sessionId, config, input, requesters }, state, binding) => {
+  const bind: ChildHost['bind'] = (
+    { runId, sessionId, config, input, requesters, mayLackAuthor },
+    state,
+    binding,
+  ) => {
     tools.team?.check(parts, { isBegun: true })
     const speaker = findSpeaker(state.messages)
     if (isLostSpeaker(tools, speaker)) throw lostSpeakerError(speaker)
     const { termsAbove: above = {} } = binding
     const approvers = [...(above.approvers ?? []), ...(parts.approvers ?? [])]
     const expiry = joinExpiry([above.expiry ?? {}, parts.expiry ?? {}])
-    if (!requesters && approvers.some(({ notRequester }) => notRequester))
+    if (!requesters && !mayLackAuthor && approvers.some(({ notRequester }) => notRequester))
       throw inputError(
         "approvals.approvers.notRequester needs the input's author. Start the run with { by: 'ann' }.",
         'by',

@@ -127,7 +127,16 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
       const by = addRequester(authors, queued ? queued.by : requesters?.[0])
       // The latest run had read this steering when it ended, but its model had not received it.
       const input = [...undelivered.map((content) => ({ content })), ...conversation.newMessages]
-      const bound = host.bind({ runId, sessionId: session.id, config, input, ...by }, state, binding)
+      // A queued message that cannot start would block all later messages.
+      const request = {
+        runId,
+        sessionId: session.id,
+        config,
+        input,
+        ...by,
+        mayLackAuthor: queued !== undefined,
+      }
+      const bound = host.bind(request, state, binding)
       await host.ready(bound)
       log.addInitialState(state)
       if (branch) {

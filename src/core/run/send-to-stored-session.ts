@@ -299,6 +299,11 @@ async function queueMessage(
     const what = `Session '${id}' has an interactive run, which has no queue. Send { type: 'reply', input } while it waits for a message.`
     throw new UsageError('interactive_run', what, id)
   }
+  if (by === undefined && run?.context.approvers?.some(({ notRequester }) => notRequester))
+    throw inputError(
+      "The agent's approvers need the author of each message. Send it with { by: 'ann' }.",
+      'by',
+    )
   const found = await inbox.read(id)
   const known = sortQueue(found, { queued, messages, keys }).waiting.find((one) =>
     listMessageIds(one).includes(messageId),

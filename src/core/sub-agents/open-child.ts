@@ -31,6 +31,8 @@ export interface ChildHost {
   bind(
     run: Pick<AgentInput, 'runId' | 'sessionId' | 'config' | 'input'> & {
       requesters?: readonly Principal[] | undefined
+      /** Whether the run starts without an author even if its approvers need one. Then nobody can approve. */
+      mayLackAuthor?: boolean
     },
     state: SessionState,
     binding: Binding,
