@@ -3,7 +3,6 @@ import { getRetryDelayMs } from '../../../guards/retry.js'
 import { toAction } from '../update-action.js'
 import { type AgentMachineEvent, getEventTime, type AgentContext } from '../context.js'
 import { getStepId } from '../messages.js'
-import type { Reason } from '../run-result.js'
 import type { ModelActorError } from '../model-response.js'
 import { addRefusal, countAttempts, isNewRefusal, readRefusal } from '../refusals.js'
 import { findBudgetWait } from './sleep.js'
@@ -52,18 +51,16 @@ function rememberRefusal(
   return { refusals: addRefusal(refusals, refusal) }
 }
 
-export const setFailureReason = toAction((_context, event) => ({ reason: toFailureReason(event) }))
-
-function toFailureReason(event: AgentMachineEvent): Reason {
+export const setFailureReason = toAction((_context, event) => {
   const { kind, budget } = readActorError(event)
   const isOfModel = event.type === 'xstate.error.actor.model'
   if (kind === 'context_overflow' && (isOfModel || event.type === 'xstate.error.actor.fitting'))
-    return 'context_overflow'
+    return { reason: 'context_overflow' }
   // The budget store failed, so no request was sent to the provider.
-  if (budget !== undefined) return 'shared_budget'
-  if (!isOfModel) return 'internal'
-  return kind === 'incomplete' ? 'incomplete_response' : 'provider_error'
-}
+  if (budget !== undefined) return { reason: 'shared_budget' }
+  if (!isOfModel) return { reason: 'internal' }
+  return { reason: kind === 'incomplete' ? 'incomplete_response' : 'provider_error' }
+})
 
 export const scheduleRetry = toAction((context, event, emit) => {
   const failure = readActorError(event)

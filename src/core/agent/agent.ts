@@ -143,18 +143,15 @@ export function assembleAgent(
     createInput: (input, runOptions) => {
       const options = checkRunOptions(runOptions)
       if (store && typeof options.session === 'string') refuseStoredSession(options.session)
-      const { id, state } = sessionOf(options.session)
+      const { id: sessionId, state } = sessionOf(options.session)
       const { context, journal, budgets } = options
       refuseTags((options as RunOptions).tags)
       const conversation = readInput(input, options)
-      const request = {
-        runId: createId(),
-        sessionId: id,
-        config: overrideLimits(config, options.limits),
-        input: conversation.newMessages,
-        ...toRequesters(options, 'createInput()'),
-      }
-      return bind(request, addHistory(state, conversation, id), { context, journal, budgets })
+      const runId = createId()
+      const runConfig = overrideLimits(config, options.limits)
+      const requesters = toRequesters(options, 'createInput()')
+      const request = { runId, sessionId, config: runConfig, input: conversation.newMessages, ...requesters }
+      return bind(request, addHistory(state, conversation, sessionId), { context, journal, budgets })
     },
     run: (input, runOptions) => {
       const options = checkRunOptions(runOptions)
@@ -178,10 +175,9 @@ export function assembleAgent(
       try {
         session.acquire(runId)
         const state = addHistory(session.state, conversation, session.id)
-        const binding = { context, journal, budgets }
         const { newMessages } = conversation
         const request = { runId, sessionId: session.id, config, input: newMessages, ...requesters }
-        const agentInput = bind(request, state, binding)
+        const agentInput = bind(request, state, { context, journal, budgets })
         // A run with nothing to check starts at once.
         const waits =
           config.limits.costLimit > 0 ||

@@ -47,20 +47,14 @@ const lateAnswerCodes: ReadonlySet<string> = new Set(
 export function applyAnswers(run: Run, answers: readonly SessionAnswer[], at: number | undefined): void {
   for (const answer of answers) {
     const { context } = run.snapshot() as { context: AgentContext }
-    if (isUnbound(answer, at) && wasAskedBefore(context, answer.callId)) continue
+    const isUnbound = at === undefined && 'callId' in answer && answer.messageId === undefined
+    if (isUnbound && wasAskedBefore(context, answer.callId)) continue
     try {
       applyMessage(run, answer)
     } catch (error) {
       if (!(error instanceof UsageError) || !lateAnswerCodes.has(error.code)) throw error
     }
   }
-}
-
-function isUnbound(
-  answer: SessionAnswer,
-  at: number | undefined,
-): answer is Extract<SessionAnswer, { callId: string }> {
-  return at === undefined && 'callId' in answer && answer.messageId === undefined
 }
 
 /** Whether the answer may be a duplicate, meant for an earlier call with the same id and arguments. */

@@ -32,14 +32,10 @@ import { warnOfChangedSkills, takeChangedTools, warnOfChangedTools } from './che
 import { extendObject } from '../../../guards/lib/json.js'
 import type { ModelStepResponse } from '../../../machines/agent/announcements.js'
 
-interface RequestScope extends EffectScope {
-  input: { conclude: boolean }
-}
-
 /** One attempt at one response. Rejects with a failure as plain data. */
 export function requestModel(
   agent: AgentParts,
-  { input: { conclude }, abort, self, runtime, context }: RequestScope,
+  { input: { conclude }, abort, self, runtime, context }: { input: { conclude: boolean } } & EffectScope,
 ): Promise<ModelOutput> {
   const { config, features } = context
   const stream = runtime.openStream(getStepId(context), context.attempt)
@@ -120,7 +116,7 @@ function toModelOutput(
   parts: AgentParts,
   response: ModelOutput['response'],
   context: AgentContext,
-  { runtime: { binding }, abort }: Pick<RequestScope, 'runtime' | 'abort'>,
+  { runtime: { binding }, abort }: Pick<EffectScope, 'runtime' | 'abort'>,
 ): ModelOutput | Promise<ModelOutput> {
   const { output, tools } = parts
   const hasCalls = response.toolCalls.length > 0

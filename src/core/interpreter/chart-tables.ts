@@ -1,12 +1,14 @@
-import type {
-  AnyEventObject,
-  AnyMachineSnapshot,
-  AnyStateMachine,
-  AnyStateNode,
-  AnyTransitionDefinition,
-  StateValue,
+import {
+  type AnyEventObject,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  type AnyStateNode,
+  type AnyTransitionDefinition,
+  pathToStateValue,
+  type StateValue,
 } from 'xstate'
 import { getOrCreate } from '../base/values.js'
+import { agentMachine } from '../../../machines/agent.machine.js'
 import { findContextStep, type ContextStep } from '../../../machines/agent/update-action.js'
 import { type BuiltinAction, type BuiltinGuard, toBuiltinGuard, toSpawn, toStop } from './xstate-internals.js'
 
@@ -112,7 +114,7 @@ export class ChartTables {
       return {
         node,
         nodes,
-        value: toStateValue(nodes),
+        value: pathToStateValue(node.path),
         tags: new Set(nodes.flatMap(({ tags }) => tags)),
         always: nodes.toReversed().flatMap(({ always }) => this.#toBranches(always ?? [])),
         branches: new Map(),
@@ -227,6 +229,9 @@ export class ChartTables {
   }
 }
 
+/** For machines with the chart's own actions and guards. */
+export const agentTables = new ChartTables(agentMachine)
+
 type HistoryValue = Readonly<Record<string, AnyStateNode[]>>
 
 interface InvokeDefinition {
@@ -271,14 +276,6 @@ function listAncestors(node: AnyStateNode, below?: AnyStateNode): AnyStateNode[]
 /** `undefined` is the parent of the root, so every state is a descendant of it. */
 function isDescendant(node: AnyStateNode, ancestor: AnyStateNode | undefined): boolean {
   return ancestor === undefined || listAncestors(node).includes(ancestor)
-}
-
-function toStateValue(nodes: readonly AnyStateNode[]): StateValue {
-  const [leaf = '', ...above] = nodes
-    .slice(1)
-    .map(({ key }) => key)
-    .reverse()
-  return above.reduce<StateValue>((value, key) => ({ [key]: value }), leaf)
 }
 
 /** Transitions of one state. Exact types come before wildcards, and long wildcards before short ones. */

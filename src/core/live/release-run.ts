@@ -1,6 +1,3 @@
-import type { AgentContext } from '../../../machines/agent/context.js'
-import { isInDoubt } from '../../../machines/agent/call-state.js'
-
 interface RunControls {
   release(run: object): Promise<void>
   /** Ends the questions of a resting run that have expired at the time `at`, which may come from a different clock. */
@@ -27,9 +24,4 @@ export function advanceRun(run: object, at: number): void {
 /** Releases a run to another process. No new effects start. Non-repeatable ones finish, others are dropped. */
 export async function releaseRun(run: object): Promise<void> {
   await controls?.release(run)
-}
-
-/** Whether another process could resume the run now without repeating a call that must not run twice. */
-export function canResumeFromLog(context: AgentContext): boolean {
-  return !context.calls.some((call) => isInDoubt(context, call))
 }

@@ -208,11 +208,8 @@ const stripEcho = memoize((message: AssistantMessage): AssistantMessage => {
 })
 
 /** Marks the responses, and withholds data from other models. `withFallbacks` does this itself. */
-export function getMarkedModel(model: ModelProvider): ModelProvider {
-  return model.fallbacks ? model : markModel(model)
-}
-
-const markModel = memoize((model: ModelProvider): ModelProvider => {
+export const getMarkedModel = memoize((model: ModelProvider): ModelProvider => {
+  if (model.fallbacks) return model
   const name = `${model.provider}/${model.model}`
   return replaceRequest(model, async (request, options) => {
     const messages = request.messages.map((message) => stripForeignEcho(name, message))

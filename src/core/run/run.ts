@@ -1,4 +1,4 @@
-import { canResumeFromLog, provideControls } from '../live/release-run.js'
+import { provideControls } from '../live/release-run.js'
 import type { Observable } from 'rxjs'
 import { type Actor, createActor, type SnapshotFrom, transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
@@ -15,6 +15,7 @@ import {
 } from '../../../machines/agent/run-result.js'
 import { toRunResult } from '../../../machines/agent/to-result.js'
 import { isNearBudget } from '../../../machines/agent/budget-totals.js'
+import { isInDoubt } from '../../../machines/agent/call-state.js'
 import { StatewrightError, UsageError, describeError } from '../base/errors.js'
 import { whenAborted } from '../base/abort.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
@@ -62,10 +63,7 @@ import { readSender, type SentBy } from '../sessions/principal.js'
 import type { AnswerMessage } from '../sessions/inbox/session-message.js'
 
 type AgentSnapshot = SnapshotFrom<AgentMachine>
-type AnswerContent =
-  | { type: 'approve'; editedInput: unknown }
-  | { type: 'reject'; why: string }
-  | { type: 'toolOutput'; value: unknown }
+type AnswerContent = Pick<AnswerMessage, 'type'> & { editedInput?: unknown; why?: string; value?: unknown }
 
 const doNothing = (): void => undefined
 
@@ -405,11 +403,16 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     { machine, above, inspect }: RunParts,
     { input, snapshot, log }: RunOrigin,
   ): Actor<AgentMachine> {
+    // After the transition, because XState calls the inspector during a transition.
+    const warnOfInspector = (thrown: unknown): void => {
+      const message = `The inspector threw an error and is not called again: ${describeError(thrown)}`
+      queueMicrotask(() => this.#warn('subscriber_error', message))
+    }
     const actor = createActor(machine, {
       ...(input && { input: input as never }),
       ...(snapshot && { snapshot: snapshot as never }),
       ...(above && { parent: above.parent, id: above.id }),
-      ...(inspect && { inspect: safeInspector(inspect, (thrown) => this.#warnOfInspector(thrown)) }),
+      ...(inspect && { inspect: safeInspector(inspect, warnOfInspector) }),
     } as never)
     this.#actor = actor
     this.#log = log
@@ -513,18 +516,11 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     })
   }
 
-  async #releaseLog(): Promise<void> {
-    try {
-      await this.#log?.close()
-    } catch {
-      // The run has already reported its refusal.
-    }
-  }
-
   #refuseRun(error: unknown): void {
     this.#isRefused = true
     this.#session.release(this.id)
-    void this.#releaseLog()
+    // The run reports its refusal, so an error of the log is dropped.
+    void (async () => this.#log?.close())().catch(doNothing)
     this.#unfollow?.()
     this.#started.refuse(error)
     this.#rest.refuse(error)
@@ -640,19 +636,14 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     })
   }
 
+  /** Whether another process could resume the run now without repeating a call that must not run twice. */
   #isQuiet(actor: Actor<AgentMachine>): boolean {
     const { status, context } = actor.getSnapshot()
-    return status !== 'active' || canResumeFromLog(context)
+    return status !== 'active' || !context.calls.some((call) => isInDoubt(context, call))
   }
 
   #warn(code: string, message: string): void {
     this.#runtime?.emit({ type: 'warning', code, message })
-  }
-
-  /** Warns after the transition, because XState calls the inspector during a transition. */
-  #warnOfInspector(thrown: unknown): void {
-    const message = `The inspector threw an error and is not called again: ${describeError(thrown)}`
-    queueMicrotask(() => this.#warn('subscriber_error', message))
   }
 
   /** Leaves the rest while the edit is validated, and returns to it if the edit is invalid. */

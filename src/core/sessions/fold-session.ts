@@ -26,7 +26,7 @@ import { findContextFault, findStateFault } from './session-schema.js'
 import { listClientIds, addKey } from './inbox/queued-message.js'
 import type { SessionFacts } from './log/create-records.js'
 import type { InboxEnd, LogEnd } from './log/write-ahead-log.js'
-import { agentTables } from '../interpreter/agent-tables.js'
+import { agentTables } from '../interpreter/chart-tables.js'
 import { createPureTransition } from '../interpreter/table-transition.js'
 
 /** The latest run of a session, as a snapshot of the pure machine. */

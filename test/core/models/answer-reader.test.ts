@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { createAnswerReader } from '../../../src/core/models/openai/answer-reader.js'
+import { AnswerReader } from '../../../src/core/models/openai/answer-reader.js'
 import { chatFormat } from '../../../src/core/models/openai/chat-wire.js'
 
 const toEvent = (delta: object): string => `data: ${JSON.stringify({ choices: [{ delta }] })}\n\n`
@@ -12,7 +12,7 @@ const call = (name: string): string =>
 function read(...pieces: string[]) {
   const received: unknown[] = []
   const controller = new AbortController()
-  const reader = createAnswerReader('', {
+  const reader = new AnswerReader('', {
     format: chatFormat,
     signal: controller.signal,
     onDelta: (...delta) => received.push(delta),

@@ -1,15 +1,12 @@
 import * as fc from 'fast-check'
-import { createSseReader } from '../../../src/core/models/openai/answer-reader.js'
+import { createEventParser } from '../../../src/core/models/openai/answer-reader.js'
 import { sampled } from '../../support/extent.js'
 
 function parse(...pieces: string[]) {
   const events: unknown[] = []
-  const parser = createSseReader({
-    onJson: (value, event) => events.push(event === '' ? value : [event, value]),
-    onText: (data, event) => events.push(event === '' ? data : [event, data]),
-  })
-  for (const piece of pieces) parser.push(piece)
-  parser.end()
+  const parser = createEventParser((value, event) => events.push(event === '' ? value : [event, value]))
+  for (const piece of pieces) parser.feed(piece)
+  parser.feed('\n\n')
   return events
 }
 
@@ -41,13 +38,10 @@ test('data that is not an object is returned as text', () => {
 
 test('an event is emitted as soon as it ends', () => {
   const events: unknown[] = []
-  const reader = createSseReader({
-    onJson: (value) => events.push(value),
-    onText: (data) => events.push(data),
-  })
-  reader.push('data: {"a":1}\n\ndata: [DO')
+  const parser = createEventParser((value) => events.push(value))
+  parser.feed('data: {"a":1}\n\ndata: [DO')
   expect(events).toEqual([{ a: 1 }])
-  reader.push('NE]\n\n')
+  parser.feed('NE]\n\n')
   expect(events).toEqual([{ a: 1 }, '[DONE]'])
 })
 

@@ -1,6 +1,6 @@
-import { createParser } from 'eventsource-parser'
+import { createParser, type EventSourceParser } from 'eventsource-parser'
+import type { JsonObject } from '../../../../machines/agent/json.js'
 import type { ModelResponse } from '../../../../machines/agent/model-response.js'
-import { asObject } from '../../base/values.js'
 import { isMarkup } from '../error-body.js'
 import { toBodyFailure, toModelFailure } from '../to-model-failure.js'
 import { parseJsonOr } from '../../base/json.js'
@@ -17,139 +17,141 @@ export type ReadAnswerOptions = AnswerCallbacks & {
 }
 
 /** Detects the form of the body, because some servers ignore the wanted form and the content type. */
-export function createAnswerReader(url: string, options: ReadAnswerOptions) {
-  const { format, signal, onDelta, onActivity, onToolCallDelta, onHostedCall, onWarning } = options
-  const fold = format.createFold(onToolCallDelta !== undefined)
-  let body: BodyReader | null = null
-  let ended = false
-  let text = ''
-  let reasoning = ''
+export class AnswerReader {
+  readonly #url: string
+  readonly #options: ReadAnswerOptions
+  readonly #fold: ResponseFold
+  /** Set if the body is an event stream. */
+  #parser: EventSourceParser | undefined
+  /** The text so far if the body is a JSON document. */
+  #document: string | undefined
+  #text = ''
+  #reasoning = ''
+  /** Whether the provider has announced the end of the response. Later data is ignored. */
+  ended = false
+
+  constructor(url: string, options: ReadAnswerOptions) {
+    this.#url = url
+    this.#options = options
+    this.#fold = options.format.createFold(options.onToolCallDelta !== undefined)
+  }
+
+  /** Whether the answer is complete. Remaining data is then awaited only briefly. */
+  get finished(): boolean {
+    return this.#fold.finished
+  }
+
+  /** Reports the text of a chunk in one piece. @throws ModelError, or the reason of the abort */
+  push(chunk: string): void {
+    const before = this.#progress
+    try {
+      this.#feed(chunk)
+    } finally {
+      this.#report()
+    }
+    this.#options.onActivity(this.#progress > before ? 'content' : 'keep_alive')
+  }
+
+  /** Call this at the end of the body. @throws like push */
+  finish(): ModelResponse {
+    this.#endBody()
+    return this.#close()
+  }
+
+  /** The response if the connection broke after its end, or null if it is incomplete. */
+  finishBroken(): ModelResponse | null {
+    if (this.#options.signal.aborted) return null
+    try {
+      this.#endBody()
+      return this.finished || this.ended ? this.#close() : null
+    } catch {
+      return null
+    }
+  }
+
+  /** Converts an exception to the abort reason, or to a `ModelError` with the partial text. */
+  toFailure(error: unknown): unknown {
+    const { signal } = this.#options
+    if (signal.aborted) return signal.reason
+    const { text: partialText, usage } = this.#fold.getPartial()
+    const failure = toModelFailure(error)
+    return new ModelError({ ...failure, partialText, usage: failure.usage ?? usage }, { cause: error })
+  }
+
+  /** A counter of the received data, without comments and empty events. */
+  get #progress(): number {
+    return this.#document?.length ?? this.#fold.progress
+  }
 
   /** The first non-blank character determines the form of the body. */
-  function createBody(start: string): BodyReader {
-    if (/^[{[]/.test(start)) return createJsonReader(takeDocument)
+  #feed(text: string): void {
+    if (this.#parser) return this.#parser.feed(text)
+    if (this.#document !== undefined) return refuseTooLarge((this.#document += text).length)
+    const start = text.trimStart()
+    if (start === '') return
+    if (/^[{[]/.test(start)) this.#document = ''
     // First letters of event stream fields and comments.
-    if (!/^[deir:]/.test(start))
-      throw invalidResponseError(url, isMarkup(start) ? 'a web page' : 'neither JSON nor an event stream')
-    return { ...createSseReader({ onJson, onText }), getProgress: () => fold.progress }
+    else if (/^[deir:]/.test(start)) this.#parser = createEventParser(this.#takeEvent)
+    else
+      throw invalidResponseError(
+        this.#url,
+        isMarkup(start) ? 'a web page' : 'neither JSON nor an event stream',
+      )
+    this.#feed(start)
   }
 
-  function onJson(value: unknown, event: string): void {
-    if (ended) return
-    const isError = event === 'error' && asObject(value)?.error === undefined
-    show(fold.push(isError ? { error: value } : value))
-    ended = fold.ended
+  #endBody(): void {
+    if (this.#parser) return this.#parser.feed('\n\n')
+    const value = parseJsonOr(this.#document ?? '', undefined)
+    if (value !== undefined) this.#takeDocument(value)
   }
 
-  function onText(data: string, event: string): void {
-    if (ended) return
-    if (data.trim() === '[DONE]') ended = true
-    else if (event === 'error') throw new ModelError(toBodyFailure(data))
-    else if (data.startsWith('{')) fold.markLost()
+  readonly #takeEvent = (value: JsonObject | string, event: string): void => {
+    if (this.ended) return
+    if (typeof value !== 'string') {
+      this.#show(this.#fold.push(event === 'error' && value.error === undefined ? { error: value } : value))
+      this.ended = this.#fold.ended
+    } else if (value.trim() === '[DONE]') this.ended = true
+    else if (event === 'error') throw new ModelError(toBodyFailure(value))
+    else if (value.startsWith('{')) this.#fold.markLost()
   }
 
-  function takeDocument(value: unknown): void {
+  #takeDocument(value: unknown): void {
+    const { format } = this.#options
     const first: unknown = Array.isArray(value) ? value[0] : value
-    const delta = fold.push(first, true)
-    if (!format.isWhole(first)) throw invalidResponseError(url, `JSON that is not a ${format.displayName}`)
-    show(delta)
-    ended = true
+    const delta = this.#fold.push(first, true)
+    if (!format.isWhole(first))
+      throw invalidResponseError(this.#url, `JSON that is not a ${format.displayName}`)
+    this.#show(delta)
+    this.ended = true
   }
 
-  function show(delta: Delta): void {
-    const { calls, hosted, warnings } = delta
+  #show({ text, reasoning, calls, hosted, warnings }: Delta): void {
+    const { signal, onToolCallDelta, onHostedCall, onWarning } = this.#options
     // A delta callback may abort the request.
     if (signal.aborted) throw signal.reason
     // Within one delta, reasoning comes before text.
-    if (delta.reasoning !== '' && text !== '') report()
-    text += delta.text
-    reasoning += delta.reasoning
+    if (reasoning !== '' && this.#text !== '') this.#report()
+    this.#text += text
+    this.#reasoning += reasoning
     if (calls === undefined && hosted === undefined && warnings === undefined) return
-    report()
+    this.#report()
     for (const call of calls ?? []) onToolCallDelta?.(call)
     for (const call of hosted ?? []) onHostedCall?.(call)
     for (const { code, message } of warnings ?? []) onWarning?.(code, message)
   }
 
-  function report(): void {
-    const [words, thoughts] = [text, reasoning]
+  #report(): void {
+    const [words, thoughts] = [this.#text, this.#reasoning]
     if (words === '' && thoughts === '') return
-    text = reasoning = ''
-    if (!signal.aborted) onDelta(words, thoughts)
+    this.#text = this.#reasoning = ''
+    if (!this.#options.signal.aborted) this.#options.onDelta(words, thoughts)
   }
 
-  function close(): ModelResponse {
-    show(fold.flush())
-    report()
-    return fold.getResponse(ended)
-  }
-
-  return {
-    /** Whether the provider has announced the end of the response. Later data is ignored. */
-    get ended(): boolean {
-      return ended
-    },
-
-    /** Whether the answer is complete. Remaining data is then awaited only briefly. */
-    get finished(): boolean {
-      return fold.finished
-    },
-
-    /** Reports the text of a chunk in one piece. @throws ModelError, or the reason of the abort */
-    push(chunk: string): void {
-      const before = body?.getProgress() ?? 0
-      const start = body === null ? chunk.trimStart() : chunk
-      try {
-        if (start !== '') (body ??= createBody(start)).push(start)
-      } finally {
-        report()
-      }
-      onActivity((body?.getProgress() ?? 0) > before ? 'content' : 'keep_alive')
-    },
-
-    /** Call this at the end of the body. @throws like push */
-    finish(): ModelResponse {
-      body?.end()
-      return close()
-    },
-
-    /** The response if the connection broke after its end, or null if it is incomplete. */
-    finishBroken(): ModelResponse | null {
-      if (signal.aborted) return null
-      try {
-        body?.end()
-        return fold.finished || ended ? close() : null
-      } catch {
-        return null
-      }
-    },
-
-    /** Converts an exception to the abort reason, or to a `ModelError` with the partial text. */
-    toFailure(error: unknown): unknown {
-      if (signal.aborted) return signal.reason
-      const { text: partialText, usage } = fold.getPartial()
-      const failure = toModelFailure(error)
-      return new ModelError({ ...failure, partialText, usage: failure.usage ?? usage }, { cause: error })
-    },
-  }
-}
-
-interface BodyReader {
-  /** A counter of the received data, without comments and empty events. */
-  getProgress(): number
-  push(text: string): void
-  end(): void
-}
-
-function createJsonReader(take: (value: unknown) => void): BodyReader {
-  let whole = ''
-  return {
-    getProgress: () => whole.length,
-    push: (text) => refuseTooLarge((whole += text).length),
-    end: () => {
-      const value = parseJsonOr(whole, undefined)
-      if (value !== undefined) take(value)
-    },
+  #close(): ModelResponse {
+    this.#show(this.#fold.flush())
+    this.#report()
+    return this.#fold.getResponse(this.ended)
   }
 }
 
@@ -214,27 +216,23 @@ export function refuseTooLarge(length: number): void {
   })
 }
 
-/** Reads events that carry a JSON object or text (`[DONE]`). The end of the stream ends the last event. */
-export function createSseReader(handler: SseHandler): Pick<BodyReader, 'push' | 'end'> {
-  const parser = createParser({
-    onEvent: ({ data, event = '' }) => readEvent(data, event.trim(), handler),
+type TakeEvent = (value: JsonObject | string, event: string) => void
+
+/** Parses events that carry a JSON object or text (`[DONE]`). Two line feeds end the last event. */
+export function createEventParser(take: TakeEvent): EventSourceParser {
+  return createParser({
+    onEvent: ({ data, event = '' }) => takeData(data, event.trim(), take),
     onError: ({ type }) => {
       if (type === 'max-buffer-size-exceeded') refuseTooLarge(Infinity)
     },
     maxBufferSize: maxResponseLength,
   })
-  return { push: (text) => parser.feed(text), end: () => parser.feed('\n\n') }
 }
 
-interface SseHandler {
-  onJson: (value: unknown, event: string) => void
-  onText: (data: string, event: string) => void
-}
-
-function readEvent(data: string, event: string, handler: SseHandler): void {
+function takeData(data: string, event: string, take: TakeEvent): void {
   const value = data.trimStart().startsWith('{') ? parseJsonOr(data, undefined) : undefined
-  if (value !== undefined) handler.onJson(value, event)
+  if (value !== undefined) take(value as JsonObject, event)
   // Some servers omit the blank lines between events.
-  else if (data.includes('\n')) for (const line of data.split('\n')) readEvent(line, event, handler)
-  else if (data !== '') handler.onText(data, event)
+  else if (data.includes('\n')) for (const line of data.split('\n')) takeData(line, event, take)
+  else if (data !== '') take(data, event)
 }

@@ -3,7 +3,7 @@ import {
   type AnswerCallbacks,
   type AnswerFormat,
   closeTimeoutMs,
-  createAnswerReader,
+  AnswerReader,
   type ReadAnswerOptions,
 } from './answer-reader.js'
 import { createBodyEncoder, type RequestBody } from './encode-body.js'
@@ -213,7 +213,7 @@ function readReader(reader: ReadableStreamDefaultReader<Uint8Array>, signal: Abo
 
 /** @throws ModelError with the partial text, or the reason of the abort */
 function readAnswer(source: AnswerSource, url: string, options: ReadAnswerOptions): Promise<ModelResponse> {
-  const answer = createAnswerReader(url, options)
+  const answer = new AnswerReader(url, options)
   return new Promise((resolve, reject) => {
     let settled = false
     let timer: ReturnType<typeof setTimeout> | undefined
@@ -280,6 +280,6 @@ export async function readFetchAnswer(
   options: ReadAnswerOptions & { signal: AbortSignal },
 ): Promise<ModelResponse> {
   return body === null
-    ? createAnswerReader(url, options).finish()
+    ? new AnswerReader(url, options).finish()
     : readAnswer(readReader(body.getReader(), options.signal), url, options)
 }

@@ -13,14 +13,6 @@ import type * as OpenAIPackage from 'openai'
 import type { ConfigError } from '../../base/errors.js'
 import { ModelError } from '../provider.js'
 
-/** The client of the Node transport. */
-interface PlainClient {
-  /** The key of the last request, or null before the first one. */
-  readonly apiKey: string | null
-  /** Rejects with a ModelError with the code from `checkCredentials`. */
-  getOutgoing(): Promise<OutgoingRequest>
-}
-
 /** The key that is sent to servers that need none. */
 const placeholderKey = 'no-key-needed'
 
@@ -52,7 +44,7 @@ function isPlainRecord(input: unknown, fits: (value: unknown) => boolean): boole
 }
 
 /** Creates the URL and headers of the `openai` client, except for headers that describe the client and its platform. */
-export function createPlainClient(options: OpenAIOptions, path: string): PlainClient {
+export function createPlainClient(options: OpenAIOptions, path: string) {
   const { apiKey } = options
   let key: string | null = null
   const build = async (): Promise<OutgoingRequest> => {
@@ -65,9 +57,11 @@ export function createPlainClient(options: OpenAIOptions, path: string): PlainCl
     return createOutgoingRequest(url, createHeaders(options, key), options.timeoutMs ?? defaultTimeoutMs)
   }
   return {
-    get apiKey() {
+    /** The key of the last request, or null before the first one. */
+    get apiKey(): string | null {
       return key
     },
+    /** Rejects with a ModelError with the code from `checkCredentials`. */
     getOutgoing: typeof apiKey === 'function' ? build : loadOnce(build),
   }
 }

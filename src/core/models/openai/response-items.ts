@@ -18,13 +18,6 @@ export const messageSeparator = '\n\n'
 
 type Call = Pick<ModelResponse['toolCalls'][number], 'id' | 'function' | 'hosted'>
 
-interface MessageContent {
-  content: string
-  refusal: string
-  calls: readonly Call[]
-  media: readonly MediaPart[]
-}
-
 /** Stores text and images once, in the message, so that its redactions apply here too. Items keep their length. */
 export function toKeptItems(items: readonly JsonObject[], answers: readonly JsonObject[]): Json[] {
   return items.map((item): JsonObject => {
@@ -54,7 +47,10 @@ function stripWords(value: Json): Json {
 /** Restores the items to send back, or returns null if the message no longer matches them. */
 export function restoreItems(
   stored: readonly Json[],
-  { content, refusal, calls, media }: MessageContent,
+  content: string,
+  refusal: string,
+  calls: readonly Call[],
+  media: readonly MediaPart[],
 ): JsonObject[] | null {
   // The text of an image-only response describes its images.
   const isPicture = media.length > 0 && content === describeMediaList(media)

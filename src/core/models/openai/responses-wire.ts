@@ -107,7 +107,7 @@ function toWireWithItems(message: Message, wire: WireMessage | null, from: strin
   // The provider has its own names for hosted calls.
   const calls = sent.map((call, i) => pending.find((one) => one === message.tool_calls?.[i]) ?? call)
   const own = stored?.from === from ? asList(stored.items) : null
-  const items = own && restoreItems(own, { content: content ?? '', refusal, calls, media })
+  const items = own && restoreItems(own, content ?? '', refusal, calls, media)
   if (items !== null) return { role: 'assistant', ...wire, items: toWellFormed(items as Json[]) }
   if (pending.length === 0) return wire
   // Items, because they are not joined with the message before.

@@ -41,7 +41,7 @@ export class ToolCallFold {
       const piece = asJsonText(call?.arguments)
 
       let draft = this.#find(index, id)
-      const isAgain = draft !== undefined && isSentAgain(draft, { index, id, name, piece })
+      const isAgain = draft !== undefined && isSentAgain(draft, index, id, name, piece)
       if (draft === undefined || (!isAgain && isAnotherCall(draft, id, name, piece))) {
         const next = createDraft()
         // Some servers start a call twice at one index.
@@ -119,7 +119,10 @@ function hasWholeArguments({ json, snapshot, arguments: text }: CallDraft): bool
 /** Whether the last piece repeats all arguments. */
 function isSentAgain(
   draft: CallDraft,
-  { index, id, name, piece }: { index: number | null; id: string; name: string; piece: string },
+  index: number | null,
+  id: string,
+  name: string,
+  piece: string,
 ): boolean {
   const isAddressed = index !== null || (id !== '' && id === draft.id)
   if (!isAddressed || !hasWholeArguments(draft) || (name !== '' && name !== draft.name)) return false
