@@ -15,7 +15,7 @@ import {
 import { describeError } from '../base/errors.js'
 import { limitText } from '../base/text.js'
 import type { RunnableCall } from '../tools/running-call.js'
-import type { Delegate, DelegateRequest, DelegateRun, Tool } from '../tools/tool.js'
+import type { Delegate, DelegateRequest, Tool } from '../tools/tool.js'
 import { type AgentParts, hasSharedBudgets, listRunBudgets } from '../live/agent-parts.js'
 import type { Binding, EffectScope } from '../live/runtime.js'
 import { getPoliciesBelow } from './prepare-options.js'
@@ -113,7 +113,7 @@ export function createSubAgentBatch(
 
     const child = new ChildRun(childUsage)
     runtime.children.set(call.id, child)
-    const run = await beginChild(child, delegate, {
+    const errand: DelegateRequest = {
       name: tool.name,
       message: delegate.messageFor(input),
       sessionId: getChildSessionId(context, call.id),
@@ -146,8 +146,8 @@ export function createSubAgentBatch(
         if (context.features.resultShields && !isContentFree(event)) return
         runtime.emit(toChildEvent(event, call.id, tool.name))
       },
-    })
-    if (run) return child
+    }
+    if (await child.begin(() => delegate.open(errand))) return child
     return failed(
       'Interrupted: the sub-agent was running when the process ended, and it has no log to resume from. Its outcome is unknown.',
       'interrupted',
@@ -202,17 +202,6 @@ export function createSubAgentBatch(
       return haltsBatch(getContext(), result) ? addOthers(usage, child) : countUsage(usage, child)
     },
     stop: (): void => unfollow?.(),
-  }
-}
-
-async function beginChild(child: ChildRun, delegate: Delegate, errand: DelegateRequest) {
-  let run: DelegateRun | null = null
-  try {
-    run = await delegate.open(errand)
-    if (run) child.attach(run)
-    return run
-  } finally {
-    if (run === null) child.markNotBegun()
   }
 }
 

@@ -70,16 +70,16 @@ export class ChildRun {
     return usage
   }
 
-  attach(run: DelegateRun): void {
-    this.#run = run
-    this.#isOpened()
+  /** Opens the run. Returns false if it has no log to continue from. @throws if it is refused */
+  async begin(open: () => Promise<DelegateRun | null>): Promise<boolean> {
+    try {
+      this.#run = (await open()) ?? undefined
+    } finally {
+      this.#isNotBegun = this.#run === undefined
+      this.#isOpened()
+    }
     if (this.#isCancelled) this.cancel()
-  }
-
-  /** Records that the run was refused, or has no log. */
-  markNotBegun(): void {
-    this.#isNotBegun = true
-    this.#isOpened()
+    return !this.#isNotBegun
   }
 
   /** Releases the run to the process that resumes the parent run. */

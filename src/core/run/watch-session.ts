@@ -94,6 +94,8 @@ const liveOnly: ReadonlySet<EmittedEvent['type']> = new Set([
   'waiting_for_slot',
 ])
 
+const doNothing = (): void => undefined
+
 /** From the session's growing log, or live if the run is in this process. `left` also ends the watch. */
 export async function* watchSession(
   { store, clock }: StoreParts,
@@ -103,37 +105,18 @@ export async function* watchSession(
 ): AsyncGenerator<WatchedEvent, void> {
   const id = checkSessionId(sessionId)
   const { after = 0, until = 'rest', signal } = options ?? {}
-  const position = parsePosition(after)
+  const { record, delivered } = parsePosition(after)
   if (!['rest', 'end', 'never'].includes(until))
     throw invalidOptionError('until', "must be 'rest', 'end' or 'never'")
   if (signal !== undefined && typeof signal?.addEventListener !== 'function')
     throw invalidOptionError('signal', 'must be an AbortSignal')
-  const watched = createWatch({ store, clock }, id, position, until)
-  const unfollow = [signal, left].map((one) => one && whenAborted(one, watched.stop))
-  try {
-    await watched.begin()
-    for (let event = await watched.next(); event; event = await watched.next()) yield event
-  } finally {
-    for (const stop of unfollow) stop?.()
-    watched.stop()
-  }
-}
-
-const doNothing = (): void => undefined
-
-function createWatch(
-  { store, clock }: StoreParts,
-  id: string,
-  after: ReturnType<typeof parsePosition>,
-  until: WatchOptions['until'],
-) {
   const log = createEventReader(id)
   const ready: WatchedEvent[] = []
   /** Live events that arrived while earlier records were being read. */
   const buffered: AgentEvent[] = []
   const nap = createNap(clock)
   let seq = 0
-  let last = `${after.record}.${after.delivered}`
+  let last = `${record}.${delivered}`
   let runId = ''
   let isStopped = false
   let isReading = false
@@ -147,20 +130,31 @@ function createWatch(
   /** The attempt that was in progress when live events started. */
   let joined: string | null = null
 
-  return { begin, next, stop }
-
-  async function begin(): Promise<void> {
+  const unfollowSignals = [signal, left].map((one) => one && whenAborted(one, stop))
+  try {
     if ((await store.get(id)) === null && !findLiveSession(store, id)) throw unknownSessionError(id)
     unfollow = followSession(store, id, () => {
       isDue = true
       listenLive()
       nap.wake()
     })
-    const { record, delivered } = after
     const known = delivered > 0 ? record - 1 : record
-    if (known <= 0) return
-    for (const each of await store.read(id, { from: 'snapshot', to: known })) log.takeRecord(each)
-    runId = log.getFolded()?.run?.context.runId ?? ''
+    if (known > 0) {
+      for (const each of await store.read(id, { from: 'snapshot', to: known })) log.takeRecord(each)
+      runId = log.getFolded()?.run?.context.runId ?? ''
+    }
+    for (;;) {
+      const event = ready.shift()
+      if (isStopped) return
+      if (event) yield event
+      else if (isDue) await readPage()
+      else if (isOver()) return
+      // If another process holds the session, waits for the next poll.
+      else if (await nap.sleep(live ? Infinity : lookMs)) isDue = true
+    }
+  } finally {
+    for (const unfollowSignal of unfollowSignals) unfollowSignal?.()
+    stop()
   }
 
   function stop(): void {
@@ -168,18 +162,6 @@ function createWatch(
     unfollow()
     unlisten()
     nap.wake()
-  }
-
-  async function next(): Promise<WatchedEvent | null> {
-    for (;;) {
-      const event = ready.shift()
-      if (isStopped) return null
-      if (event) return event
-      if (isDue) await readPage()
-      else if (isOver()) return null
-      // If another process holds the session, waits for the next poll.
-      else if (await nap.sleep(live ? Infinity : lookMs)) isDue = true
-    }
   }
 
   function isOver(): boolean {
@@ -194,13 +176,13 @@ function createWatch(
     isReading = true
     const from = (log.getFolded()?.head ?? 0) + 1
     const records = await store.read(id, { from, to: from + pageSize - 1 })
-    for (const record of records) {
-      const announcements = log.takeRecord(record)
+    for (const each of records) {
+      const announcements = log.takeRecord(each)
       runId = log.getFolded()?.run?.context.runId ?? runId
       announcements.forEach((announcement, index) => {
-        if (record.seq === after.record && index < after.delivered) return
-        last = `${record.seq}.${index + 1}`
-        pushEvent(announcement, record.at)
+        if (each.seq === record && index < delivered) return
+        last = `${each.seq}.${index + 1}`
+        pushEvent(announcement, each.at)
       })
     }
     isReading = false

@@ -1,11 +1,5 @@
 import { type ModelRequest, ModelError, type ModelRequestOptions } from '../provider.js'
-import {
-  type AnswerCallbacks,
-  type AnswerFormat,
-  closeTimeoutMs,
-  AnswerReader,
-  type ReadAnswerOptions,
-} from './answer-reader.js'
+import { type AnswerFormat, closeTimeoutMs, AnswerReader, type ReadAnswerOptions } from './answer-reader.js'
 import { createBodyEncoder, type RequestBody } from './encode-body.js'
 import type { ModelResponse } from '../../../../machines/agent/model-response.js'
 import { describeError } from '../../base/errors.js'
@@ -32,14 +26,13 @@ export interface ApiWire {
  * loaded with the first request.
  */
 export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: string) {
-  const { path, format } = wire
   const encode = createBodyEncoder()
   const { apiKey, dispatcher, timeoutMs } = options
   const secrets = createSentSecrets(options)
   const family = findSchemaFamily(provider, options.model)
   const noted =
     typeof apiKey === 'function' ? { ...options, apiKey: () => secrets.noteWhenReady(apiKey()) } : options
-  const plain = createPlainClient(noted, path)
+  const plain = createPlainClient(noted, wire.path)
   /** A failed load is retried, because the key may be set before the next request. */
   const load = loadOnce(() => loadClient(noted))
 
@@ -55,30 +48,32 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
   async function askOverNode(
     node: NodeHttp,
     request: ModelRequest,
-    { abort, ...callbacks }: ExchangeOptions,
+    reading: ReadAnswerOptions,
+    abort: CallAbort,
+    onSent: ModelRequestOptions['onSent'],
   ): Promise<ModelResponse> {
     const outgoing = await plain.getOutgoing()
     const body = encode(wire.toBody(request))
     const sent = dispatcher
       ? postByDispatcher(dispatcher, outgoing, body, abort)
       : postRequest(node, outgoing, body, abort)
-    callbacks.onSent?.()
+    onSent?.()
     const { statusCode, headers, body: compressed } = await sent
-    callbacks.onActivity('keep_alive')
+    reading.onActivity('keep_alive')
     const source = readStream(decompressResponse(compressed, headers, node))
-    if (statusCode >= 200 && statusCode <= 299)
-      return await readAnswer(source, outgoing.url, { ...callbacks, format, signal: abort })
+    if (statusCode >= 200 && statusCode <= 299) return await readAnswer(source, outgoing.url, reading)
     throw createStatusError(statusCode, await readText(source), toHeaders(headers))
   }
 
   async function askByFetch(
     client: OpenAIClient,
     request: ModelRequest,
-    { abort, ...callbacks }: ExchangeOptions,
+    reading: ReadAnswerOptions,
+    { signal }: CallAbort,
+    onSent: ModelRequestOptions['onSent'],
   ): Promise<ModelResponse> {
     const body = wire.toBody(request)
     const isOurs = options.client === undefined && options.fetch === undefined
-    const { signal } = abort
     const sent = wire.send(client, body, {
       // Others may inspect the body, and Azure derives the URL from it, so they receive no bytes.
       ...(isOurs && {
@@ -92,24 +87,30 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
       ...(timeoutMs !== undefined && { timeout: timeoutMs }),
     })
     // The client prepares the request synchronously before it sends it.
-    if (callbacks.onSent) setTimeout(callbacks.onSent, 0)
+    if (onSent) setTimeout(onSent, 0)
     const response = await sent
-    callbacks.onActivity('keep_alive')
-    return await readFetchAnswer(response, { ...callbacks, format, signal })
+    reading.onActivity('keep_alive')
+    return await readFetchAnswer(response, { ...reading, signal })
   }
 
-  return async (original: ModelRequest, callbacks: ExchangeOptions): Promise<ModelResponse> => {
-    const request = fitTools(original, family, callbacks.onWarning)
+  return async (
+    original: ModelRequest,
+    { onSent, onDelta, onToolCallDelta, onActivity, onHostedCall, onWarning }: ModelRequestOptions,
+    abort: CallAbort,
+  ): Promise<ModelResponse> => {
+    const request = fitTools(original, family, onWarning)
+    const streamed = request.stream ? { onDelta, onToolCallDelta } : { onDelta: () => undefined }
+    const reading = { ...streamed, onActivity, onHostedCall, onWarning, format: wire.format, signal: abort }
     let client: Pick<OpenAIClient, 'apiKey'> | undefined
     try {
       const node = findNode()
       if (node !== null) {
         client = plain
-        return await askOverNode(node, request, callbacks)
+        return await askOverNode(node, request, reading, abort, onSent)
       }
       const whole = options.client ?? (await load())
       client = whole
-      return await askByFetch(whole, request, callbacks)
+      return await askByFetch(whole, request, reading, abort, onSent)
     } catch (error) {
       // At this point, the client has the key of this request.
       secrets.noteClient(client)
@@ -119,11 +120,6 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
       throw error instanceof ModelError ? error : new ModelError(failure, { cause: error })
     }
   }
-}
-
-type ExchangeOptions = AnswerCallbacks & {
-  abort: CallAbort
-  onSent: ModelRequestOptions['onSent'] | undefined
 }
 
 function toHeaders(headers: IncomingHttpHeaders): Headers {

@@ -80,18 +80,12 @@ function createWireProvider(
     ...(echo !== 'none' && { echoesReasoning: echo === 'with_calls' ? echo : ('always' as const) }),
     check: () => checkCredentials(options),
     request: (request, options) =>
-      runAbortable(findCallAbort(options) ?? options.signal, async (abort) => {
-        const { onSent, onActivity, onHostedCall, onWarning } = options
-        const onDelta = request.stream ? options.onDelta : ignoreDelta
-        const onToolCallDelta = request.stream ? options.onToolCallDelta : undefined
-        const ask = await exchange()
-        return ask(request, { abort, onSent, onActivity, onDelta, onToolCallDelta, onHostedCall, onWarning })
-      }),
+      runAbortable(findCallAbort(options) ?? options.signal, async (abort) =>
+        (await exchange())(request, options, abort),
+      ),
   }
   return options.limiter?.limit(created) ?? created
 }
-
-const ignoreDelta = () => undefined
 
 const echoByProvider: Readonly<Record<string, ReasoningEcho>> = {
   deepseek: 'with_calls',
