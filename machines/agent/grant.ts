@@ -57,12 +57,9 @@ export interface Grant extends NewGrant {
 export const isGrantOver = ({ uses, until }: Grant, now: number): boolean =>
   uses === 0 || (until !== undefined && now >= until)
 
-export function allowsArguments(grant: Grant, call: BatchCall): boolean {
-  return grant.when ? matchesAll(grant.when, call.arguments) : hasSameArguments(grant, call)
-}
-
-/** Whether the arguments equal the approved arguments. Key order and whitespace make no difference. */
-function hasSameArguments({ tool, arguments: approved }: Grant, call: BatchCall): boolean {
+/** Without `when`, the arguments must equal the approved ones. Key order and whitespace make no difference. */
+export function allowsArguments({ when, tool, arguments: approved }: Grant, call: BatchCall): boolean {
+  if (when) return matchesAll(when, call.arguments)
   return approved !== undefined && fingerprintCall(tool, approved) === getFirstFingerprint(call)
 }
 

@@ -136,11 +136,9 @@ export interface ModelActorError extends Omit<ModelFailure, 'usage' | 'refused'>
   refusal?: Refusal
 }
 
-export function classifyResponse({
-  text,
-  refusal,
-  toolCalls,
-  finishReason,
-}: Pick<ModelResponse, 'text' | 'refusal' | 'toolCalls' | 'finishReason'>): ResponseKind {
+export function classifyResponse(
+  response: Pick<ModelResponse, 'text' | 'refusal' | 'toolCalls' | 'finishReason'>,
+): ResponseKind {
+  const { text, refusal, toolCalls, finishReason } = response
   return classifyAnswer({ text, refusal, calls: toolCalls.length, finishReason })
 }

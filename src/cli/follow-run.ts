@@ -13,7 +13,7 @@ import { createNap, whenAborted } from '../core/base/abort.js'
 import { systemClock } from '../core/base/clock.js'
 import { UsageError } from '../core/base/errors.js'
 import { stripControls } from '../core/format/format-words.js'
-import { releaseRun } from '../core/live/release-run.js'
+import { runControls } from '../core/live/release-run.js'
 import { applyMessage } from '../core/run/apply-message.js'
 import type { Run } from '../core/run/run.js'
 import type { LocalInspector } from '../studio/index.js'
@@ -40,7 +40,7 @@ function drainAtSigterm(io: Pick<CliIO, 'sigterm' | 'stderr'>, drainMs: number) 
   async function release(run: Run): Promise<void> {
     await run.started
     followed = undefined
-    await releaseRun(run)
+    await runControls.release(run)
     throw new ReleasedRunError(run.sessionId)
   }
 
@@ -75,7 +75,7 @@ function drainAtSigterm(io: Pick<CliIO, 'sigterm' | 'stderr'>, drainMs: number) 
       clearTimeout(timer)
       const run = followed
       followed = undefined
-      if (io.sigterm.hasArrived && run) await releaseRun(run)
+      if (io.sigterm.hasArrived && run) await runControls.release(run)
     },
   }
 }

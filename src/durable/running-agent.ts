@@ -9,7 +9,7 @@ import { type Clock, RunClock, wait } from '../core/base/clock.js'
 import { StatewrightError } from '../core/base/errors.js'
 import { findDueTime } from '../../machines/agent/due-times.js'
 import { isDue, wakeRun } from '../core/drive/wake-sleepers.js'
-import { releaseRun } from '../core/live/release-run.js'
+import { runControls } from '../core/live/release-run.js'
 import type { Binding } from '../core/live/runtime.js'
 import type { Run } from '../core/run/run.js'
 import { sendToStoredSession } from '../core/run/send-to-stored-session.js'
@@ -84,7 +84,7 @@ export function startAgentActor(parts: AgentParts): RunningActor {
       markStopped()
       actor.wake()
       if (isLeft) await cancelChild(store, clock, child.sessionId)
-      else if (run) await releaseRun(run)
+      else if (run) await runControls.release(run)
       await done
     },
   }
@@ -106,7 +106,7 @@ export function startAgentActor(parts: AgentParts): RunningActor {
         for (const event of early.splice(0)) actor.send(event)
         // The state may have been exited while the session was being opened.
         if (is('left')) return await cancelChild(store, clock, child.sessionId)
-        if (is('stopped')) return await releaseRun(run)
+        if (is('stopped')) return await runControls.release(run)
         const context = await follow(run, new RunClock(clock, log.resumesAt))
         if (context === 'stopped') return
         if (log.hasFailed) await Promise.race([wait(clock, 1000), stopped])

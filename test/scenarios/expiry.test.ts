@@ -1,7 +1,7 @@
 import { createAgent, memoryStore, type Policy } from '../../src/index.js'
 import { aguiHandler } from '../../src/agui/index.js'
 import { wait } from '../../src/core/base/clock.js'
-import { releaseRun } from '../../src/core/live/release-run.js'
+import { runControls } from '../../src/core/live/release-run.js'
 import { checkSessionLog } from '../../src/testing/index.js'
 import { chatHandler } from '../../src/ui/index.js'
 import { Hosts } from '../fleet/host-clocks.js'
@@ -153,7 +153,7 @@ describe('a question that expires', () => {
     await hosts.settleUntil(() => run.state === 'WAITING_FOR_INPUT')
     expect([...timers.values()]).toEqual([hour])
     if (end === 'cancel') run.cancel()
-    else if (end === 'release') await hosts.until(releaseRun(run))
+    else if (end === 'release') await hosts.until(runControls.release(run))
     else for (const one of (await run.result).pending ?? []) run.reject(one)
     if (end !== 'release')
       await hosts.settleUntil(() => run.state === 'COMPLETED' || run.state === 'CANCELLED')

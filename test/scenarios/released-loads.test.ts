@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals'
 import { createAgent, memoryStore } from '../../src/index.js'
-import { releaseRun } from '../../src/core/live/release-run.js'
+import { runControls } from '../../src/core/live/release-run.js'
 import { call, createOneCallModel, plainAnswer, settled } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
 
@@ -32,7 +32,7 @@ it('A run that is released while its sub-agents load leaves them to the next pro
   const model = { ...createOneCallModel('none'), request: async () => ({ ...plainAnswer, toolCalls }) }
   const run = createAgent({ model, tools: [research, pay], store }).run('Go.', { session: 's' })
   await loadStarted
-  const released = releaseRun(run)
+  const released = runControls.release(run)
   endLoad()
   await settled()
   // The release waits for a call that must not run twice.

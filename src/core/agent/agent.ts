@@ -278,7 +278,7 @@ function createRunInputs(parts: AgentParts) {
 
   /** An input from `createInput` is already bound. Any other input of an actor starts a new session. */
   function open(input: unknown): { input: AgentInput; binding: Binding } {
-    const binding = typeof input === 'object' && input !== null ? bindings.get(input) : undefined
+    const binding = bindings.get(input as object)
     if (binding) return { input: input as AgentInput, binding }
     const { id, state } = createSession()
     const { history, newMessages } = readConversation(input, clock.now())

@@ -1,5 +1,5 @@
 import { toRequesters } from '../sessions/principal.js'
-import { releaseRun } from '../live/release-run.js'
+import { runControls } from '../live/release-run.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { type RunResult, isWorkState, isFinalState } from '../../../machines/agent/run-result.js'
@@ -231,7 +231,7 @@ async function driveToRest(
     const left = new Promise<'left'>((resolve, reject) => {
       const leaving = (then: () => void): void => {
         isLeaving = true
-        releaseRun(run).then(then, reject)
+        runControls.release(run).then(then, reject)
       }
       const leave = (): void => leaving(() => resolve('left'))
       if (signal) stops.push(whenAborted(signal, leave))

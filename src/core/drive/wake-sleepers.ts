@@ -4,7 +4,7 @@ import { getListedDefinition } from '../sessions/agent-definition.js'
 import { listAllDue } from '../sessions/store/timers.js'
 import type { Agents } from './define-agents.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { advanceRun, expireRun } from '../live/release-run.js'
+import { runControls } from '../live/release-run.js'
 import { findDueTime } from '../../../machines/agent/due-times.js'
 import type { Run } from '../run/run.js'
 
@@ -64,7 +64,7 @@ export function findSleepLeft(
 export function wakeRun(run: Run): void {
   const { context } = run.snapshot() as { context: AgentContext }
   const at = findDueTime(context) ?? 0
-  if (context.state !== 'PAUSED') return expireRun(run, at)
-  advanceRun(run, at)
+  if (context.state !== 'PAUSED') return runControls.expire(run, at)
+  runControls.advance(run, at)
   run.resume()
 }

@@ -1,4 +1,4 @@
-import { getOrCreate } from '../base/values.js'
+import { getOrCreate, memoize } from '../base/values.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { createActorError } from '../base/errors.js'
 import type { Message } from '../../../machines/agent/messages.js'
@@ -54,22 +54,13 @@ function narrowTools(set: ToolSet, names: readonly string[]): ToolSet {
   return {
     ...set,
     get: (name) => set.get(name),
-    offered: narrowSpecs(set.offered, names, isAllowed),
+    // Cached, because providers and token counters cache lists of tools by identity.
+    offered: getOrCreate(listNarrowed(set.offered), names.join(), () => set.offered.filter(isAllowed)),
     deferred,
   }
 }
 
-/** Cached, because providers and token counters cache lists of tools by identity. */
-function narrowSpecs(
-  offered: readonly ToolSpec[],
-  names: readonly string[],
-  isAllowed: (spec: ToolSpec) => boolean,
-): readonly ToolSpec[] {
-  const lists = getOrCreate(narrowed, offered, () => new Map<string, readonly ToolSpec[]>())
-  return getOrCreate(lists, names.join(), () => offered.filter(isAllowed))
-}
-
-const narrowed = new WeakMap<readonly ToolSpec[], Map<string, readonly ToolSpec[]>>()
+const listNarrowed = memoize((_offered: readonly ToolSpec[]) => new Map<string, readonly ToolSpec[]>())
 
 export function findPlannedMessages(
   context: AgentContext,

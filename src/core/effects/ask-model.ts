@@ -15,8 +15,8 @@ import { getBudgetTotals, toBudgetLimits } from '../../../machines/agent/budget-
 import { attachSignal } from '../base/abort.js'
 import { getPlatform, loadOnce } from '../base/platform.js'
 import { rememberThrown } from '../base/errors.js'
-import { type AgentParts, hasSharedBudgets } from '../live/agent-parts.js'
-import type { AgentRuntime, EffectScope } from '../live/runtime.js'
+import { type AskScope, hasSharedBudgets } from '../live/agent-parts.js'
+import type { AgentRuntime } from '../live/runtime.js'
 import type { TelemetryRequestInfo } from '../telemetry/telemetry.js'
 import { normalizeFailure, normalizeResponse, readOwnTotal } from '../models/normalize-response.js'
 import type * as Failures from '../models/to-model-failure.js'
@@ -26,15 +26,12 @@ import { refuseUnsupportedMedia, toAcceptedMessages } from '../models/result-med
 import { estimateRequestTokens } from '../prices/estimate-tokens.js'
 import { type AskedModel, createBill, OverBudgetError, withoutOurCode } from './bill.js'
 import { createCallNamer } from './call-stream.js'
-import type { HoldScope } from './budget-hold.js'
 import { checkPriceKnown } from './check-run-start.js'
 import { loadScreening } from './run-tools.js'
 import { watchIdle } from './watch-idle.js'
 
 /** Loaded before the first request, because a page that has lost its connection could not load it later. */
 let failures: typeof Failures | undefined
-
-export type AskScope = { parts: AgentParts } & Omit<EffectScope, 'self'>
 
 interface AskOptions<Output> extends Pick<ModelRequestOptions, 'onDelta' | 'onHostedCall'> {
   request: ModelRequest
@@ -52,10 +49,8 @@ interface AskOptions<Output> extends Pick<ModelRequestOptions, 'onDelta' | 'onHo
  * The only function that sends model requests: once the log is durable and prices and budgets are known, with a limit
  * on silence. Every outcome is classified and billed. Rejects with a plain failure.
  */
-export async function askModel<Output>(
-  { parts, runtime, context, abort }: AskScope,
-  ask: AskOptions<Output>,
-): Promise<Output> {
+export async function askModel<Output>(scope: AskScope, ask: AskOptions<Output>): Promise<Output> {
+  const { parts, runtime, context, abort } = scope
   const { request: draftRequest, purpose, onToolCallDelta, onHostedCall, getKnownText } = ask
   const { config } = context
   // These steps run before any timer starts, because a slow store does not mean that the provider is silent.
@@ -63,9 +58,7 @@ export async function askModel<Output>(
   failures ??= await import('../models/to-model-failure.js')
   const { toModelFailure } = failures
   const request = withAcceptedMessages(draftRequest, parts.model, context)
-  const hold = hasSharedBudgets(parts, runtime)
-    ? await openHold({ parts, runtime, sessionId: context.sessionId, request, abort }, toModelFailure)
-    : null
+  const hold = hasSharedBudgets(parts, runtime) ? await openHold(scope, request, toModelFailure) : null
   const idle = watchIdle(abort, config, draftRequest.stream, runtime.clock)
   const { prices } = runtime
   const bill = createBill({ model: parts.model, prices }, request, context)
@@ -118,7 +111,7 @@ export async function askModel<Output>(
         void prices.load(next.provider, next.model)
         measured?.switchModel(next, failure, spent)
         if (failure !== null) {
-          emitFallback({ parts, runtime, context, abort }, next, failure)
+          emitFallback(scope, next, failure)
           ask.onFallback?.()
         }
         idle.onActivity()
@@ -139,7 +132,7 @@ export async function askModel<Output>(
     const failure = withoutOurCode(toModelFailure(reason, runtime.clock.now()), reason)
     const usage = await bill.getFailureUsage(failure)
     if (hold) await hold.settleFailure(failure, usage, reason)
-    const message = await screenFailureMessage(failure, reason, { parts, runtime, context, abort })
+    const message = await screenFailureMessage(failure, reason, scope)
     const { refused, ...rest } = failure
     const refusal =
       refused && purpose !== 'summary' && getKnownText(failure.partialText) === ''
@@ -165,10 +158,14 @@ export async function askModel<Output>(
 const loadHold = loadOnce(() => import('./budget-hold.js'))
 
 /** Reserves the maximum cost of the request. Rejects with a plain failure if nothing was sent. */
-async function openHold(scope: HoldScope, toModelFailure: typeof Failures.toModelFailure) {
+async function openHold(
+  scope: AskScope,
+  request: ModelRequest,
+  toModelFailure: typeof Failures.toModelFailure,
+) {
   try {
     const { openBudgetHold } = await loadHold()
-    return await openBudgetHold(scope)
+    return await openBudgetHold(scope, request)
   } catch (error) {
     scope.abort.throwIfAborted()
     const failure = withoutOurCode(toModelFailure(error, scope.runtime.clock.now()), error)
@@ -228,11 +225,11 @@ function checkPreflightBudget(request: ModelRequest, context: AgentContext): voi
 async function screenFailureMessage(
   { message }: ModelFailure,
   error: unknown,
-  { parts, ...scope }: AskScope,
+  scope: AskScope,
 ): Promise<string> {
-  if (parts.shields.output.length === 0 || error instanceof OverBudgetError) return message
+  if (scope.parts.shields.output.length === 0 || error instanceof OverBudgetError) return message
   const { screenText } = await loadScreening()
-  const { action, content } = await screenText(parts, scope, 'output', message)
+  const { action, content } = await screenText(scope.parts, scope, 'output', message)
   return action === 'block' ? withheldMessage : content
 }
 

@@ -2,7 +2,6 @@ import { type AskedModel, OverBudgetError, toBudgetCode } from './bill.js'
 import type { ModelFailure } from '../../../machines/agent/model-response.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
-import type { CallAbort } from '../base/abort.js'
 import { describeError } from '../base/errors.js'
 import { BudgetError, type SharedBudget } from '../budgets/shared-budget.js'
 import {
@@ -14,25 +13,16 @@ import {
   unsettledCode,
   warnUnsettled,
 } from '../budgets/reserve-in-all.js'
-import { type AgentParts, listRunBudgets } from '../live/agent-parts.js'
-import type { AgentRuntime } from '../live/runtime.js'
+import { type AskScope, listRunBudgets } from '../live/agent-parts.js'
 import type { ModelRequest } from '../models/provider.js'
 import { createUsage, estimateRequestTokens } from '../prices/estimate-tokens.js'
 import type { PriceBook } from '../prices/price-book.js'
-
-export interface HoldScope {
-  parts: AgentParts
-  runtime: AgentRuntime
-  sessionId: string
-  request: ModelRequest
-  abort: CallAbort
-}
 
 /**
  * Reserves for the current model of a request in the shared budgets. Each reservation is settled exactly once.
  * @throws {OverBudgetError} or the reason for the abort
  */
-export async function openBudgetHold({ parts, runtime, sessionId, request, abort }: HoldScope) {
+export async function openBudgetHold({ parts, runtime, context, abort }: AskScope, request: ModelRequest) {
   let model: AskedModel = parts.model
   let held: HeldAmount[] = []
   let isAsked = false
@@ -47,7 +37,7 @@ export async function openBudgetHold({ parts, runtime, sessionId, request, abort
   async function take(): Promise<void> {
     let currentId = 'budgets'
     try {
-      const budgets = listRunBudgets(parts, runtime, sessionId)
+      const budgets = listRunBudgets(parts, runtime, context.sessionId)
       const { inputTokens, outputCap } = findWorstCase(model, request)
       const mostOutput = runtime.prices.maxOutputTokens(model.model)
       const getAmount = async ({ id, needsPrice, reserveOutputTokens }: SharedBudget) => {

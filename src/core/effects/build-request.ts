@@ -2,7 +2,7 @@ import { getOrCreate } from '../base/values.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { findPlannedMessages } from './apply-plan.js'
 import { fitMessages, attachSkills } from '../context/fit-messages.js'
-import type { AgentParts } from '../live/agent-parts.js'
+import type { AgentParts, AskScope } from '../live/agent-parts.js'
 import { leaveOutMessages } from '../models/leave-out.js'
 import { formatSnippets } from '../memory/retrieved-text.js'
 import type { ModelRequest, ToolSpec } from '../models/provider.js'
@@ -21,7 +21,7 @@ import {
   type ModelResponse,
 } from '../../../machines/agent/model-response.js'
 import type { Usage } from '../../../machines/agent/usage.js'
-import { askModel, type AskScope } from './ask-model.js'
+import { askModel } from './ask-model.js'
 
 export function buildRequest(parts: AgentParts, context: AgentContext, conclude: boolean): ModelRequest {
   const forbids = conclude && context.fit === null && canForbidCalls(parts)

@@ -3,8 +3,8 @@ import type { AnswerStream } from '../live/answer-stream.js'
 import type { ToolCallDelta } from '../models/provider.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { HoldBack } from '../shields/hold-back.js'
-import type { AgentRuntime, EffectScope } from '../live/runtime.js'
-import type { AgentParts } from '../live/agent-parts.js'
+import type { AgentRuntime } from '../live/runtime.js'
+import type { AskScope } from '../live/agent-parts.js'
 import { loadScreening } from './run-tools.js'
 import type { Json } from '../../../machines/agent/json.js'
 import type { ModelResponse } from '../../../machines/agent/model-response.js'
@@ -94,14 +94,12 @@ type Reasoning = Pick<
 
 /** Omits what output shields block. Signed details and provider items are sent back unchanged or omitted. */
 export async function clearReasoning<Response extends Reasoning>(
-  parts: AgentParts,
-  scene: Omit<EffectScope, 'self'>,
+  scope: AskScope,
   response: Response,
 ): Promise<Response> {
   const { reasoning, reasoningDetails: details, providerItems: items, media, annotations, ...rest } = response
-  const screenedReasoning = await screenReasoning(reasoning, parts, scene)
-  const isClear = async (texts: string): Promise<boolean> =>
-    (await screenReasoning(texts, parts, scene)) === texts
+  const screenedReasoning = await screenReasoning(reasoning, scope)
+  const isClear = async (texts: string): Promise<boolean> => (await screenReasoning(texts, scope)) === texts
   const keeps = async (value: Json | undefined): Promise<boolean> =>
     value !== undefined && screenedReasoning === reasoning && isClear(listTexts(value).join('\n'))
   return {
@@ -115,15 +113,15 @@ export async function clearReasoning<Response extends Reasoning>(
   } as Response
 }
 
-async function screenReasoning(text: string, parts: AgentParts, scene: Omit<EffectScope, 'self'>) {
+async function screenReasoning(text: string, scope: AskScope) {
   if (text === '') return text
   const { screenText } = await loadScreening()
-  const { action, content, findings } = await screenText(parts, scene, 'output', text)
-  scene.abort.throwIfAborted()
+  const { action, content, findings } = await screenText(scope.parts, scope, 'output', text)
+  scope.abort.throwIfAborted()
   for (const { shield, action: found, message, durationMs } of findings) {
     if (found === 'allow') continue
     const reported = found === 'block' ? 'redact' : found
-    scene.runtime.emit({ type: 'shield', point: 'output', shield, action: reported, message, durationMs })
+    scope.runtime.emit({ type: 'shield', point: 'output', shield, action: reported, message, durationMs })
   }
   return action === 'block' ? withheldReasoning : content
 }
@@ -149,17 +147,14 @@ export interface DeltaSink {
 }
 
 /** Streams the text that output shields have cleared, without reasoning. */
-export function createClearedStream(
-  parts: AgentParts,
-  stream: AnswerStream,
-  scene: Omit<EffectScope, 'self'>,
-): DeltaSink {
-  const { unscreenedText, continuedText } = scene.context
+export function createClearedStream(scope: AskScope, stream: AnswerStream): DeltaSink {
+  const { parts, context } = scope
+  const { unscreenedText, continuedText } = context
   const begin = (): HoldBack => {
     const begun = new HoldBack({
       window: parts.shields.holdBack,
       ...(unscreenedText && { continues: { text: unscreenedText.text, released: continuedText } }),
-      check: async (text) => (await loadScreening()).screenText(parts, scene, 'output', text),
+      check: async (text) => (await loadScreening()).screenText(parts, scope, 'output', text),
       release: (text) => {
         if (begun === held) stream.write(text, '')
       },

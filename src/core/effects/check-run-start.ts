@@ -81,11 +81,7 @@ export function warnOfChangedSkills(
   }
 }
 
-interface ToolsReport {
-  speaker: string | null
-  specs: readonly ToolSpec[]
-  changed: readonly string[]
-}
+type ToolsReport = Pick<ToolSet, 'specs'> & { speaker: string | null; changed: readonly string[] }
 
 const reports = new WeakMap<AgentRuntime, ToolsReport>()
 

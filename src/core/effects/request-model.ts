@@ -9,7 +9,7 @@ import { truncate } from '../../../guards/lib/words.js'
 import type { Json } from '../../../machines/agent/json.js'
 import { getStepId } from '../../../machines/agent/messages.js'
 import type { AgentRuntime, EffectScope } from '../live/runtime.js'
-import { type AgentParts, toSpeaker } from '../live/agent-parts.js'
+import { type AgentParts, type AskScope, toSpeaker } from '../live/agent-parts.js'
 import { ModelError, type HostedCall } from '../models/provider.js'
 import { findFinalTool } from '../structured/structured-output.js'
 import { readOutput } from '../structured/read-output.js'
@@ -45,8 +45,8 @@ export function requestModel(
   warnOfChangedTools(runtime, context.speaker, parts.tools.specs)
   const request = buildRequest(parts, context, conclude)
   const finalTool = parts.output && findFinalTool(parts.output, request)
-  const scene = features.outputShields ? { runtime, context, abort } : null
-  const shown: DeltaSink = scene ? createClearedStream(parts, stream, scene) : stream
+  const scope = { parts, runtime, context, abort }
+  const shown: DeltaSink = features.outputShields ? createClearedStream(scope, stream) : stream
   // Shields that may withhold a call have to see the complete call.
   const isScreened = features.outputShields || features.callShields
   const streamsCalls = request.stream && !isScreened && runtime.hasListener('tool_call_delta')
@@ -61,49 +61,46 @@ export function requestModel(
   const begin = (): void => {
     runtime.steps.start(self, createInferenceStep(context))
   }
-  return askModel(
-    { parts, runtime, context, abort },
-    {
-      request,
-      purpose: conclude ? 'conclusion' : 'answer',
-      needsPrice: isFirst || context.speaker != null || (!conclude && context.plan?.model !== undefined),
-      onSend: () => {
-        const ready = isFirst ? parts.output?.ready?.() : undefined
-        if (ready) return ready.then(begin)
-        begin()
-        return undefined
-      },
-      onDelta: (text, reasoning) => shown.write(text, reasoning),
-      onToolCallDelta: calls === null ? undefined : (delta) => calls.write(delta),
-      onHostedCall: createHostedSteps(runtime, self, context),
-      onFallback: () => {
-        shown.restart()
-        calls?.restart()
-      },
-      // Uncleared text must not be stored either.
-      getKnownText: (partialText) => (features.outputShields ? stream.text : partialText || stream.text),
-      toOutput: async (response, price) => {
-        const final = unwrapCalls(readFinalAnswer(response, finalTool), parts.tools.search)
-        if (!request.stream) shown.write(final.text, final.reasoning)
-        // If the answer is the arguments of a call, it is not streamed but emitted in one piece.
-        else if (final !== response && response.text === '') shown.write(final.text, '')
-        if (shown.finish) await shown.finish()
-        if (!response.complete && config.completion.onMissingEnd === 'retry') throw incompleteError(response)
-        const dropped = describeDroppedCalls(response, finalTool)
-        if (dropped !== null) runtime.emit({ type: 'warning', code: 'calls_dropped', message: dropped })
-        const usage = await price()
-        const changedTools = takeChangedTools(runtime)
-        const changes = changedTools && { changedTools }
-        if (scene === null) {
-          const output = toModelOutput(parts, { ...final, usage }, context, { runtime, abort })
-          return changes ? { ...(await output), ...changes } : output
-        }
-        const cleared = await clearReasoning(parts, scene, final)
-        const output = await toModelOutput(parts, { ...cleared, usage }, context, { runtime, abort })
-        return { ...output, ...changes, reasoningCleared: true }
-      },
+  return askModel(scope, {
+    request,
+    purpose: conclude ? 'conclusion' : 'answer',
+    needsPrice: isFirst || context.speaker != null || (!conclude && context.plan?.model !== undefined),
+    onSend: () => {
+      const ready = isFirst ? parts.output?.ready?.() : undefined
+      if (ready) return ready.then(begin)
+      begin()
+      return undefined
     },
-  )
+    onDelta: (text, reasoning) => shown.write(text, reasoning),
+    onToolCallDelta: calls === null ? undefined : (delta) => calls.write(delta),
+    onHostedCall: createHostedSteps(runtime, self, context),
+    onFallback: () => {
+      shown.restart()
+      calls?.restart()
+    },
+    // Uncleared text must not be stored either.
+    getKnownText: (partialText) => (features.outputShields ? stream.text : partialText || stream.text),
+    toOutput: async (response, price) => {
+      const final = unwrapCalls(readFinalAnswer(response, finalTool), parts.tools.search)
+      if (!request.stream) shown.write(final.text, final.reasoning)
+      // If the answer is the arguments of a call, it is not streamed but emitted in one piece.
+      else if (final !== response && response.text === '') shown.write(final.text, '')
+      if (shown.finish) await shown.finish()
+      if (!response.complete && config.completion.onMissingEnd === 'retry') throw incompleteError(response)
+      const dropped = describeDroppedCalls(response, finalTool)
+      if (dropped !== null) runtime.emit({ type: 'warning', code: 'calls_dropped', message: dropped })
+      const usage = await price()
+      const changedTools = takeChangedTools(runtime)
+      const changes = changedTools && { changedTools }
+      if (!features.outputShields) {
+        const output = toModelOutput(scope, { ...final, usage })
+        return changes ? { ...(await output), ...changes } : output
+      }
+      const cleared = await clearReasoning(scope, final)
+      const output = await toModelOutput(scope, { ...cleared, usage })
+      return { ...output, ...changes, reasoningCleared: true }
+    },
+  })
 }
 
 function unwrapCalls(response: ModelResponse, search: ToolSearch | undefined): ModelResponse {
@@ -113,15 +110,13 @@ function unwrapCalls(response: ModelResponse, search: ToolSearch | undefined): M
 
 /** Converts a response to the output of the actor. Synchronous unless a check is asynchronous. */
 function toModelOutput(
-  parts: AgentParts,
+  { parts, runtime, context, abort }: AskScope,
   response: ModelOutput['response'],
-  context: AgentContext,
-  { runtime: { binding }, abort }: Pick<EffectScope, 'runtime' | 'abort'>,
 ): ModelOutput | Promise<ModelOutput> {
   const { output, tools } = parts
   const hasCalls = response.toolCalls.length > 0
   const calls = hasCalls
-    ? prepareCalls(response.toolCalls, tools, toPrepareOptions(parts, context, binding, abort))
+    ? prepareCalls(response.toolCalls, tools, toPrepareOptions(parts, context, runtime.binding, abort))
     : []
   const kind = classifyResponse(response)
   const isOutput = output !== undefined && (kind === 'answer' || kind === 'empty')

@@ -267,9 +267,13 @@ export class ToolBatch implements CallHost {
     return digest === undefined || tool === undefined || digest === digestTool(tool)
   }
 
-  #report(callId: string, original: ToolResult): void {
+  #report(callId: string, result: ToolResult): void {
     const { context, sendBack } = this.#scope
-    const result = context.features.resultShields ? withoutUnseen(original) : original
+    if (context.features.resultShields) {
+      // Shields screen only `content`.
+      delete result.publicMessage
+      delete result.appData
+    }
     this.#ended += 1
     try {
       const usage = this.#subAgentBatch?.takeUsage(callId, result) ?? null
@@ -286,13 +290,6 @@ export class ToolBatch implements CallHost {
     const { createSubAgentBatch } = await loadSubAgents()
     return (this.#subAgentBatch ??= createSubAgentBatch(this.#parts, this.#scope))
   }
-}
-
-/** Drops all fields of a result other than `content`, because shields screen only `content`. */
-function withoutUnseen(result: ToolResult): ToolResult {
-  delete result.publicMessage
-  delete result.appData
-  return result
 }
 
 const createLoadFailure = (what: string, error: unknown): ToolResult => ({

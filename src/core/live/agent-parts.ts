@@ -21,7 +21,7 @@ import type { HistoryMessage } from '../sessions/input-history.js'
 import { createActorError } from '../base/errors.js'
 import { describeLostSpeaker } from '../sessions/session-errors.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
-import type { Binding, AgentRuntime } from './runtime.js'
+import type { Binding, AgentRuntime, EffectScope } from './runtime.js'
 import { indexBudgets } from '../budgets/reserve-in-all.js'
 
 /** The parts of an agent that are not plain configuration. */
@@ -58,6 +58,9 @@ export interface AgentParts {
   budgets?: BudgetsOption | undefined
   telemetry: Telemetry | undefined
 }
+
+/** What a request to the model needs. `parts` are those of the agent that has the conversation. */
+export type AskScope = { parts: AgentParts } & Omit<EffectScope, 'self'>
 
 /** The input of `prepareStep`. */
 export interface StepQuestion {

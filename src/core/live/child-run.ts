@@ -1,4 +1,4 @@
-import { expireRun, releaseRun } from './release-run.js'
+import { runControls } from './release-run.js'
 import type { ChildAnswer, ChildQuestion, ToolResult } from '../../../machines/agent/batch-calls.js'
 import type { AgentContext, Features } from '../../../machines/agent/context.js'
 import { type RunResult, isWorkState } from '../../../machines/agent/run-result.js'
@@ -87,7 +87,7 @@ export class ChildRun {
     this.isReleasing = true
     // The run may still be acquiring its session.
     await this.#opened
-    if (this.#run) await releaseRun(this.#run)
+    if (this.#run) await runControls.release(this.#run)
   }
 
   waitForRest(): Promise<RunResult> {
@@ -119,7 +119,7 @@ export class ChildRun {
       } catch (error) {
         if (!(error instanceof UsageError) || error.code !== 'approval_expired') throw error
         // An approval that arrives too late ends the question in the sub-agent's run, too.
-        expireRun(this.#run, question.expiresAt ?? 0)
+        runControls.expire(this.#run, question.expiresAt ?? 0)
       }
     }
   }
@@ -167,7 +167,7 @@ function answerQuestion(
         { ...options, why: answer.why },
       )
     case 'expired':
-      return expireRun(run, expiresAt)
+      return runControls.expire(run, expiresAt)
     case 'reject':
       return run.reject(callId, answer.why, options)
     case 'output':

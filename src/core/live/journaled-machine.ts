@@ -133,23 +133,14 @@ export function createJournaledMachine(
     }) as AgentMachine['getInitialSnapshot'],
 
     restoreSnapshot: ((snapshot, scope) => {
-      /** A snapshot does not contain the app's `context`. */
-      const contextOfInput = (actor: { options?: { input?: unknown } }): Binding => {
-        const { input } = actor.options ?? {}
-        const bound = typeof input === 'object' && input !== null ? bindings.get(input) : undefined
-        return bound ? { context: bound.context } : {}
-      }
-      const binding = bindings.get(snapshot)
+      const known = bindings.get(snapshot)
       // A bound snapshot comes from a log that was checked when it was read.
-      const whole = binding ? { ...snapshot, historyValue: {} } : completeSnapshot(snapshot)
+      const whole = known ? { ...snapshot, historyValue: {} } : completeSnapshot(snapshot)
       const { runId } = (whole as unknown as { context: AgentContext }).context
-      const runtime = new AgentRuntime(
-        scope as unknown as AgentActorScope,
-        runId,
-        parts,
-        binding ?? contextOfInput(scope.self as Parameters<typeof contextOfInput>[0]),
-        null,
-      )
+      // Other snapshots do not contain the app's `context`, which the actor's input may have.
+      const { input } = (scope.self as { options?: { input?: unknown } }).options ?? {}
+      const binding = known ?? { context: bindings.get(input as object)?.context }
+      const runtime = new AgentRuntime(scope as unknown as AgentActorScope, runId, parts, binding, null)
       // RESUMED starts the children with fresh input. XState would restart them with their old input.
       const childless = { ...whole, children: {} }
       return restoreSnapshot(

@@ -70,11 +70,6 @@ export interface ActorFollower {
 
 type AgentSnapshot = SnapshotFrom<typeof agentMachine>
 
-interface MachineEventListener {
-  onMachineEvent(event: AgentMachineEvent): void
-  onExpired(): void
-}
-
 /** The scope of any actor, with untyped events. */
 export type AgentActorScope = ActorScope<never, AnyEventObject>
 
@@ -106,7 +101,7 @@ export class AgentRuntime {
   #stream: AnswerStream | null = null
   #steps: OpenSteps | undefined
   #children: Map<string, ChildRun> | undefined
-  listener: MachineEventListener | undefined
+  listener: { onMachineEvent(event: AgentMachineEvent): void; onExpired(): void } | undefined
   #followers: Set<ActorFollower> | undefined
   /** The request in progress. If it is stopped, its cost so far is billed. */
   openBill: { getUsageSoFar(): Usage | null } | null = null

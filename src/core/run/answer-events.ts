@@ -182,8 +182,9 @@ interface AnswerScene {
 }
 
 /**
- * The event for an answer, if a call waits for it and the sender may give it. With an asynchronous schema, `problem`
- * resolves with the error of the edited arguments, or null.
+ * The event for an answer, if a call waits for it and the sender may give it. An Error becomes an error result. With an
+ * asynchronous schema, `problem` resolves with the error of the edited arguments, or null.
+ * @throws {UsageError} `invalid_answer` for an elicitation, as `getAwaitedCall` and `checkVote`
  */
 export function createAnswerEvent(
   answer: AnswerMessage,
@@ -192,15 +193,23 @@ export function createAnswerEvent(
 ): { event: AnswerEvent; call: PendingCall; problem?: Promise<UsageError | null> } {
   const isOutput = answer.type === 'toolOutput'
   const call = getAwaitedCall(context, answer.callId, isOutput ? 'client' : 'approval', answer)
+  const { callId, fingerprint, messageId, elicitation } = call
   const known = context as AgentContext
   const sent = readSender(answer, answer.type)
   if (isOutput) {
     const { value } = answer
-    const isError = answer.isError === true || value instanceof Error
-    const { maxResultChars } = known.config.toolCalls
-    return { event: { ...toToolOutputEvent(call, value, maxResultChars, isError), ...sent }, call }
+    const isError = !elicitation && (answer.isError === true || value instanceof Error)
+    const { content, media } = elicitation
+      ? { content: readElicitationAnswer(elicitation, value), media: undefined }
+      : formatResult(value instanceof Error ? value.message : value, known.config.toolCalls.maxResultChars)
+    const given = {
+      content,
+      fingerprint,
+      ...omitUndefined({ messageId, media }),
+      ...(isError && { isError }),
+    }
+    return { event: { type: 'TOOL_OUTPUT', callId, ...given, ...sent }, call }
   }
-  const { callId, fingerprint, messageId } = call
   const target = { callId, fingerprint, ...(isBound && omitUndefined({ messageId, ...sent })) }
   if (answer.type === 'reject') {
     const event = { type: 'REJECT' as const, ...target, why: answer.why ?? '', ...sent }
@@ -310,30 +319,6 @@ export function findTool({ name, path = [] }: EditedCall, tools: ToolSet): Tool 
   let known: ToolsByName | undefined = tools
   for (const through of path) known = known?.get(through)?.delegate?.tools
   return known?.get(name)
-}
-
-/**
- * The event for the result of a client call or the answer to an elicitation. An Error becomes an error result.
- * @throws {UsageError} `invalid_answer`
- */
-function toToolOutputEvent(
-  { callId, fingerprint, messageId, elicitation }: PendingCall,
-  value: unknown,
-  maxChars: number,
-  isError: boolean,
-): Extract<ControlEvent, { type: 'TOOL_OUTPUT' }> {
-  const { content, media } = elicitation
-    ? { content: readElicitationAnswer(elicitation, value), media: undefined }
-    : formatResult(value instanceof Error ? value.message : value, maxChars)
-  return {
-    type: 'TOOL_OUTPUT',
-    callId,
-    content,
-    fingerprint,
-    ...(messageId !== undefined && { messageId }),
-    ...(media && { media }),
-    ...(isError && !elicitation && { isError }),
-  }
 }
 
 /** The time when a paused run continues. Defaults to now. */

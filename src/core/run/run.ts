@@ -1,4 +1,4 @@
-import { provideControls } from '../live/release-run.js'
+import { runControls } from '../live/release-run.js'
 import type { Observable } from 'rxjs'
 import { type Actor, createActor, type SnapshotFrom, transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
@@ -111,15 +111,13 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   #leavesRest = false
 
   static {
-    provideControls({
-      release: async (run) => (#release in run ? run.#release() : undefined),
-      expire: (run, at) => {
-        if (#release in run && run.#isExpired(at)) run.#send({ type: 'APPROVAL_EXPIRED' })
-      },
-      advance: (run, at) => {
-        if (#release in run) run.#runtime?.time.advanceTo(at)
-      },
-    })
+    runControls.release = async (run) => (#release in run ? run.#release() : undefined)
+    runControls.expire = (run, at) => {
+      if (#release in run && run.#isExpired(at)) run.#send({ type: 'APPROVAL_EXPIRED' })
+    }
+    runControls.advance = (run, at) => {
+      if (#release in run) run.#runtime?.time.advanceTo(at)
+    }
   }
 
   constructor(parts: RunParts) {

@@ -16,7 +16,7 @@ import { createAgent } from '../../core/agent/agent.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
 import type { Agent, AgentOptions } from '../../core/agent/agent-options.js'
 import { readSessionAt } from '../../core/sessions/replay-session.js'
-import { releaseRun } from '../../core/live/release-run.js'
+import { runControls } from '../../core/live/release-run.js'
 import { whenAborted } from '../../core/base/abort.js'
 import type { Run } from '../../core/run/run.js'
 
@@ -270,13 +270,13 @@ export async function settleRun(run: Run, signal: AbortSignal): Promise<RunResul
   let unfollow = (): void => undefined
   const stopped = new Promise<null>((resolve, reject) => {
     unfollow = whenAborted(signal, () => {
-      run.started.then(() => releaseRun(run)).then(() => resolve(null), reject)
+      run.started.then(() => runControls.release(run)).then(() => resolve(null), reject)
     })
   })
   stopped.catch(() => undefined)
   try {
     const result = await Promise.race([run.result, stopped])
-    if (result?.resumable === true) await releaseRun(run)
+    if (result?.resumable === true) await runControls.release(run)
     return result
   } finally {
     unfollow()

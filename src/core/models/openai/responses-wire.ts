@@ -25,16 +25,6 @@ import {
   restoreItems,
 } from './response-items.js'
 
-export function createResponsesWire(options: OpenAIResponsesOptions, provider: string): ApiWire {
-  const from = `responses/${provider}`
-  return {
-    path: '/responses',
-    format: createResponsesFormat(from),
-    toBody: createResponsesBodyBuilder(options, from, isMistral(provider, options.model)),
-    send: (client, body, sending) => client.responses.create(body as never, sending).asResponse(),
-  }
-}
-
 /** Whether this is an OpenAI model without reasoning. Such models reject requests for encrypted reasoning. */
 function isNonReasoningModel(model: string): boolean {
   return /^(ft:)?(openai[./])?(gpt-3|gpt-4|chatgpt-4|gpt-5(\.\d)?-chat)/.test(model)
@@ -43,12 +33,10 @@ function isNonReasoningModel(model: string): boolean {
 const maxCallIdLength = 64
 
 /** Converts each message once, as for Chat Completions, and then splits it into items. */
-function createResponsesBodyBuilder(
-  options: OpenAIResponsesOptions,
-  from: string,
-  bridge: boolean,
-): ApiWire['toBody'] {
+export function createResponsesWire(options: OpenAIResponsesOptions, provider: string): ApiWire {
+  const from = `responses/${provider}`
   const { model, hostedTools = [], reasoningSummary } = options
+  const bridge = isMistral(provider, model)
   const { encryptedReasoning = !isNonReasoningModel(model) } = options
   const arrange = createArranger({ bridge, most: Infinity })
   const style: WireStyle = {
@@ -72,7 +60,7 @@ function createResponsesBodyBuilder(
     return makeCallIdsUnique(arrange(request, wire).map((message) => itemsOf[`${isStored}`](message)))
   }
 
-  return (request) => {
+  const toBody = (request: ModelRequest) => {
     const { toolChoice, responseFormat, stream, extraBody } = request
     const isStored = extraBody['store'] === true
     const searches =
@@ -95,6 +83,13 @@ function createResponsesBodyBuilder(
       stream,
     }
     return mergeExtraBody(body, extraBody)
+  }
+
+  return {
+    path: '/responses',
+    format: createResponsesFormat(from),
+    toBody,
+    send: (client, body, sending) => client.responses.create(body as never, sending).asResponse(),
   }
 }
 
