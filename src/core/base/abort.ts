@@ -10,7 +10,7 @@ export class CallAbort {
   #aborted: { reason: unknown } | undefined
   #followers: Set<() => void> | undefined
   /** A callback that is called before the other listeners. */
-  onAbort: (() => void) | undefined
+  firstListener: (() => void) | undefined
 
   get aborted(): boolean {
     return this.#aborted !== undefined
@@ -35,7 +35,7 @@ export class CallAbort {
   abort(reason: unknown = new DOMException('This operation was aborted', 'AbortError')): void {
     if (this.#aborted) return
     this.#aborted = { reason }
-    this.onAbort?.()
+    this.firstListener?.()
     // A callback may remove a later callback.
     for (const follower of this.#followers ?? []) follower()
     this.#controller?.abort(reason)
@@ -189,7 +189,7 @@ export function runWithTimeout<Result>(
       settle(timedOut())
       abort.abort(timeoutError(what, timeoutMs))
     }, timeoutMs)
-    abort.onAbort = () => {
+    abort.firstListener = () => {
       clock.clearTimeout(timer)
       if (stopped) settle(stopped())
     }

@@ -2,13 +2,7 @@ import { getRemaining } from '../../../guards/budget.js'
 import { truncate, scrubEvidence, toEvidence } from '../../../guards/lib/words.js'
 import { toJitter } from '../../../guards/retry.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type {
-  ModelActorError,
-  ModelFailure,
-  ModelResponse,
-  RefusedContent,
-} from '../../../machines/agent/model-response.js'
-import type { Refusal } from '../../../machines/agent/refusals.js'
+import type { ModelActorError, ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
 import { getStepId } from '../../../machines/agent/messages.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import { getBudgetTotals, toBudgetLimits } from '../../../machines/agent/budget-totals.js'
@@ -21,7 +15,7 @@ import type { TelemetryRequestInfo } from '../telemetry/telemetry.js'
 import { normalizeFailure, normalizeResponse, readOwnTotal } from '../models/normalize-response.js'
 import type * as Failures from '../models/to-model-failure.js'
 import type { ModelProvider, ModelRequest, ModelRequestOptions } from '../models/provider.js'
-import { leaveOutContent, toRefusal } from '../models/leave-out.js'
+import { toRefusal } from '../models/leave-out.js'
 import { refuseUnsupportedMedia, toAcceptedMessages } from '../models/result-media.js'
 import { estimateRequestTokens } from '../prices/estimate-tokens.js'
 import { type AskedModel, createBill, OverBudgetError, withoutOurCode } from './bill.js'
@@ -82,7 +76,7 @@ export async function askModel<Output>(scope: AskScope, ask: AskOptions<Output>)
     if (ready) await ready
     abort.throwIfAborted()
     for (const warning of parts.tools.leftOut ?? []) warnOnce(runtime, 'tool_left_out', warning)
-    const measured = measureRequest(runtime, parts.model, request, purpose, context)
+    const measured = measureRequest(scope, request, purpose)
     const callbacks: Omit<ModelRequestOptions, 'signal'> = {
       onSent: loadPrices,
       onActivity: (kind) => {
@@ -136,7 +130,7 @@ export async function askModel<Output>(scope: AskScope, ask: AskOptions<Output>)
     const { refused, ...rest } = failure
     const refusal =
       refused && purpose !== 'summary' && getKnownText(failure.partialText) === ''
-        ? findRefusal(refused, request, currentModel, context)
+        ? toRefusal(refused, request.messages, currentModel, context)
         : null
     const plain: ModelActorError = {
       ...rest,
@@ -179,21 +173,6 @@ function withAcceptedMessages(request: ModelRequest, model: ModelProvider, { ref
   if (model.fallbacks) return refusals ? { ...request, refused: refusals } : request
   const messages = toAcceptedMessages(request.messages, refusals, model)
   return messages === request.messages ? request : { ...request, messages }
-}
-
-function findRefusal(
-  content: RefusedContent,
-  { messages }: ModelRequest,
-  model: NamedModel,
-  { messages: transcript, lastMessageNumber, refusals = [] }: AgentContext,
-): Refusal | null {
-  return toRefusal(content, {
-    messages: leaveOutContent(messages, refusals, model),
-    transcript,
-    lastMessageNumber,
-    model,
-    refused: refusals,
-  })
 }
 
 const warningsByRun = new WeakMap<AgentRuntime, Set<string>>()
@@ -250,18 +229,17 @@ function emitFallback(
 type NamedModel = Pick<ModelProvider, 'provider' | 'model' | 'endpoint'>
 
 function measureRequest(
-  { telemetry, clock }: AgentRuntime,
-  asked: NamedModel,
+  { parts, runtime, context }: AskScope,
   request: ModelRequest,
   purpose: TelemetryRequestInfo['purpose'],
-  { steps, attempt }: AgentContext,
 ) {
+  const { telemetry, clock } = runtime
   if (!telemetry) return undefined
   const start = (model: NamedModel, fallback: number): TelemetryRequestInfo => ({
     type: 'inference',
     purpose,
-    step: steps + 1,
-    attempt,
+    step: context.steps + 1,
+    attempt: context.attempt,
     fallback,
     request,
     ...identify(model),
@@ -273,7 +251,7 @@ function measureRequest(
     failure: null,
     usage: null,
   })
-  let info = start(asked, 0)
+  let info = start(parts.model, 0)
   const around = <Value>(work: () => Value): Value => telemetry.around(info, work)
   return {
     around,

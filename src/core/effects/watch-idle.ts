@@ -37,7 +37,7 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
     else if (content <= now) abort.abort(idleError(`${what} for ${contentIdleMs} ms (contentIdleMs)`))
     else timer = startTimer()
   }
-  outer.onAbort = () => abort.abort(outer.reason)
+  outer.firstListener = () => abort.abort(outer.reason)
   return {
     abort,
     onActivity(kind: 'content' | 'keep_alive' = 'content'): void {
@@ -52,7 +52,7 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
     /** Rejects immediately when the silence exceeds the limit, even if the provider ignores its signal. */
     rejectOnSilence: <Result>(work: Promise<Result>): Promise<Result> =>
       new Promise((resolve, reject) => {
-        abort.onAbort = () => reject(abort.reason as Error)
+        abort.firstListener = () => reject(abort.reason as Error)
         work.then(resolve, reject)
       }),
     /** Time in a queue does not count as silence, and the timer restarts afterwards. */
@@ -64,7 +64,7 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
     },
     stop(): void {
       clock.clearTimeout(timer)
-      outer.onAbort = undefined
+      outer.firstListener = undefined
     },
   }
 }

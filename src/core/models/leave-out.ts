@@ -6,6 +6,7 @@ import {
   type Message,
   parseMessageNumber,
 } from '../../../machines/agent/messages.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
 import type { RefusedContent } from '../../../machines/agent/model-response.js'
 import {
   findOpenQuestion,
@@ -135,28 +136,27 @@ function hasReasoning(message: Message): boolean {
   return Boolean(reasoning || details || items || calls.some((call) => call.extra_content !== undefined))
 }
 
-interface RefusedRequest {
-  messages: readonly Message[]
-  transcript: readonly Message[]
-  lastMessageNumber: number
-  model: NamedModel
-  refused: readonly Refusal[]
-}
-
-export function toRefusal(content: RefusedContent, request: RefusedRequest): Refusal | null {
-  if (content.what === 'messages') return toMessageRefusal(request)
-  const model = getName(request.model)
-  if (content.what === 'media') return toMediaRefusal(content, request, model)
-  if (!request.messages.some(hasReasoning)) return null
+/** The content of a request's messages that later requests omit, or null if there is none to omit. */
+export function toRefusal(
+  content: RefusedContent,
+  requested: readonly Message[],
+  namedModel: NamedModel,
+  { messages: transcript, lastMessageNumber, refusals = [] }: AgentContext,
+): Refusal | null {
+  if (content.what === 'messages') return toMessageRefusal(transcript, refusals)
+  const messages = leaveOutContent(requested, refusals, namedModel)
+  const model = getName(namedModel)
+  if (content.what === 'media') return toMediaRefusal(content, messages, model)
+  if (!messages.some(hasReasoning)) return null
   // A second refusal means that the provider never accepts such content.
-  const isAgain = request.refused.some((one) => one.what === 'reasoning' && one.model === model)
-  return { what: 'reasoning', model, upTo: content.never || isAgain ? null : request.lastMessageNumber }
+  const isAgain = refusals.some((one) => one.what === 'reasoning' && one.model === model)
+  return { what: 'reasoning', model, upTo: content.never || isAgain ? null : lastMessageNumber }
 }
 
 /** Omits the newest parts first, because the provider has already accepted the older parts. */
 function toMediaRefusal(
   { kinds, never }: Extract<RefusedContent, { what: 'media' }>,
-  { messages }: RefusedRequest,
+  messages: readonly Message[],
   model: string,
 ): Refusal | null {
   const all = messages.flatMap(listMedia)
@@ -174,7 +174,7 @@ function toMediaRefusal(
  * message may be the cause, for example after a change to another provider. The last user message is never omitted
  * together with others, because the response would not answer it.
  */
-function toMessageRefusal({ transcript, refused }: RefusedRequest): Refusal | null {
+function toMessageRefusal(transcript: readonly Message[], refused: readonly Refusal[]): Refusal | null {
   const known = listRefusedIds(refused)
   const question = findOpenQuestion(transcript)
   const task = transcript.findLast(({ role, internal }) => role === 'user' && !internal)

@@ -18,6 +18,7 @@ import { isNearBudget } from '../../../machines/agent/budget-totals.js'
 import { isInDoubt } from '../../../machines/agent/call-state.js'
 import { StatewrightError, UsageError, describeError } from '../base/errors.js'
 import { whenAborted } from '../base/abort.js'
+import { attempt } from '../base/maybe-promise.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import {
   type AnswerOptions,
@@ -97,7 +98,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   #sent: ControlEvent[] = []
   /** Events that wait for the actor or, after a rest, for the session, which another process may hold. */
   #queue: ControlEvent[] = []
-  #delivery: Promise<void> | undefined
+  #sending: Promise<void> | undefined
   /** The queued event that ends a rest. While the session is reacquired, its inbox adds events to the queue. */
   #ending: ControlEvent | undefined
   #forecasts: EventForecast<AgentSnapshot, ControlEvent> | undefined
@@ -417,8 +418,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#hub.attachActor(actor)
     log?.onFailure((failure) => {
       queueMicrotask(() => {
-        // A delivery that waits for the log reports the failure itself, so that a CANCEL comes first.
-        if (!this.#delivery) actor.send(createStoreFailedEvent(failure))
+        // An event that waits for the log reports the failure itself, so that a CANCEL comes first.
+        if (!this.#sending) actor.send(createStoreFailedEvent(failure))
       })
     })
     this.#watch = above?.watch
@@ -518,7 +519,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#isRefused = true
     this.#session.release(this.id)
     // The run reports its refusal, so an error of the log is dropped.
-    void (async () => this.#log?.close())().catch(doNothing)
+    void attempt(() => this.#log?.close(), doNothing, doNothing)
     this.#unfollow?.()
     this.#started.refuse(error)
     this.#rest.refuse(error)
@@ -554,19 +555,19 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   #flush(): void {
     const actor = this.#actor
     if (!actor) return
-    while (!this.#delivery && !this.#ending) {
+    while (!this.#sending && !this.#ending) {
       const [event] = this.#queue
       if (!event) return
       const log = this.#log
       // The event was checked against this rest, so it precedes the messages in the inbox, except revocations.
       if (log?.isResting) this.#ending = event
       const reacquired = this.#ending && log?.reacquire()?.then(() => log.inbox.reading)
-      if (reacquired) this.#delivery = this.#deliverLater(actor, event, reacquired)
-      else this.#deliver(actor, event)
+      if (reacquired) this.#sending = this.#sendWhenHeld(actor, event, reacquired)
+      else this.#sendToActor(actor, event)
     }
   }
 
-  #deliver(actor: Actor<AgentMachine>, event: ControlEvent): void {
+  #sendToActor(actor: Actor<AgentMachine>, event: ControlEvent): void {
     this.#ending = undefined
     const events = this.#queue.splice(0, this.#queue.indexOf(event) + 1)
     // The rest before the event is not reported.
@@ -575,10 +576,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     for (const one of events) actor.send(one)
   }
 
-  async #deliverLater(actor: Actor<AgentMachine>, event: ControlEvent, ready: Promise<void>): Promise<void> {
+  async #sendWhenHeld(actor: Actor<AgentMachine>, event: ControlEvent, ready: Promise<void>): Promise<void> {
     try {
       await ready
-      this.#deliver(actor, event)
+      this.#sendToActor(actor, event)
     } catch (error) {
       this.#ending = undefined
       this.#queue = this.#queue.filter((one) => one !== event)
@@ -590,7 +591,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       // The process that has taken the session ends the session's questions.
       else if (event !== this.#expiry) actor.send(createStoreFailedEvent(error))
     }
-    this.#delivery = undefined
+    this.#sending = undefined
     this.#flush()
   }
 
@@ -607,7 +608,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     await Promise.all(children.map((child) => child.release()))
     // Messages must be in the log before another process resumes the run.
     // oxlint-disable-next-line no-await-in-loop -- new events can arrive while it waits
-    while (this.#delivery || !this.#isQuiet(actor)) await (this.#delivery ?? this.#waitUntilQuiet(actor))
+    while (this.#sending || !this.#isQuiet(actor)) await (this.#sending ?? this.#waitUntilQuiet(actor))
     if (log) this.#recordRelease(actor, log)
     this.#isReleased = true
     log?.inbox.close()

@@ -344,10 +344,8 @@ const waitForBudget: Events = {
 }
 
 function listRefusingEvents(context: AgentContext, actor: 'model' | 'conclusion'): Events {
-  const { messages, lastMessageNumber, refusals = [] } = context
-  const model = { provider: 'localhost', model: 'm' }
-  const request = { messages, transcript: messages, lastMessageNumber, model, refused: refusals }
-  const refusal = toRefusal({ what: 'messages' }, request)
+  const { messages, refusals = [] } = context
+  const refusal = toRefusal({ what: 'messages' }, messages, { provider: 'localhost', model: 'm' }, context)
   const flag = (one: Refusal | null | undefined, tokens?: number): ModelActorError => ({
     ...createFailure('fatal', 'content_filter'),
     ...(one && { refusal: one }),

@@ -44,55 +44,6 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
     throw new ModelError({ kind: 'fatal', code: 'dispatcher_needs_node', message })
   }
 
-  /** Takes less than half the CPU time of `fetch`, and avoids its 300-second limits. */
-  async function askOverNode(
-    node: NodeHttp,
-    request: ModelRequest,
-    reading: ReadAnswerOptions,
-    abort: CallAbort,
-    onSent: ModelRequestOptions['onSent'],
-  ): Promise<ModelResponse> {
-    const outgoing = await plain.getOutgoing()
-    const body = encode(wire.toBody(request))
-    const sent = dispatcher
-      ? postByDispatcher(dispatcher, outgoing, body, abort)
-      : postRequest(node, outgoing, body, abort)
-    onSent?.()
-    const { statusCode, headers, body: compressed } = await sent
-    reading.onActivity('keep_alive')
-    const source = readStream(decompressResponse(compressed, headers, node))
-    if (statusCode >= 200 && statusCode <= 299) return await readAnswer(source, outgoing.url, reading)
-    throw createStatusError(statusCode, await readText(source), toHeaders(headers))
-  }
-
-  async function askByFetch(
-    client: OpenAIClient,
-    request: ModelRequest,
-    reading: ReadAnswerOptions,
-    { signal }: CallAbort,
-    onSent: ModelRequestOptions['onSent'],
-  ): Promise<ModelResponse> {
-    const body = wire.toBody(request)
-    const isOurs = options.client === undefined && options.fetch === undefined
-    const sent = wire.send(client, body, {
-      // Others may inspect the body, and Azure derives the URL from it, so they receive no bytes.
-      ...(isOurs && {
-        body: encode(body),
-        headers: { 'content-type': 'application/json' },
-        // The conversation is sent only to the configured address.
-        fetchOptions: { redirect: 'manual' as const },
-      }),
-      signal,
-      maxRetries: 0,
-      ...(timeoutMs !== undefined && { timeout: timeoutMs }),
-    })
-    // The client prepares the request synchronously before it sends it.
-    if (onSent) setTimeout(onSent, 0)
-    const response = await sent
-    reading.onActivity('keep_alive')
-    return await readFetchAnswer(response, { ...reading, signal })
-  }
-
   return async (
     original: ModelRequest,
     { onSent, onDelta, onToolCallDelta, onActivity, onHostedCall, onWarning }: ModelRequestOptions,
@@ -101,16 +52,55 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
     const request = fitTools(original, family, onWarning)
     const streamed = request.stream ? { onDelta, onToolCallDelta } : { onDelta: () => undefined }
     const reading = { ...streamed, onActivity, onHostedCall, onWarning, format: wire.format, signal: abort }
+
+    /** Takes less than half the CPU time of `fetch`, and avoids its 300-second limits. */
+    const askOverNode = async (node: NodeHttp): Promise<ModelResponse> => {
+      const outgoing = await plain.getOutgoing()
+      const body = encode(wire.toBody(request))
+      const sent = dispatcher
+        ? postByDispatcher(dispatcher, outgoing, body, abort)
+        : postRequest(node, outgoing, body, abort)
+      onSent?.()
+      const { statusCode, headers, body: compressed } = await sent
+      onActivity('keep_alive')
+      const source = readStream(decompressResponse(compressed, headers, node))
+      if (statusCode >= 200 && statusCode <= 299) return await readAnswer(source, outgoing.url, reading)
+      throw createStatusError(statusCode, await readText(source), toHeaders(headers))
+    }
+
+    const askByFetch = async (client: OpenAIClient): Promise<ModelResponse> => {
+      const { signal } = abort
+      const body = wire.toBody(request)
+      const isOurs = options.client === undefined && options.fetch === undefined
+      const sent = wire.send(client, body, {
+        // Others may inspect the body, and Azure derives the URL from it, so they receive no bytes.
+        ...(isOurs && {
+          body: encode(body),
+          headers: { 'content-type': 'application/json' },
+          // The conversation is sent only to the configured address.
+          fetchOptions: { redirect: 'manual' as const },
+        }),
+        signal,
+        maxRetries: 0,
+        ...(timeoutMs !== undefined && { timeout: timeoutMs }),
+      })
+      // The client prepares the request synchronously before it sends it.
+      if (onSent) setTimeout(onSent, 0)
+      const response = await sent
+      onActivity('keep_alive')
+      return await readFetchAnswer(response, { ...reading, signal })
+    }
+
     let client: Pick<OpenAIClient, 'apiKey'> | undefined
     try {
       const node = findNode()
       if (node !== null) {
         client = plain
-        return await askOverNode(node, request, reading, abort, onSent)
+        return await askOverNode(node)
       }
       const whole = options.client ?? (await load())
       client = whole
-      return await askByFetch(whole, request, reading, abort, onSent)
+      return await askByFetch(whole)
     } catch (error) {
       // At this point, the client has the key of this request.
       secrets.noteClient(client)

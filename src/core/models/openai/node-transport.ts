@@ -167,7 +167,7 @@ export function postRequest(
       if (settle()) reject(new Error('Connection error.', { cause: error }))
     }
 
-    abort.onAbort = () => {
+    abort.firstListener = () => {
       fail(abort.reason)
       request?.destroy()
     }

@@ -117,13 +117,7 @@ function hasWholeArguments({ json, snapshot, arguments: text }: CallDraft): bool
 }
 
 /** Whether the last piece repeats all arguments. */
-function isSentAgain(
-  draft: CallDraft,
-  index: number | null,
-  id: string,
-  name: string,
-  piece: string,
-): boolean {
+function isSentAgain(draft: CallDraft, index: number | null, id: string, name: string, piece: string) {
   const isAddressed = index !== null || (id !== '' && id === draft.id)
   if (!isAddressed || !hasWholeArguments(draft) || (name !== '' && name !== draft.name)) return false
   if (draft.arguments === piece) return true
