@@ -18,19 +18,7 @@ import { yieldToEventLoop } from '../core/base/platform.js'
 import { type ChunkIndex, chunkText, createChunkIndex } from './chunk-index.js'
 import { createEmbedder, type EmbeddingOptions, type Vector } from './embedder.js'
 import { checkInput, invalidInputError } from '../core/config/check-input.js'
-import {
-  amount,
-  anything,
-  choice,
-  count,
-  nonEmptyText,
-  number,
-  optional,
-  predicate,
-  record,
-  section,
-  wholeNumber,
-} from '../core/config/kind.js'
+import * as is from '../core/config/kind.js'
 import { checkBudgetList } from '../core/budgets/shared-budget.js'
 
 /**
@@ -294,25 +282,25 @@ export interface SearchOptions {
   embeddings?: EmbeddingOptions
 }
 
-const clientKind = predicate<EmbeddingOptions['client']>(
+const clientKind = is.predicate<EmbeddingOptions['client']>(
   (value) => typeof (value as EmbeddingOptions['client'] | null)?.embeddings?.create === 'function',
   'an OpenAI client, such as new OpenAI()',
 )
 
-const searchOptionsKind = section({
-  topK: count(1),
-  minScore: number(-Infinity, Infinity, 'a number'),
-  maxChars: count(1),
-  chunkChars: wholeNumber(50, 10_000, 'a whole number from 50 to 10000'),
-  overlap: count(0),
-  embeddings: record({
+const searchOptionsKind = is.section({
+  topK: is.count(1),
+  minScore: is.number(-Infinity, Infinity, 'a number'),
+  maxChars: is.count(1),
+  chunkChars: is.wholeNumber(50, 10_000, 'a whole number from 50 to 10000'),
+  overlap: is.count(0),
+  embeddings: is.record({
     client: clientKind,
-    model: nonEmptyText(),
-    dimensions: optional(count(1)),
-    batch: optional(count(1)),
-    mode: optional(choice('hybrid', 'vector')),
-    budgets: optional(anything),
-    inputPerMillion: optional(amount('USD')),
+    model: is.nonEmptyText(),
+    dimensions: is.optional(is.count(1)),
+    batch: is.optional(is.count(1)),
+    mode: is.optional(is.choice('hybrid', 'vector')),
+    budgets: is.optional(is.anything),
+    inputPerMillion: is.optional(is.amount('USD')),
   }),
 })
 

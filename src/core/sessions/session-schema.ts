@@ -8,160 +8,162 @@ import { isRecord } from '../../../guards/lib/stored.js'
 import { ConfigError } from '../base/errors.js'
 import { checkInput } from '../config/check-input.js'
 import { defaultConfig } from '../config/defaults.js'
-import {
-  anything,
-  union,
-  openFields,
-  type Kind,
-  list,
-  map,
-  nullable,
-  optional,
-  taggedUnion,
-  predicate,
-  type Shape,
-  anyText,
-  choice,
-  flag,
-  number,
-  nonEmptyText,
-} from '../config/kind.js'
+import * as is from '../config/kind.js'
+import type { Kind, Shape } from '../config/kind.js'
 import { createSessionState } from './session-state.js'
 
 /** The shapes of stored sessions and states. Unknown keys are allowed, because transcripts contain provider-specific keys. */
 
-const finiteNumber = () => number(-Infinity, Infinity, 'a number')
-const textList = () => list(anyText())
-const nonNegative = () => number(0, Infinity, 'a non-negative number')
+const finiteNumber = () => is.number(-Infinity, Infinity, 'a number')
+const textList = () => is.list(is.anyText())
+const nonNegative = () => is.number(0, Infinity, 'a non-negative number')
 const exactly = <const Value>(value: Value) =>
-  predicate<Value>((candidate) => candidate === value, JSON.stringify(value))
+  is.predicate<Value>((candidate) => candidate === value, JSON.stringify(value))
 
 const stampFields = {
-  id: nonEmptyText(),
+  id: is.nonEmptyText(),
   createdAt: nonNegative(),
-  internal: optional(exactly(true)),
-  data: optional(map(anything, 'an object')),
+  internal: is.optional(exactly(true)),
+  data: is.optional(is.map(is.anything, 'an object')),
 }
 
-const typed = <const Of extends Shape>(shape: Of) => openFields({ type: anyText(), ...shape })
+const typed = <const Of extends Shape>(shape: Of) => is.openFields({ type: is.anyText(), ...shape })
 
-const partKind = taggedUnion(
+const partKind = is.taggedUnion(
   'type',
   {
-    text: typed({ text: anyText() }),
-    image_url: typed({ image_url: openFields({ url: anyText() }) }),
-    input_audio: typed({ input_audio: openFields({ data: anyText(), format: anyText() }) }),
+    text: typed({ text: is.anyText() }),
+    image_url: typed({ image_url: is.openFields({ url: is.anyText() }) }),
+    input_audio: typed({ input_audio: is.openFields({ data: is.anyText(), format: is.anyText() }) }),
     file: typed({
-      file: openFields({
-        file_data: optional(anyText()),
-        file_id: optional(anyText()),
-        filename: optional(anyText()),
+      file: is.openFields({
+        file_data: is.optional(is.anyText()),
+        file_id: is.optional(is.anyText()),
+        filename: is.optional(is.anyText()),
       }),
     }),
   },
   'a known kind of part',
 )
 
-const annotationKind = taggedUnion(
+const annotationKind = is.taggedUnion(
   'type',
   {
-    url_citation: typed({ url_citation: openFields({ url: anyText(), title: optional(anyText()) }) }),
-    file_citation: typed({ file_citation: openFields({ filename: anyText(), title: optional(anyText()) }) }),
+    url_citation: typed({
+      url_citation: is.openFields({ url: is.anyText(), title: is.optional(is.anyText()) }),
+    }),
+    file_citation: typed({
+      file_citation: is.openFields({ filename: is.anyText(), title: is.optional(is.anyText()) }),
+    }),
   },
   'a known kind of source',
 )
 
-const toolCallKind = openFields(
+const toolCallKind = is.openFields(
   {
-    id: nonEmptyText(),
-    type: choice('function'),
-    function: openFields({ name: anyText(), arguments: anyText() }, 'an object with name and arguments'),
-    hosted: optional(openFields({ from: anyText(), server: anyText() })),
+    id: is.nonEmptyText(),
+    type: is.choice('function'),
+    function: is.openFields(
+      { name: is.anyText(), arguments: is.anyText() },
+      'an object with name and arguments',
+    ),
+    hosted: is.optional(is.openFields({ from: is.anyText(), server: is.anyText() })),
   },
   'a call',
 )
 
-const mediaFields = { media: optional(list(partKind)) }
+const mediaFields = { media: is.optional(is.list(partKind)) }
 const messageFields = <const Of extends Shape>(shape: Of) =>
-  openFields({ ...stampFields, role: anyText(), ...shape })
+  is.openFields({ ...stampFields, role: is.anyText(), ...shape })
 
-const messageKind = taggedUnion(
+const messageKind = is.taggedUnion(
   'role',
   {
-    system: messageFields({ content: anyText() }),
+    system: messageFields({ content: is.anyText() }),
     user: messageFields({
-      content: union([anyText(), list(partKind)], 'a string or a list of parts'),
+      content: is.union([is.anyText(), is.list(partKind)], 'a string or a list of parts'),
     }),
     assistant: messageFields({
-      content: nullable(anyText()),
-      tool_calls: optional(list(toolCallKind)),
-      refusal: optional(anyText()),
-      reasoning: optional(anyText()),
-      reasoning_details: optional(list(anything)),
-      annotations: optional(list(annotationKind)),
-      provider_items: optional(openFields({ from: anyText(), items: list(anything) })),
-      by: optional(anyText()),
+      content: is.nullable(is.anyText()),
+      tool_calls: is.optional(is.list(toolCallKind)),
+      refusal: is.optional(is.anyText()),
+      reasoning: is.optional(is.anyText()),
+      reasoning_details: is.optional(is.list(is.anything)),
+      annotations: is.optional(is.list(annotationKind)),
+      provider_items: is.optional(is.openFields({ from: is.anyText(), items: is.list(is.anything) })),
+      by: is.optional(is.anyText()),
       ...mediaFields,
     }),
     tool: messageFields({
-      tool_call_id: nonEmptyText(),
-      content: anyText(),
+      tool_call_id: is.nonEmptyText(),
+      content: is.anyText(),
       ...mediaFields,
     }),
   },
   "a message whose role is 'system', 'user', 'assistant' or 'tool'",
 )
 
-const storedUsage = openFields(
+const storedUsage = is.openFields(
   {
     inputTokens: nonNegative(),
     outputTokens: nonNegative(),
     totalTokens: nonNegative(),
     cachedInputTokens: nonNegative(),
-    cacheWriteTokens: optional(nonNegative()),
+    cacheWriteTokens: is.optional(nonNegative()),
     reasoningTokens: nonNegative(),
-    cost: nullable(nonNegative()),
-    estimated: flag(),
+    cost: is.nullable(nonNegative()),
+    estimated: is.flag(),
   },
   'the totals of a session',
 )
 
-const storedFit = openFields(
-  { head: nonNegative(), from: nonNegative(), note: nullable(anyText()) },
+const storedFit = is.openFields(
+  { head: nonNegative(), from: nonNegative(), note: is.nullable(is.anyText()) },
   'the parts of the transcript that requests omit',
 )
 
 /** The parts of a session's state that most sessions lack. */
 const rareFields = {
-  terms: optional(
-    openFields({ instructions: optional(anyText()), askFirst: optional(flag()) }, 'the terms of a fork'),
+  terms: is.optional(
+    is.openFields(
+      { instructions: is.optional(is.anyText()), askFirst: is.optional(is.flag()) },
+      'the terms of a fork',
+    ),
   ),
-  turnEnds: optional(
-    list(
-      openFields(
+  turnEnds: is.optional(
+    is.list(
+      is.openFields(
         {
-          messageId: anyText(),
-          state: anyText(),
-          reason: anyText(),
-          error: optional(openFields({ code: anyText(), message: anyText() }, 'an error')),
+          messageId: is.anyText(),
+          state: is.anyText(),
+          reason: is.anyText(),
+          error: is.optional(is.openFields({ code: is.anyText(), message: is.anyText() }, 'an error')),
         },
         'the end of a run',
       ),
     ),
   ),
-  refusals: optional(
-    list(
-      taggedUnion(
+  refusals: is.optional(
+    is.list(
+      is.taggedUnion(
         'what',
         {
-          messages: openFields({ what: anyText(), ids: textList(), question: nullable(anyText()) }),
-          media: openFields({
-            what: anyText(),
-            model: anyText(),
-            kinds: optional(list(choice('image', 'audio', 'file'))),
-            parts: optional(textList()),
+          messages: is.openFields({
+            what: is.anyText(),
+            ids: textList(),
+            question: is.nullable(is.anyText()),
           }),
-          reasoning: openFields({ what: anyText(), model: anyText(), upTo: nullable(nonNegative()) }),
+          media: is.openFields({
+            what: is.anyText(),
+            model: is.anyText(),
+            kinds: is.optional(is.list(is.choice('image', 'audio', 'file'))),
+            parts: is.optional(textList()),
+          }),
+          reasoning: is.openFields({
+            what: is.anyText(),
+            model: is.anyText(),
+            upTo: is.nullable(nonNegative()),
+          }),
         },
         "a refusal with what: 'messages', 'media' or 'reasoning'",
       ),
@@ -170,19 +172,19 @@ const rareFields = {
   ),
 }
 
-export const storedSession = openFields(
+export const storedSession = is.openFields(
   {
-    version: optional(nonNegative()),
-    id: nonEmptyText(),
-    name: optional(anyText()),
-    messages: list(messageKind),
-    usage: optional(storedUsage),
-    metadata: optional(
-      openFields({
-        guardrails: anything,
-        warnedOfBudget: optional(flag()),
-        fit: optional(nullable(storedFit)),
-        loaded: optional(textList()),
+    version: is.optional(nonNegative()),
+    id: is.nonEmptyText(),
+    name: is.optional(is.anyText()),
+    messages: is.list(messageKind),
+    usage: is.optional(storedUsage),
+    metadata: is.optional(
+      is.openFields({
+        guardrails: is.anything,
+        warnedOfBudget: is.optional(is.flag()),
+        fit: is.optional(is.nullable(storedFit)),
+        loaded: is.optional(textList()),
         ...rareFields,
       }),
     ),
@@ -213,25 +215,25 @@ function kindLike(sample: unknown, { canBeOff = true } = {}): Kind {
   if (isRecord(sample)) {
     const keys = Object.entries(sample).map(([key, value]) => [
       key,
-      canBeOff || !isRecord(value) ? nullable(kindLike(value)) : kindLike(value),
+      canBeOff || !isRecord(value) ? is.nullable(kindLike(value)) : kindLike(value),
     ])
-    return openFields(Object.fromEntries(keys) as Record<string, Kind>)
+    return is.openFields(Object.fromEntries(keys) as Record<string, Kind>)
   }
-  if (Array.isArray(sample)) return predicate((value) => Array.isArray(value), 'a list')
+  if (Array.isArray(sample)) return is.predicate((value) => Array.isArray(value), 'a list')
   return sample === null
-    ? anything
-    : predicate((value) => typeof value === typeof sample, `a ${typeof sample}`)
+    ? is.anything
+    : is.predicate((value) => typeof value === typeof sample, `a ${typeof sample}`)
 }
 
-const storedGrants = list(
-  openFields(
+const storedGrants = is.list(
+  is.openFields(
     {
-      id: anyText(),
-      tool: anyText(),
-      when: optional(predicate(isRecord, 'an object')),
-      until: optional(finiteNumber()),
-      uses: optional(finiteNumber()),
-      givers: list(anything),
+      id: is.anyText(),
+      tool: is.anyText(),
+      when: is.optional(is.predicate(isRecord, 'an object')),
+      until: is.optional(finiteNumber()),
+      uses: is.optional(finiteNumber()),
+      givers: is.list(is.anything),
     },
     'a grant',
   ),
@@ -267,32 +269,37 @@ function isMessage(value: unknown): boolean {
 }
 
 const eachOnce = (shape: Record<string, Kind>): Kind =>
-  openFields(Object.fromEntries(Object.entries(shape).map(([key, kind]) => [key, once(kind)])))
+  is.openFields(Object.fromEntries(Object.entries(shape).map(([key, kind]) => [key, once(kind)])))
 
 const isTraitsByName = (value: unknown): boolean => isRecord(value) && Object.values(value).every(isRecord)
 
-const storedTime = number(-8.64e15, 8.64e15, 'a time')
+const storedTime = is.number(-8.64e15, 8.64e15, 'a time')
 
-const batchCallKind = openFields(
+const batchCallKind = is.openFields(
   {
-    id: anyText(),
-    name: anyText(),
-    arguments: anyText(),
-    needs: choice('nobody', 'approval', 'client', 'child'),
-    result: optional(
-      openFields({ status: anyText(), content: anyText(), durationMs: finiteNumber() }, 'a result'),
+    id: is.anyText(),
+    name: is.anyText(),
+    arguments: is.anyText(),
+    needs: is.choice('nobody', 'approval', 'client', 'child'),
+    result: is.optional(
+      is.openFields({ status: is.anyText(), content: is.anyText(), durationMs: finiteNumber() }, 'a result'),
     ),
-    fact: optional(openFields({ name: anyText(), fingerprint: anyText(), shown: anyText() })),
-    questions: optional(
-      list(
-        openFields(
-          { callId: anyText(), name: anyText(), arguments: anyText(), expiresAt: optional(storedTime) },
+    fact: is.optional(is.openFields({ name: is.anyText(), fingerprint: is.anyText(), shown: is.anyText() })),
+    questions: is.optional(
+      is.list(
+        is.openFields(
+          {
+            callId: is.anyText(),
+            name: is.anyText(),
+            arguments: is.anyText(),
+            expiresAt: is.optional(storedTime),
+          },
           'a question',
         ),
       ),
     ),
-    childUsage: optional(storedUsage),
-    expiresAt: optional(storedTime),
+    childUsage: is.optional(storedUsage),
+    expiresAt: is.optional(storedTime),
   },
   'a call',
 )
@@ -313,38 +320,43 @@ const {
 })
 
 const sessionFields = {
-  messages: predicate((value) => Array.isArray(value) && value.every(isMessage), 'a list of messages'),
-  fit: nullable(storedFit),
+  messages: is.predicate((value) => Array.isArray(value) && value.every(isMessage), 'a list of messages'),
+  fit: is.nullable(storedFit),
   guardrails: kindLike(guardrails),
-  warnedOfBudget: flag(),
+  warnedOfBudget: is.flag(),
   ...rareFields,
-  grants: optional(storedGrants),
+  grants: is.optional(storedGrants),
 }
 
-const stateKind = eachOnce({ ...sessionFields, usage: storedUsage, loaded: optional(textList()) })
+const stateKind = eachOnce({ ...sessionFields, usage: storedUsage, loaded: is.optional(textList()) })
 
 const contextKind = eachOnce({
   ...Object.fromEntries(Object.entries(counters).map(([key, value]) => [key, kindLike(value)])),
   ...sessionFields,
   config: kindLike(defaultConfig, { canBeOff: false }),
   features: kindLike(noFeatures),
-  tools: predicate(isTraitsByName, 'an object that maps tool names to traits'),
-  usage: openFields({ run: storedUsage, session: storedUsage }),
-  calls: list(batchCallKind),
-  pausing: predicate(
+  tools: is.predicate(isTraitsByName, 'an object that maps tool names to traits'),
+  usage: is.openFields({ run: storedUsage, session: storedUsage }),
+  calls: is.list(batchCallKind),
+  pausing: is.predicate(
     (value) => typeof value === 'boolean' || value === 'approval_expired',
     'a boolean, or approval_expired',
   ),
-  wakeAt: nullable(storedTime),
+  wakeAt: is.nullable(storedTime),
   loaded: textList(),
-  skills: list(
-    openFields(
-      { name: anyText(), hash: anyText(), messageId: anyText(), allowedTools: optional(textList()) },
+  skills: is.list(
+    is.openFields(
+      {
+        name: is.anyText(),
+        hash: is.anyText(),
+        messageId: is.anyText(),
+        allowedTools: is.optional(textList()),
+      },
       'a skill',
     ),
   ),
   steering: textList(),
   nudges: textList(),
-  error: nullable(openFields({ code: anyText(), message: anyText() }, 'an error')),
-  retrieved: nullable(list(openFields({ source: anyText(), text: anyText() }, 'a snippet'))),
+  error: is.nullable(is.openFields({ code: is.anyText(), message: is.anyText() }, 'an error')),
+  retrieved: is.nullable(is.list(is.openFields({ source: is.anyText(), text: is.anyText() }, 'a snippet'))),
 })

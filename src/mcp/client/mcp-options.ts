@@ -1,23 +1,8 @@
 import { valueOr } from '../../core/base/maybe-promise.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { checkInput } from '../../core/config/check-input.js'
-import {
-  amount,
-  anyText,
-  callable,
-  choice,
-  count,
-  flag,
-  type Kind,
-  list,
-  map,
-  nonEmptyText,
-  optional,
-  predicate,
-  record,
-  refine,
-  union,
-} from '../../core/config/kind.js'
+import * as is from '../../core/config/kind.js'
+import type { Kind } from '../../core/config/kind.js'
 import { configError } from '../../core/base/errors.js'
 import { authKind, type McpAuth } from './sign-in/auth-options.js'
 import { isHttpUrl } from '../../core/models/openai/openai-options.js'
@@ -110,45 +95,47 @@ const defaults = {
 
 export type CheckedMcpOptions = McpOptions & Required<Pick<McpCommonOptions, keyof typeof defaults>>
 
-const textList = () => list(anyText(), 'a list of strings')
-const textMap = () => map(anyText(), 'an object with string values')
+const textList = () => is.list(is.anyText(), 'a list of strings')
+const textMap = () => is.map(is.anyText(), 'an object with string values')
 
 const commonFields = {
-  name: optional(nonEmptyText()),
-  only: optional(textList()),
-  except: optional(textList()),
-  needsApproval: optional(
-    union(
-      [flag(), choice('annotations'), callable<McpApproval>()],
+  name: is.optional(is.nonEmptyText()),
+  only: is.optional(textList()),
+  except: is.optional(textList()),
+  needsApproval: is.optional(
+    is.union(
+      [is.flag(), is.choice('annotations'), is.callable<McpApproval>()],
       "true, false, 'annotations' or a function",
     ),
   ),
-  defer: optional(union([flag(), callable<(toolName: string) => boolean>()], 'true, false or a function')),
-  trustAnnotations: optional(flag()),
-  resources: optional(flag()),
-  timeoutMs: optional(amount('milliseconds')),
-  startTimeoutMs: optional(count(1)),
-  maxMessageBytes: optional(count(1)),
-  onWarning: optional(callable<(warning: string) => void>()),
+  defer: is.optional(
+    is.union([is.flag(), is.callable<(toolName: string) => boolean>()], 'true, false or a function'),
+  ),
+  trustAnnotations: is.optional(is.flag()),
+  resources: is.optional(is.flag()),
+  timeoutMs: is.optional(is.amount('milliseconds')),
+  startTimeoutMs: is.optional(is.count(1)),
+  maxMessageBytes: is.optional(is.count(1)),
+  onWarning: is.optional(is.callable<(warning: string) => void>()),
 }
 
-const commandKind = record({
+const commandKind = is.record({
   ...commonFields,
-  command: nonEmptyText(),
-  args: optional(textList()),
-  env: optional(textMap()),
-  cwd: optional(nonEmptyText()),
+  command: is.nonEmptyText(),
+  args: is.optional(textList()),
+  env: is.optional(textMap()),
+  cwd: is.optional(is.nonEmptyText()),
 })
 
 export function serverAddress(): Kind<string | URL> {
-  return predicate(isServerAddress, 'an http(s) URL without user name and password (use headers)')
+  return is.predicate(isServerAddress, 'an http(s) URL without user name and password (use headers)')
 }
 
-const addressKind = record({
+const addressKind = is.record({
   ...commonFields,
   url: serverAddress(),
-  headers: optional(refine(textMap(), isHeaders, 'an object with valid HTTP header names and values')),
-  auth: optional(authKind),
+  headers: is.optional(is.refine(textMap(), isHeaders, 'an object with valid HTTP header names and values')),
+  auth: is.optional(authKind),
 })
 
 function isServerAddress(url: unknown): boolean {

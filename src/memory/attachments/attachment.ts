@@ -1,13 +1,5 @@
 import { checkInput } from '../../core/config/check-input.js'
-import {
-  anyText,
-  count,
-  list,
-  nonEmptyText,
-  predicate,
-  section,
-  wholeNumber,
-} from '../../core/config/kind.js'
+import * as is from '../../core/config/kind.js'
 import { createAddressPolicy } from '../../core/config/address-policy.js'
 import { maxTimerMs } from '../../core/base/clock.js'
 import { StatewrightError } from '../../core/base/errors.js'
@@ -70,14 +62,14 @@ export interface AttachmentOptions {
 
 const timePhrase = `a whole number of milliseconds from 1 to ${maxTimerMs}`
 
-const attachmentOptionsKind = section({
-  maxBytes: count(1),
-  maxChars: count(1),
-  maxPages: count(1),
-  timeoutMs: wholeNumber(1, maxTimerMs, timePhrase),
-  signal: predicate<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal'),
-  root: nonEmptyText("a folder's path"),
-  allowAddresses: list(anyText('an address, a CIDR block or a host name'), 'a list of addresses'),
+const attachmentOptionsKind = is.section({
+  maxBytes: is.count(1),
+  maxChars: is.count(1),
+  maxPages: is.count(1),
+  timeoutMs: is.wholeNumber(1, maxTimerMs, timePhrase),
+  signal: is.predicate<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal'),
+  root: is.nonEmptyText("a folder's path"),
+  allowAddresses: is.list(is.anyText('an address, a CIDR block or a host name'), 'a list of addresses'),
 })
 
 export type AttachmentLimits = ReturnType<typeof resolveAttachmentLimits>

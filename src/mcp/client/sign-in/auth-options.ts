@@ -1,13 +1,4 @@
-import {
-  anyText,
-  callable,
-  count,
-  nonEmptyText,
-  optional,
-  predicate,
-  record,
-  wholeNumber,
-} from '../../../core/config/kind.js'
+import * as is from '../../../core/config/kind.js'
 import { readProperty } from '../../../core/base/json.js'
 import type { McpTokenStore } from './token-store.js'
 import { type Clock, systemClock } from '../../../core/base/clock.js'
@@ -46,20 +37,20 @@ const isUrl = (protocols: RegExp) => (url: unknown) =>
   URL.canParse(String(url)) &&
   protocols.test(new URL(url).protocol)
 
-export const authKind = record({
-  redirectUrl: predicate<string | URL>(isUrl(/:$/), 'a URL'),
-  signIn: callable<McpAuth['signIn']>(),
-  store: optional(
-    predicate<McpTokenStore>(
+export const authKind = is.record({
+  redirectUrl: is.predicate<string | URL>(isUrl(/:$/), 'a URL'),
+  signIn: is.callable<McpAuth['signIn']>(),
+  store: is.optional(
+    is.predicate<McpTokenStore>(
       (store) => ['get', 'set', 'delete'].every((name) => typeof readProperty(store, name) === 'function'),
       'an object with get, set and delete',
     ),
   ),
-  clientName: optional(nonEmptyText()),
-  clientId: optional(nonEmptyText()),
-  clientSecret: optional(nonEmptyText()),
-  clientMetadataUrl: optional(predicate<string | URL>(isUrl(/^https:$/), 'an https URL')),
-  scope: optional(anyText()),
+  clientName: is.optional(is.nonEmptyText()),
+  clientId: is.optional(is.nonEmptyText()),
+  clientSecret: is.optional(is.nonEmptyText()),
+  clientMetadataUrl: is.optional(is.predicate<string | URL>(isUrl(/^https:$/), 'an https URL')),
+  scope: is.optional(is.anyText()),
 })
 
 /** Sign-in options for a program on the user's machine. */
@@ -73,12 +64,12 @@ export interface LoopbackOptions {
   clock?: Clock
 }
 
-const optionsKind = record({
-  open: callable<LoopbackOptions['open']>(),
-  port: optional(wholeNumber(1, 65_535, 'a port from 1 to 65535')),
-  timeoutMs: optional(count(1)),
-  clock: optional(
-    predicate<Clock>((clock) => typeof readProperty(clock, 'setTimeout') === 'function', 'a clock'),
+const optionsKind = is.record({
+  open: is.callable<LoopbackOptions['open']>(),
+  port: is.optional(is.wholeNumber(1, 65_535, 'a port from 1 to 65535')),
+  timeoutMs: is.optional(is.count(1)),
+  clock: is.optional(
+    is.predicate<Clock>((clock) => typeof readProperty(clock, 'setTimeout') === 'function', 'a clock'),
   ),
 })
 
