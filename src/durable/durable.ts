@@ -40,7 +40,7 @@ import { type AgentInternals, internalsByAgent, internalsByMachine } from '../co
 import type { AnyAgent } from '../core/drive/define-agents.js'
 import { sendInOrder, sendToStoredSession } from '../core/run/send-to-stored-session.js'
 import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
-import { keepUnchanged, writeFork } from '../core/sessions/fork-session.js'
+import { forkSession } from '../core/sessions/fork-session.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import { readSessionAt } from '../core/sessions/replay-session.js'
 import { listAnswerableCalls } from '../../machines/agent/questions.js'
@@ -523,8 +523,7 @@ function createSessions<Machine extends AnyStateMachine>(
       agents.map(async ({ source, id: copy }) => {
         const folded = await readAgent(source)
         if (!folded?.run) return undefined
-        const origin = { sessionId: source, folded, beginning: keepUnchanged(folded), parent: id }
-        return () => writeFork({ store, clock }, copy, origin)
+        return () => forkSession({ store, clock }, { sessionId: source, folded, id: copy, parent: id })
       }),
     )
     // The agents, and the machine with them, may have continued since the record was read.

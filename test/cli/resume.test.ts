@@ -4,6 +4,8 @@ import type { RunResult } from '../../machines/agent/run-result.js'
 import type { Scenario } from '../../src/rehearsal/index.js'
 import { systemClock } from '../../src/core/base/clock.js'
 import { forkSession } from '../../src/core/sessions/fork-session.js'
+import { readSessionAt } from '../../src/core/sessions/replay-session.js'
+import type { SessionStore } from '../../src/core/sessions/store/store.js'
 import { asAsked, calls, copyOf, type Kept, createPlace, says, toolsModule, withProgram } from './kept.js'
 import { tool } from '../support/tools.js'
 import { removeFolders } from './support.js'
@@ -200,7 +202,7 @@ describe('resume restores a run', () => {
   async function interrupted(): Promise<Kept & { id: string }> {
     const place = await createPlace({ ...end, 'play.json': calls(['l', 'look', {}]) })
     await place.run(['run', '--session', 's', '--rehearsal=play.json', '-t', 'tools.mjs', 'Go'])
-    const id = await place.withStore((store) => forkSession(store, 's', 3, systemClock))
+    const id = await place.withStore((store) => forkAt(store, 3))
     return { ...place, id }
   }
 
@@ -353,7 +355,7 @@ describe('resume refuses', () => {
 
   test('a session without a run', async () => {
     const { run, withStore } = await waitingFor(mail('a', 'ann'))
-    const id = await withStore((store) => forkSession(store, 's', 1, systemClock))
+    const id = await withStore((store) => forkAt(store, 1))
     const { code, err } = await run(['resume', id])
     expect(code).toBe(2)
     expect(err).toContain(`has no run yet. Start one with statewright run --session ${id} 'Your prompt'.`)
@@ -384,3 +386,8 @@ test('a session with a waiting run, with a readable message', async () => {
   expect(again.out).not.toContain('unfinished_run')
   expect((await run([...args, '--events'])).out).toMatch(/"type":"warning","code":"unfinished_run"/)
 })
+
+async function forkAt(store: SessionStore, seq: number): Promise<string> {
+  const folded = await readSessionAt(store, 's', seq)
+  return forkSession({ store, clock: systemClock }, { sessionId: 's', folded })
+}

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { systemClock } from '../../src/core/base/clock.js'
 import { forkSession } from '../../src/core/sessions/fork-session.js'
+import { readSessionAt } from '../../src/core/sessions/replay-session.js'
 import { memoryStore } from '../../src/index.js'
 import { createSessionData, exportSession } from '../../src/studio/export-session.js'
 import { drawFilm, listScenes } from '../../src/studio/session-film.js'
@@ -269,7 +270,8 @@ describe('sessions export --film', () => {
       await agent.run('Which colour?', { session: 'short' }).result
       await close()
       await damage(store, 'damaged')
-      return forkSession(store, 'short', 1, systemClock)
+      const folded = await readSessionAt(store, 'short', 1)
+      return forkSession({ store, clock: systemClock }, { sessionId: 'short', folded })
     })
     const refused = async (...args: string[]): Promise<string> => {
       const { code, out, err } = await run(['sessions', 'export', ...args, '--film'])

@@ -252,11 +252,12 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
       return replayBranch(store, checkSessionId(id), options)
     },
     rename: (id: string, title: string | null) => renameSession(store, checkSessionId(id), title),
-    fork: (id: string, seq?: number, options: ForkOptions = {}): Promise<string> => {
+    fork: async (id: string, seq?: number, options: ForkOptions = {}): Promise<string> => {
       expectArgument('agent.fork(id, seq, options)', options, optionsRule)
+      const folded = await readSessionAt(store, checkSessionId(id), seq)
       const isEdited = options.edit !== undefined || options.askFirst === true
-      const change = isEdited ? (folded: FoldedSession) => editFork(parts, folded, options) : undefined
-      return forkSession(store, checkSessionId(id), seq, clock, change)
+      const edited = isEdited && { start: await editFork(parts, folded, options) }
+      return forkSession(storeParts, { sessionId: id, folded, ...edited })
     },
     listBranches: (id: string) => listBranches(store, id),
     selectBranch: (id: string, branch: number) => selectBranch(storeParts, id, branch),

@@ -2,7 +2,6 @@ import type { AgentContext, SessionState } from '../../../machines/agent/context
 import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import { listAnswerableCalls } from '../../../machines/agent/questions.js'
 import { isRestState } from '../../../machines/agent/run-result.js'
-import type { Clock } from '../base/clock.js'
 import { createId } from '../base/platform.js'
 import { UsageError } from '../base/errors.js'
 import { getChildSessionId } from './agent-definition.js'
@@ -10,7 +9,6 @@ import type { SessionStore } from './store/store.js'
 import { createOpening, createSnapshot } from './log/create-records.js'
 import type { MachineState, LoggedEdit } from './log/log-record.js'
 import { openSession, type StoreParts } from './open-session.js'
-import { readSessionAt } from './replay-session.js'
 import { toMachineState, type FoldedSession, applyRecord, createFoldedSession } from './fold-session.js'
 
 export interface ForkStart {
@@ -20,42 +18,29 @@ export interface ForkStart {
   edit?: LoggedEdit
 }
 
-/**
- * Creates a session from another one after record `seq`. A run in progress can be resumed in both, as separate runs
- * with different idempotency keys. `change` edits the initial state.
- */
-export async function forkSession(
-  store: SessionStore,
-  sessionId: string,
-  seq: number | undefined,
-  clock: Clock,
-  change: (folded: FoldedSession) => ForkStart | Promise<ForkStart> = keepUnchanged,
-): Promise<string> {
-  const folded = await readSessionAt(store, sessionId, seq)
-  const beginning = await change(folded)
-  const id = createId()
-  await writeFork({ store, clock }, id, { sessionId, folded, beginning })
-  return id
-}
-
-interface ForkOrigin {
+interface ForkSource {
   sessionId: string
+  /** The session after the record from which the fork starts. */
   folded: FoldedSession
-  beginning: ForkStart
+  /** Defaults to the unchanged state of `folded`. */
+  start?: ForkStart
+  id?: string
   /** For a sub-agent, the fork of its parent session. */
   parent?: string
 }
 
-/** Writes the first records of a fork, and the sessions of its waiting sub-agents. */
-export async function writeFork(
+/**
+ * Creates a session from another one, and the sessions of its waiting sub-agents. A run in progress can be resumed in both,
+ * as separate runs with different idempotency keys.
+ */
+export async function forkSession(
   parts: StoreParts,
-  id: string,
-  { sessionId, folded, beginning, parent }: ForkOrigin,
-): Promise<void> {
+  { sessionId, folded, start = keepUnchanged(folded), id = createId(), parent }: ForkSource,
+): Promise<string> {
   const { head, name, tags, runs, definition } = folded
   const identity = { name, tags, parent }
-  const { run, edit } = beginning
-  const { grants: _grants, ...state } = beginning.state
+  const { run, edit } = start
+  const { grants: _grants, ...state } = start.state
   const { grants: _given, ...former } = run?.context ?? {}
   const context = run && {
     ...(former as AgentContext),
@@ -72,6 +57,7 @@ export async function writeFork(
     log.setSummary(context, true)
   } else log.setFirstSummary(state)
   await log.close()
+  return id
 }
 
 /** Votes and revocations belong to the original session. The time limit starts again with an approval in the fork. */
@@ -95,14 +81,13 @@ async function copyChildren(parts: StoreParts, folded: FoldedSession, fork: Agen
   for (const call of waiting) {
     // oxlint-disable-next-line no-await-in-loop -- forks are written in order
     const child = await readSessionAtQuestion(parts.store, from, call, folded.at)
-    const origin = {
-      sessionId: getChildSessionId(from, call.id),
-      folded: child,
-      beginning: keepUnchanged(fork.terms?.askFirst ? askFirst(child) : child),
-      parent: fork.sessionId,
-    }
     // oxlint-disable-next-line no-await-in-loop -- forks are written in order
-    await writeFork(parts, getChildSessionId(fork, call.id), origin)
+    await forkSession(parts, {
+      sessionId: getChildSessionId(from, call.id),
+      folded: fork.terms?.askFirst ? askFirst(child) : child,
+      id: getChildSessionId(fork, call.id),
+      parent: fork.sessionId,
+    })
   }
 }
 

@@ -20,6 +20,7 @@ import { type CheckedSession, checkSessions } from '../../../core/drive/stranded
 import { formatCount, shorten, stripControls } from '../../../core/format/format-words.js'
 import { deleteSession, renameSession } from '../../../core/sessions/delete-session.js'
 import { forkSession } from '../../../core/sessions/fork-session.js'
+import { readSessionAt } from '../../../core/sessions/replay-session.js'
 import type { ListedSession, SessionStore } from '../../../core/sessions/store/store.js'
 import { checkSessionLogs, type LogFault } from '../../../testing/check-session-log.js'
 
@@ -135,7 +136,9 @@ const forkCommand = defineCommand({
     withSession(parsed, io, async (store, session) => {
       const { at } = parsed.values
       checkRecordExists(at, session)
-      io.stdout.write(`${await forkSession(store, session.id, at, systemClock)}\n`)
+      const folded = await readSessionAt(store, session.id, at)
+      const id = await forkSession({ store, clock: systemClock }, { sessionId: session.id, folded })
+      io.stdout.write(`${id}\n`)
     }),
 })
 
