@@ -83,7 +83,10 @@ async function main() {
 try {
   await main()
 } catch (error) {
-  if (!(error instanceof UsageError)) throw error
-  console.error(`create-statewright: ${error.message}\nSee 'npm create statewright@latest -- --help'.`)
+  // Errors of the file system name the path.
+  const isFileError = error.syscall !== undefined
+  if (!(error instanceof UsageError || isFileError)) throw error
+  const problem = isFileError ? `${error.message}. Give another folder, or make it writable.` : error.message
+  console.error(`create-statewright: ${problem}\nSee 'npm create statewright@latest -- --help'.`)
   process.exitCode = 2
 }

@@ -63,6 +63,10 @@ test('a folder that only contains a repository counts as empty', () => {
 test.each([
   [['taken', '--template', 'agent'], "'taken' is not empty: it has mine.txt."],
   [['a-file', '--template', 'agent'], "'a-file' is a file."],
+  [
+    ['a-file/new', '--template', 'agent'],
+    "ENOTDIR: not a directory, mkdir 'a-file/new'. Give another folder",
+  ],
   [['', '--template', 'agent'], 'FOLDER is empty.'],
   [['node_modules', '--template', 'agent'], 'npm reserves the name node_modules.'],
   [['node_modules/new', '--template', 'agent'], 'npm reserves the name node_modules.'],
