@@ -315,6 +315,24 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     expect(await inboxOf(store)).toEqual([])
   })
 
+  it('starts with a message that arrives while a process only reads the state of an ended run', async () => {
+    const store = open()
+    const { agent, answering, next } = echo(store)
+    await answering(agent.run('one', { session: 's' }).result)
+    const receipts: unknown[] = []
+    const held: SessionStore = {
+      ...store,
+      release: async (lease) => {
+        if (receipts.length === 0) receipts.push(await next('two'))
+        return store.release(lease)
+      },
+    }
+    const other = echo(held)
+    expect(await other.answering(runSession(other.agent, { session: 's' }))).toMatchObject({ turn: 2 })
+    expect(receipts).toMatchObject([{ status: 'sent' }])
+    expect(await transcript(agent)).toEqual(['one', 're: one', 'two', 're: two'])
+  })
+
   it('refuses content that a user cannot send', async () => {
     const store = open()
     const { agent, answering } = echo(store)

@@ -116,6 +116,11 @@ export class InboxReader<Event extends { key?: string }> implements InboxOwner {
     return this.#store.inbox !== undefined && this.#position !== 0
   }
 
+  /** Whether a message has arrived since the session was acquired, according to the latest response of the store. */
+  get hasNews(): boolean {
+    return (this.#position ?? 0) > (this.#parts.found ?? Infinity)
+  }
+
   /** The first queued message. `messages` is the transcript. */
   async findNext(messages: QueuePosition['messages']): Promise<QueuedMessage | null> {
     if (!this.mayHaveMessages) return null
