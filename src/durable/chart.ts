@@ -1,3 +1,5 @@
+import { readProperty } from '../core/base/json.js'
+import { valueOr } from '../core/base/maybe-promise.js'
 import {
   type AnyActorScope,
   type AnyActorLogic,
@@ -428,12 +430,8 @@ function checkActorIds({ type, invoke, states }: AnyStateNode): ReadonlySet<stri
 /** Whether `fromPromise` created the logic. XState has no mark, but only such logic ends with this event. */
 function isPromiseLogic(logic: AnyActorLogic): boolean {
   if (typeof logic !== 'object' || !('config' in logic) || typeof logic.start !== 'function') return false
-  try {
-    const before = { ...activeSnapshot, input: undefined }
-    const event = { type: 'xstate.promise.resolve', data: 'probe' }
-    const after = logic.transition(before as never, event as never, {} as never) as { output?: unknown }
-    return after.output === 'probe'
-  } catch {
-    return false
-  }
+  const before = { ...activeSnapshot, input: undefined }
+  const event = { type: 'xstate.promise.resolve', data: 'probe' }
+  const after = valueOr(() => logic.transition(before as never, event as never, {} as never) as unknown, null)
+  return readProperty(after, 'output') === 'probe'
 }

@@ -2,7 +2,9 @@ import type { AnyEventObject } from 'xstate'
 import { createNap } from '../core/base/abort.js'
 import { type Clock, readElapsed } from '../core/base/clock.js'
 import { describeError, type StatewrightError } from '../core/base/errors.js'
+import { parseJsonOr } from '../core/base/json.js'
 import { getPlatform } from '../core/base/platform.js'
+import { asObject } from '../core/base/values.js'
 import {
   type MachineEvent,
   type MachineRecord,
@@ -375,14 +377,10 @@ interface MachineMessage {
 }
 
 function parseMessage({ text }: InboxMessage): MachineMessage | null {
-  try {
-    const { event, key } = JSON.parse(text) as { event?: unknown; key?: unknown }
-    const isEvent = isRecord(event) && typeof event['type'] === 'string'
-    if (event !== null && !isEvent) return null
-    return { event: event as MachineEvent | null, ...(typeof key === 'string' && { key }) }
-  } catch {
-    return null
-  }
+  const { event, key } = asObject(parseJsonOr(text, null)) ?? {}
+  const isEvent = isRecord(event) && typeof event['type'] === 'string'
+  if (event !== null && !isEvent) return null
+  return { event: event as MachineEvent | null, ...(typeof key === 'string' && { key }) }
 }
 
 const inboxFormat = { parse: parseMessage, isQueued: () => false }

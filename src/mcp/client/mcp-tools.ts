@@ -1,3 +1,4 @@
+import { valueOr } from '../../core/base/maybe-promise.js'
 import type { JsonObject, Json } from '../../../machines/agent/json.js'
 import { StatewrightError, describeError } from '../../core/base/errors.js'
 import type { Tool } from '../../core/tools/tool.js'
@@ -201,11 +202,8 @@ function createReconnectingServer(options: CheckedMcpOptions) {
 
   function warn(warning: string): string {
     const sentence = `MCP server '${name}': ${warning}`
-    try {
-      onWarning?.(sentence)
-    } catch {
-      // Errors from the listener are ignored.
-    }
+    // Errors from the listener are ignored.
+    valueOr(() => onWarning?.(sentence), undefined)
     return sentence
   }
 

@@ -73,12 +73,8 @@ const ofProtocol = 'io.modelcontextprotocol/'
 function toToolContent(content: readonly Json[], head: readonly string[]): ToolContent | null {
   const parts = content.flatMap(toParts)
   if (parts.every(({ type }) => type === 'text')) return null
-  try {
-    const texts = head.map((text): ContentPart => ({ type: 'text', text }))
-    return toolContent([...texts, ...parts], { mediaOptional: true })
-  } catch {
-    return null
-  }
+  const texts = head.map((text): ContentPart => ({ type: 'text', text }))
+  return valueOr(() => toolContent([...texts, ...parts], { mediaOptional: true }), null)
 }
 
 export function toParts(part: Json): ContentPart[] {

@@ -1,3 +1,4 @@
+import { valueOr } from '../../core/base/maybe-promise.js'
 import type {
   JSONRPCMessage,
   RequestId,
@@ -247,11 +248,8 @@ export async function createStdioWire(
     kill: () => {
       const { pid } = transport
       if (pid === null) return
-      try {
-        process.kill(pid, 'SIGKILL')
-      } catch {
-        // The child has already exited.
-      }
+      // The child may have exited.
+      valueOr(() => process.kill(pid, 'SIGKILL'), false)
     },
   }
 }

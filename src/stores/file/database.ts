@@ -118,13 +118,8 @@ export function emptyWriteAheadLog(database: SqliteDatabase): boolean {
 
 /** Releases the files and their locks, even during a transaction. */
 export function closeDatabase(database: SqliteDatabase): void {
-  for (const last of ['ROLLBACK', 'DETACH log']) {
-    try {
-      database.exec(last)
-    } catch {
-      // There is no open transaction or no attached file.
-    }
-  }
+  // There may be no open transaction or no attached file.
+  for (const last of ['ROLLBACK', 'DETACH log']) valueOr(() => database.exec(last), undefined)
   database.close()
 }
 

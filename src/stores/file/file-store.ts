@@ -1,3 +1,4 @@
+import { valueOr } from '../../core/base/maybe-promise.js'
 import { join, resolve } from 'node:path'
 import { expectArgument, objectRule } from '../../core/base/values.js'
 import { systemClock, toWholeTime } from '../../core/base/clock.js'
@@ -75,11 +76,8 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
         commit.run([])
         return value
       } catch (error) {
-        try {
-          database.exec('ROLLBACK')
-        } catch {
-          // After some errors, SQLite has already rolled back.
-        }
+        // After some errors, SQLite has already rolled back.
+        valueOr(() => database.exec('ROLLBACK'), undefined)
         throw error
       }
     })

@@ -1,3 +1,4 @@
+import { valueOr } from '../../core/base/maybe-promise.js'
 import type { Listing } from '../../core/sessions/store/list-options.js'
 import {
   createListQueries,
@@ -323,12 +324,8 @@ const createSchemaSql = (schema: string): string => `
 /** A description of the database without user and password. */
 export function describePlace(options: object): string {
   const { connectionString } = options as { connectionString?: string }
-  try {
-    const { hostname } = new URL(connectionString ?? '')
-    return hostname === '' ? 'Postgres' : `Postgres on ${hostname}`
-  } catch {
-    return 'Postgres'
-  }
+  const host = valueOr(() => new URL(connectionString ?? '').hostname, '')
+  return host === '' ? 'Postgres' : `Postgres on ${host}`
 }
 
 /** Converts errors from the server and the connection. `place` contains no password. */
