@@ -280,7 +280,7 @@ describe('a message without an author, whose approvers need one', () => {
 
   it('does not block the queue, and nobody can approve its calls', async () => {
     const { agent, store } = await open()
-    await store.inbox?.put('s', '{"type":"MESSAGE","messageId":"k","messages":[{"content":"Pay."}]}')
+    store.inbox.put('s', '{"type":"MESSAGE","messageId":"k","messages":[{"content":"Pay."}]}')
     await runSession(agent, { session: 's' })
     const [question] = (await agent.replay('s')).run?.pending ?? []
     if (!question) throw new Error('It asks nothing.')

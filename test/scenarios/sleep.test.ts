@@ -245,7 +245,9 @@ describe.each([
     await asks('nap')
     await run.result
     let write = (): void => undefined
-    const written = new Promise<void>((resolve) => (write = resolve))
+    const written = new Promise<void>((resolve) => {
+      write = resolve
+    })
     const slow = distant(inner, undefined, () => (inner.get('s')?.holder ? written : Promise.resolve()))
     const other = createAgent({ model: new ManualModel(), clock, store: slow })
     const postponed = other.send('s', { type: 'resume', at: at(2) })
@@ -254,7 +256,10 @@ describe.each([
     await until(() => inner.inbox.read('s').length === 2)
     write()
     await postponed
-    await until(() => (clock.increment(20), inner.get('s')?.summary?.state === 'CANCELLED'))
+    await until(() => {
+      clock.increment(20)
+      return inner.get('s')?.summary?.state === 'CANCELLED'
+    })
     expect(await cancelled).toMatchObject({ status: 'applied' })
   })
 
