@@ -13,8 +13,11 @@ import { type ActionArguments, type BuiltinAction, type TransitionScope, toStop 
 
 type Children = Record<string, AnyActorRef | undefined>
 
-/** Actions that XState resolves again after a state is entered, with their parameters. */
-type Retries = [BuiltinAction, unknown][]
+/** A state that is being entered. Afterwards, XState resolves `retries` again, with their parameters. */
+interface Entering {
+  childIds: readonly string[]
+  retries: [BuiltinAction, unknown][]
+}
 
 /**
  * Processes one event and everything that follows until the machine settles, in XState's order: the selected
@@ -127,11 +130,11 @@ export class Macrostep {
   }
 
   #enter({ node, actions, invokes, childIds, initialActions }: Entry): void {
-    const retries: Retries = []
-    this.#act(actions, childIds, retries)
-    for (const invoke of invokes) this.#spawn(invoke, childIds, retries)
-    this.#act(initialActions, childIds, retries)
-    for (const [action, params] of retries) action.retryResolve?.(this.#scope, this.#stay(), params)
+    const entering: Entering = { childIds, retries: [] }
+    this.#act(actions, entering)
+    for (const invoke of invokes) this.#spawn(invoke, entering)
+    this.#act(initialActions, entering)
+    for (const [action, params] of entering.retries) action.retryResolve?.(this.#scope, this.#stay(), params)
     if (node.type !== 'final') return
     const { parent } = node
     if (parent?.parent) {
@@ -147,7 +150,7 @@ export class Macrostep {
     this.#output = resolveOutput(root.output, this.#context, done, this.#scope)
   }
 
-  #act(actions: readonly TableAction[], childIds?: readonly string[], retries?: Retries): void {
+  #act(actions: readonly TableAction[], entering?: Entering): void {
     for (const action of actions) {
       const { step } = action
       if (step) {
@@ -155,27 +158,21 @@ export class Macrostep {
         if (next === undefined) continue
         this.#context = next
         this.#isChanged = true
-      } else this.#actAsXState(action, childIds, retries)
+      } else this.#actAsXState(action, entering)
     }
   }
 
-  #actAsXState(action: TableAction, childIds?: readonly string[], retries?: Retries): void {
+  #actAsXState(action: TableAction, entering?: Entering): void {
     const { type, implementation } = action
     const params = this.#resolveParams(action)
-    if (implementation && 'resolve' in implementation)
-      this.#resolve(implementation, params, childIds, retries)
+    if (implementation && 'resolve' in implementation) this.#resolve(implementation, params, entering)
     else this.#scope.actionExecutor({ type, info: this.#arguments(), params, exec: implementation })
   }
 
-  #resolve(
-    action: BuiltinAction,
-    actionParams?: unknown,
-    childIds?: readonly string[],
-    retries?: Retries,
-  ): void {
+  #resolve(action: BuiltinAction, actionParams?: unknown, entering?: Entering): void {
     const scope = this.#scope
     const info = this.#arguments()
-    const extra = { internalQueue: this.#raised, deferredActorIds: childIds }
+    const extra = { internalQueue: this.#raised, deferredActorIds: entering?.childIds }
     const before = this.#stay()
     const [next, params, actions] = action.resolve(scope, before, info, actionParams, action, extra)
     if (next !== before) {
@@ -183,9 +180,9 @@ export class Macrostep {
       this.#children = next.children as Children
       this.#isChanged = true
     }
-    if ('retryResolve' in action) retries?.push([action, params])
+    if ('retryResolve' in action) entering?.retries.push([action, params])
     if ('execute' in action) this.#execute(action, info, params)
-    if (actions) for (const each of actions) this.#act([this.#tables.toAction(each)], childIds, retries)
+    if (actions) for (const each of actions) this.#act([this.#tables.toAction(each)], entering)
   }
 
   #execute(action: BuiltinAction, info: ActionArguments, params: unknown): void {
@@ -200,11 +197,11 @@ export class Macrostep {
     scope.actionExecutor({ type: 'xstate.emit', info: this.#arguments(), params, exec })
   }
 
-  #spawn(invoke: Invoke, childIds: readonly string[], retries: Retries): void {
+  #spawn(invoke: Invoke, entering: Entering): void {
     const { id, src, input: inputOption, spawn } = invoke
     const logic = this.#snapshot.machine.implementations.actors[src]
     if (invoke.isUnusual || logic === undefined) {
-      this.#resolve(spawn, undefined, childIds, retries)
+      this.#resolve(spawn, undefined, entering)
       return
     }
     const { self } = this.#scope

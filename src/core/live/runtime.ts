@@ -401,11 +401,9 @@ export interface EffectScope {
 }
 
 /** The agent that invoked an actor, with its current context. */
-export function getAgent(child: AnyActorRef): {
-  runtime: AgentRuntime
-  context: AgentContext
-  parent: AnyActorRef
-} {
+export function getAgent(
+  child: AnyActorRef,
+): Pick<EffectScope, 'runtime' | 'context'> & { parent: AnyActorRef } {
   // oxlint-disable-next-line no-underscore-dangle -- XState has no other way to get the parent
   const parent = child._parent
   const runtime = parent && runtimes.get(parent)

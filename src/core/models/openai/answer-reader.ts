@@ -6,11 +6,9 @@ import { toBodyFailure, toModelFailure } from '../to-model-failure.js'
 import { parseJsonOr } from '../../base/json.js'
 import { type HostedCall, ModelError, type ModelRequestOptions, type ToolCallDelta } from '../provider.js'
 
-export type AnswerCallbacks = Pick<ModelRequestOptions, 'onDelta' | 'onActivity'> & {
+export type ReadAnswerOptions = Pick<ModelRequestOptions, 'onDelta' | 'onActivity'> & {
   [Key in 'onToolCallDelta' | 'onHostedCall' | 'onWarning']?: ModelRequestOptions[Key] | undefined
-}
-
-export type ReadAnswerOptions = AnswerCallbacks & {
+} & {
   format: AnswerFormat
   /** The abort signal, which is checked between chunks. */
   signal: Pick<AbortSignal, 'aborted' | 'reason'>
