@@ -1,16 +1,13 @@
 import type { VNode } from 'preact'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { LiveMessage, MomentView, RecordRow } from '../protocol.js'
-import type { Source } from './data-source.js'
+import type { MomentView, RecordRow } from '../protocol.js'
 import type { MomentCache } from './moment-cache.js'
 import { useTimeout } from './page.js'
 import { findPlayDelay } from '../timeline-layout.js'
 
-/** The breakpoint of the single-column layout, as in client.css. */
-export const small = matchMedia('(max-width: 1020px)')
-
 export function showTabs(): void {
-  if (small.matches) document.querySelector('.side')?.scrollIntoView()
+  // The breakpoint of the single-column layout, as in client.css.
+  if (matchMedia('(max-width: 1020px)').matches) document.querySelector('.side')?.scrollIntoView()
 }
 
 /** Keeps the previous moment while loading. */
@@ -83,18 +80,6 @@ export function usePosition(rows: readonly RecordRow[], startSeq: number | null,
   }
   // A log that was replaced may be shorter.
   return { place: Math.min(place, last), ms, isPlaying, isLive, go, play, setLive }
-}
-
-/** Subscribes to live messages. `after` is the last record that the page has, or null if unknown. */
-export function useLive(
-  source: Source,
-  id: string,
-  after: number | null,
-  onMessage: (message: LiveMessage) => void,
-): void {
-  const latest = useLatest(onMessage)
-  const isOff = after === null
-  useEffect(() => (after === null ? undefined : source.live({ id, after }, latest)), [source, id, isOff])
 }
 
 /** Handles the keys of a screen, except in input fields. */

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
-import type { Answer, ChartView, MomentView, RecordRow, SessionView } from '../protocol.js'
+import type { Answer, ChartView, LiveMessage, MomentView, RecordRow, SessionView } from '../protocol.js'
 import type { MarkRequest } from '../requests.js'
 import { listRunSteps } from '../run-steps.js'
 import { mergeBars, mergeRows } from '../timeline-layout.js'
@@ -10,7 +10,7 @@ import type { ForkDialog } from './fork-dialog.js'
 import { loadPart } from './loading.js'
 import { createMomentCache } from './moment-cache.js'
 import { showControls, useWrittenAddress } from './page.js'
-import { useLatest, useLive, useMoment, useNow, usePosition } from './run-hooks.js'
+import { useLatest, useMoment, useNow, usePosition } from './run-hooks.js'
 import type { ShareDialog } from './share-dialog.js'
 import { lastFork, type Change } from './what-if.js'
 
@@ -39,26 +39,18 @@ type Dialog = { Fork: typeof ForkDialog; change: Change | null; seq: number } | 
 /** What the parts of the run page show and do. */
 export type RunPage = ReturnType<typeof useRunPage>
 
-export function useRunPage({
-  source,
-  chart,
-  view,
-  end,
-  change,
-  reload,
-  seq: startSeq,
-  onProblem,
-}: PageProps) {
+export function useRunPage(props: PageProps) {
+  const { source, view, change, reload, onProblem } = props
   const { rows, session, readOnly, isPart } = view
   const { id } = session
   const last = rows.length - 1
-  const position = usePosition(rows, startSeq, source.isFile)
+  const position = usePosition(rows, props.seq, source.isFile)
   const { place, isLive, go, setLive } = position
   const isRunning = session.status === 'running'
   const hasExpiry = session.status === 'waiting' && session.wakeAt !== null
   const time = useNow((isRunning || hasExpiry) && !source.isFile)
   const now = isRunning ? time : undefined
-  const [tab, setTab] = useState<Tab>(chart.editor ? 'chart' : 'transcript')
+  const [tab, setTab] = useState<Tab>(props.chart.editor ? 'chart' : 'transcript')
   const [dialog, showDialog] = useState<Dialog | null>(null)
   const [stepWords, setStepWords] = useState('')
   const [streaming, setStreaming] = useState('')
@@ -67,14 +59,14 @@ export function useRunPage({
   const [isWhole, wantWhole] = useState(false)
   // Partial moments are dropped when the whole session is loaded.
   const moments = useMemo(
-    () => createMomentCache(source, id, { known: end, isWhole }),
+    () => createMomentCache(source, id, { known: props.end, isWhole }),
     [source, id, isPart, isWhole],
   )
   const row = rows[place] as RecordRow
   const [round, setRound] = useState(0)
   const moment = useMoment(moments, row.seq, isPart ? 0 : (rows[last]?.seq ?? 0), round)
 
-  useLive(source, id, isPart ? null : (rows[last]?.seq ?? 0), (message) => {
+  const listen = useLatest((message: LiveMessage): void => {
     if (message.type === 'store') onProblem(message.problem)
     else if (message.type === 'rows') {
       moments.forgetFrom(message.reset ? 1 : (message.rows[0]?.seq ?? Infinity))
@@ -92,6 +84,10 @@ export function useRunPage({
       setStreaming((before) => (message.reset ? message.text : before + message.text))
     } else if (message.type === 'gone' && message.sessionId === id) reload()
   })
+  useEffect(
+    () => (isPart ? undefined : source.live({ id, after: rows[last]?.seq ?? 0 }, listen)),
+    [source, id, isPart],
+  )
 
   // The first step of a partial session also contains everything before that part.
   const steps = useMemo(
