@@ -45,9 +45,9 @@ export class FilmReel {
   }
 
   /** Shows what `draw` returns for each scene, once per text. `late` parts appear when the token has nearly arrived. */
-  showEach(draw: (scene: Scene) => string, late = false): string[] {
+  showEach(draw: (scene: Scene, place: number) => string, late = false): string[] {
     const { length } = this.scenes
-    const groups = groupBy([...this.scenes.entries()], ([, scene]) => draw(scene))
+    const groups = groupBy([...this.scenes.entries()], ([place, scene]) => draw(scene, place))
     groups.delete('')
     return [...groups].map(([content, scenes]) => {
       const places = scenes.map(([place]) => place)
@@ -145,8 +145,8 @@ export function lightChart(
   const known = new Map(transitions.map((one) => [one.id, one]))
   const passes = ({ row, passed }: Scene, isOn: (way: Way) => boolean): boolean => isOn(row) || isOn(passed)
   const trail = (content: string, isOn: (way: Way) => boolean, late = false): string[] => {
-    let isPassed = false
-    return reel.showEach((scene) => ((isPassed ||= passes(scene, isOn)) ? content : ''), late)
+    const first = scenes.findIndex((scene) => passes(scene, isOn))
+    return reel.showEach((_, place) => (first !== -1 && place >= first ? content : ''), late)
   }
   const light = (content: string, isOn: (way: Way) => boolean, late = false): string[] =>
     reel.showEach(({ row }) => (isOn(row) ? content : ''), late)

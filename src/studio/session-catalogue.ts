@@ -7,6 +7,7 @@ import type { LogFacts } from './kept-digests.js'
 import type { CostSum } from './costs.js'
 import { type SessionLibrary, type SessionRow, toReadKey } from './session-library.js'
 import {
+  facetKeys,
   type Findable,
   type ListRequest,
   normalizeText,
@@ -29,7 +30,6 @@ interface Facet {
 
 type Terms = Partial<Record<QueryKey, readonly string[]>>
 
-const facetKeys: readonly QueryKey[] = ['state', 'reason', 'tool', 'failed', 'guard', 'model', 'agent', 'tag']
 const maxFacets = 50
 
 class FacetCounts {

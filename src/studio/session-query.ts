@@ -39,19 +39,11 @@ export interface ListRequest {
   limit: number
 }
 
+/** Keys whose values the page lists as filters. */
+export const facetKeys = ['state', 'reason', 'tool', 'failed', 'guard', 'model', 'agent', 'tag'] as const
+
 /** Keys of query words such as `tool:pay`. */
-export const queryKeys = [
-  'state',
-  'reason',
-  'tool',
-  'failed',
-  'guard',
-  'model',
-  'agent',
-  'tag',
-  'is',
-  'parent',
-] as const
+export const queryKeys = [...facetKeys, 'is', 'parent'] as const
 export type QueryKey = (typeof queryKeys)[number]
 
 export interface Findable {

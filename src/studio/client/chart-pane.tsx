@@ -134,14 +134,10 @@ export function ChartPane(props: ChartProps) {
   )
 }
 
-interface SheetProps {
+interface SheetProps extends Pick<ChartProps, 'row' | 'ms' | 'onState' | 'onTransition'> {
   svg: string
   lit: Highlights
-  row: RecordRow | null
-  ms: number
   transitions: ReadonlyMap<string, ChartTransition>
-  onState: (path: string) => void
-  onTransition: (ids: readonly string[]) => void
 }
 
 const zoomStep = 1.25
@@ -275,12 +271,7 @@ function createMarker(
   }
 }
 
-interface OutlineProps {
-  chart: ChartView
-  active: readonly string[]
-  markOf: Highlights['markOf']
-  onState: (path: string) => void
-}
+type OutlineProps = Pick<ChartProps, 'chart' | 'onState'> & Pick<Highlights, 'active' | 'markOf'>
 
 function Outline({ chart, active, markOf, onState }: OutlineProps) {
   const states = chart.states.filter(({ type }) => type !== 'history')

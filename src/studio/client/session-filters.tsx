@@ -1,10 +1,8 @@
 import { formatCount } from '../../core/format/format-words.js'
 import { useState } from 'preact/hooks'
 import type { SavedView, SessionsView } from '../protocol.js'
-import { findTerm, replaceTerm, sessionSorts } from '../session-query.js'
+import { facetKeys, findTerm, replaceTerm, sessionSorts } from '../session-query.js'
 import { capitalize } from '../format.js'
-
-const keys = ['state', 'reason', 'tool', 'failed', 'guard', 'model', 'agent', 'tag'] as const
 
 /** The names of the keys and orders that say too little by themselves. */
 const names: Partial<Record<string, string>> = {
@@ -56,7 +54,7 @@ interface FiltersProps {
 
 /** Filters as menus. The search field shows the values of the filters as words, which can also be typed. */
 export function SessionFilters({ facets, q, sort, onQuery, onSort }: FiltersProps) {
-  const menus = keys.flatMap((key): Menu[] => {
+  const menus = facetKeys.flatMap((key): Menu[] => {
     const start = `${key}:`
     const values = (facets[key] ?? []).map(
       ([value, count]) => [value, `${value} (${formatCount(count)})`] as const,
