@@ -170,12 +170,18 @@ function createSessions<Machine extends AnyStateMachine>(
   }
 
   const readAt = async (id: string, to: number | undefined, option: 'at' | 'record') => {
-    const { record: last, head } = await readEnd(id)
-    if (to === undefined || to === head) return { ...last, at: head, isLast: true }
+    if (to === undefined) {
+      const { record, head } = await readEnd(id)
+      return { ...record, at: head, isLast: true }
+    }
+    // Not read from the log, whose last record may be damaged.
+    const head = (await store.get(id))?.head ?? 0
+    if (head === 0) throw unknownSessionError(id)
     if (!Number.isSafeInteger(to) || to < 1 || to > head)
       throw optionError(`Session '${id}' has records 1 to ${head}. There is no record ${String(to)}.`, option)
     const { record } = await readLogEnd(store, id, to)
-    return { ...(record as MachineRecord), at: to, isLast: false }
+    checkOwner(id, record)
+    return { ...record, at: to, isLast: to === head }
   }
 
   const refuseDraining = (): void => {
@@ -670,8 +676,11 @@ function createSessions<Machine extends AnyStateMachine>(
 
     async delete(sessionId) {
       const id = checkSessionId(sessionId)
-      const { head, record } = await readLogEnd(store, id)
-      if (head > 0) checkOwner(id, record)
+      // The log of a listed session may be damaged.
+      if ((await store.get(id))?.summary?.agent !== label) {
+        const { head, record } = await readLogEnd(store, id)
+        if (head > 0) checkOwner(id, record)
+      }
       return (await deleteSession(store, clock, id)) > 0
     },
   }

@@ -219,6 +219,27 @@ test.each([
   await expect(until(sessions.settled('b'))).rejects.toMatchObject(refused)
 })
 
+test('a session whose last record is damaged is replayed and forked before it, and deleted', async () => {
+  const { open, until, shared } = setUp()
+  const { parts } = open()
+  const claims = durable(claimMachine, { ...parts, onError: () => undefined })
+  await until(claims.start('c', { input }))
+  await until(claims.send('c', { type: 'NOTE', text: 'lost' }))
+  await until(claims.settled('c'))
+  const read = shared.read.bind(shared)
+  shared.read = (id, range) =>
+    read(id, range).map((record) =>
+      id === 'c' && record.seq === 2 ? { ...record, data: '{' } : record,
+    ) as never
+  const refused = { code: 'corrupt_log', message: expect.stringContaining("its fork('c', { at: 1 })") }
+  await expect(until(claims.settled('c'))).rejects.toMatchObject(refused)
+  expect(await until(claims.replay('c', 1))).toMatchObject({ value: 'reviewing', record: 1 })
+  const fork = await until(claims.fork('c', { at: 1 }))
+  expect(await until(claims.settled(fork))).toMatchObject({ value: 'reviewing', context: { notes: [] } })
+  expect(await until(claims.delete('c'))).toBe(true)
+  expect(shared.get('c')).toBeNull()
+})
+
 test('the rejection of an async action goes to onError', async () => {
   const errors: unknown[] = []
   const machine = setup({}).createMachine({

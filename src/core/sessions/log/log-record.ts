@@ -94,7 +94,8 @@ export function damagedLogError(
 ): StoreError {
   const remedy =
     lastGood > 0
-      ? `Everything up to record ${lastGood} is intact. agent.fork('${sessionId}', ${lastGood}) continues from there.`
+      ? `Everything up to record ${lastGood} is intact. agent.fork('${sessionId}', ${lastGood}) continues from there, or, for a ` +
+        `machine, its fork('${sessionId}', { at: ${lastGood} }).`
       : 'No record before it is intact. Delete the session, or restore it from a backup.'
   const message = `The log of session '${sessionId}': ${what}. ${remedy}`
   return new StoreError('corrupt_log', message, sessionId, { cause })
