@@ -22,7 +22,6 @@ async function sendPackets(response, text) {
   const events = text.split('\n\n')
   for (let i = 0; i < events.length; i += 10) {
     response.write(`${events.slice(i, i + 10).join('\n\n')}\n\n`)
-    // oxlint-disable-next-line no-await-in-loop -- packet by packet
     await new Promise((resolve) => setImmediate(resolve))
   }
   response.end()

@@ -68,7 +68,6 @@ export async function runPeers({ names, cases, seed, node: chosen, expected }) {
     const args = ['--adapter', here(`adapters/${peer}.mjs`), '--seed', String(seed), ...selection]
     // The controls do not depend on the library.
     if (index > 0) args.push('--no-controls')
-    // oxlint-disable-next-line no-await-in-loop -- one library at a time, so that each has the whole machine
     const {
       error: why,
       controls = [],

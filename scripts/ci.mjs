@@ -91,9 +91,7 @@ function runStep(name) {
 
 /** Runs its own steps, then the steps that the other lanes have not started. */
 async function runLane(own, other) {
-  for (let step = own.shift() ?? other.shift(); step; step = own.shift() ?? other.shift())
-    // oxlint-disable-next-line no-await-in-loop -- a lane runs one step at a time
-    await runStep(step)
+  for (let step = own.shift() ?? other.shift(); step; step = own.shift() ?? other.shift()) await runStep(step)
 }
 
 await runStep('build')

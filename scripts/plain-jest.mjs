@@ -58,7 +58,6 @@ async function within(ms, body) {
 }
 
 async function call(list) {
-  // oxlint-disable-next-line no-await-in-loop -- in order
   for (const hook of list) await hook()
 }
 
@@ -68,7 +67,6 @@ export async function runTests(file) {
   await call(hooks.beforeAll)
   for (const { name, body, ms = timeoutMs } of tests) {
     try {
-      // oxlint-disable-next-line no-await-in-loop -- the tests of a file run in order
       await within(ms, async () => {
         await call(hooks.beforeEach)
         try {

@@ -73,6 +73,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [first, ...rest] = process.argv.slice(2)
   const groups = first === '--together' ? [rest] : [first, ...rest].map((file) => [file])
   const plays = await Promise.all(groups.map((files) => bundleTests(...files)))
-  // oxlint-disable-next-line no-await-in-loop -- the output of each play stays together
+  // The output of each play stays together.
   for (const play of plays) if ((await play()) !== 0) process.exitCode = 1
 }

@@ -235,7 +235,6 @@ async function playPlanted({ isKnown, defect: only, most = mostSeeds }) {
   let areFound = true
   for (const [i, defect] of list.entries()) {
     const alone = sound[i]
-    // oxlint-disable-next-line no-await-in-loop -- each is planted by itself
     const found = await findDefect(await bundle(defect), { seed: defect.seed, isKnown, most })
     areFound &&= found !== null && alone.broken === null
     const outcome = found ? `seed ${found.seed}: ${found.broken}` : 'NOT FOUND'

@@ -77,7 +77,7 @@ try {
     run('npm', ['install', '--silent', '--no-audit', '--no-fund'], cwd)
     run('npm', ['run', 'check'], cwd)
     const output = run('npm', ['test'], cwd)
-    // oxlint-disable-next-line no-await-in-loop -- sequential, so that errors are separate
+    // Sequential, so that errors are separate.
     await starts[name](cwd)
     const count = (word) => Number(new RegExp(`^# ${word} (\\d+)`, 'm').exec(output)?.[1] ?? Number.NaN)
     if (!(count('pass') + count('skipped') > 0)) throw new Error(`${name} has no tests:\n${output}`)

@@ -55,7 +55,6 @@ async function isAwaited(path, seen = new Set([path])) {
   for (const [, specifier] of readModule(path).matchAll(/ from '(\.[^']+)'/g)) {
     const next = findTestModule(specifier, dirname(path))
     if (next === undefined || seen.has(next)) continue
-    // oxlint-disable-next-line no-await-in-loop -- most are known after the first
     if (await isAwaited(next, seen.add(next))) return true
   }
   return false

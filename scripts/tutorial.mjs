@@ -110,7 +110,6 @@ async function playPage(folder, registry) {
     if (lang === 'js') writeFileSync(join(folder, /^\/\/ (\S+)\n/.exec(code)[1]), code)
     if (lang === 'sh') {
       printed = ''
-      // oxlint-disable-next-line no-await-in-loop -- commands read the files and sessions of earlier ones
       for (const line of code.trim().split('\n')) printed += await runLine(line, folder, registry)
     }
     if (lang !== 'text') continue

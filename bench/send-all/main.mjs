@@ -36,7 +36,6 @@ async function countSessions(store, options) {
   let count = 0
   let after
   do {
-    // oxlint-disable-next-line no-await-in-loop -- one page at a time
     const page = await store.list({ ...options, limit: 500, after })
     count += page.length
     after = page.length === 500 ? page.at(-1) : undefined
@@ -50,7 +49,6 @@ async function readLastTimes(store, ids) {
   const left = ids.values()
   const read = async () => {
     for (const id of left) {
-      // oxlint-disable-next-line no-await-in-loop -- each reader takes one log at a time
       const records = await store.read(id)
       times.set(id, records.at(-1)?.at ?? Infinity)
     }

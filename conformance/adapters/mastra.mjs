@@ -82,7 +82,6 @@ export function open({ baseURL, variant, tools, limits, saved }) {
       let end
       for (const [toolCallId, isApproved] of Object.entries(decisions)) {
         const target = { runId: waitingRun, toolCallId }
-        // oxlint-disable-next-line no-await-in-loop -- one call at a time
         end = await go(() => (isApproved ? agent.approveToolCall(target) : agent.declineToolCall(target)))
       }
       return end

@@ -43,7 +43,6 @@ export function openStored({ baseURL, folder, tools, writing }) {
       while (result.stopReason === 'checkpoint') {
         const checkpoint = result.checkpoint.toJSON()
         write('checkpoint', JSON.stringify(checkpoint))
-        // oxlint-disable-next-line no-await-in-loop -- one cycle at a time
         result = await agent.invoke({ checkpointResume: { checkpoint } })
       }
       const { stopReason } = result

@@ -36,7 +36,6 @@ export async function runVariant({ adapter, variant, cases, seed, repeats = true
   const task = { adapter, variant, seed, repeats, mistakes, ids: cases.map(({ id }) => id), width: 8 }
   while (task.ids.length > 0) {
     const started = []
-    // oxlint-disable-next-line no-await-in-loop -- one process at a time
     const { printed } = await runProcess(task, (message) => {
       if (message.started) started.push(message.started)
       if (message.id) results.set(message.id, { result: message.result, evidence: message.evidence })

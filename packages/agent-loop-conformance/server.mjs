@@ -84,7 +84,6 @@ class Lane {
       // Splits at seeded positions, because a client must not rely on chunk boundaries.
       while (rest.length > 0) {
         const size = 1 + Math.floor(this.#random() ** 2 * 3000)
-        // oxlint-disable-next-line no-await-in-loop -- one piece at a time
         await written(response, rest.subarray(0, size))
         rest = rest.subarray(size)
       }
@@ -95,11 +94,8 @@ class Lane {
       else if (frame.onlyWithUsage)
         rest = Buffer.concat([rest, Buffer.from(wantsUsage ? withOwnId(frame.text) : '')])
       else {
-        // oxlint-disable-next-line no-await-in-loop -- in order
         await flush()
-        // oxlint-disable-next-line no-await-in-loop -- in order
         if (frame.apart) await sleep(15)
-        // oxlint-disable-next-line no-await-in-loop -- in order
         if (frame.until) await frame.until
         frame.reached?.()
         if (frame.fault) {

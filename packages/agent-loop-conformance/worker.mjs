@@ -37,13 +37,11 @@ async function runCases(selected, context) {
   }
   const queue = selected.filter(({ alone }) => !alone).values()
   const runLane = async () => {
-    // oxlint-disable-next-line no-await-in-loop -- a lane runs one case at a time
     for (const one of queue) await run(one)
   }
   // A case mostly waits for retries, so several run at a time.
   await Promise.all(Array.from({ length: width }, runLane))
   // Cases that keep the process busy would slow down the others.
-  // oxlint-disable-next-line no-await-in-loop -- one case at a time
   for (const one of selected.filter(({ alone }) => alone)) await run(one)
 }
 

@@ -155,7 +155,7 @@ async function watchRun(
     let result = await conversation.waitForRest()
     for (const answer of answers) {
       if (!isRestState(result.state) || drain?.hasBegun) break
-      // oxlint-disable-next-line no-await-in-loop -- an answer is given only after the run waits for it
+      // An answer is given only after the run waits for it.
       result = await conversation.sendAnswer(answer, result)
     }
     if (isWatched || canAsk(view, io))
@@ -300,7 +300,6 @@ async function answerRests(
   }
   try {
     while (continues()) {
-      // oxlint-disable no-await-in-loop -- one rest after the other
       // A state that the run has left was answered in the studio.
       if (work && run.state !== result.state) {
         result = await waitForRest()
@@ -324,7 +323,6 @@ async function answerRests(
         isWithdrawn = true
       }
       result = answer === null ? await waitForRest() : await tryAnswer(answer, result, io)
-      // oxlint-enable no-await-in-loop
     }
     return result
   } finally {

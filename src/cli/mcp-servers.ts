@@ -33,7 +33,7 @@ export async function openMcp(
   try {
     for (const target of parsed) {
       const options = { ...target, ...('url' in target && auth && { auth }), onWarning }
-      // oxlint-disable-next-line no-await-in-loop -- a name depends on the names before it
+      // A name depends on the names before it.
       servers.push(await openNamed(options, new Set(servers.map(({ name }) => name))))
     }
   } catch (error) {

@@ -180,7 +180,6 @@ async function askForm(
 ): Promise<Record<string, ElicitationValue> | null> {
   const content: Record<string, ElicitationValue> = {}
   for (const [key, field] of Object.entries(schema.properties)) {
-    // oxlint-disable-next-line no-await-in-loop -- a terminal asks for one field at a time
     const value = await askField(key, field, schema.required?.includes(key) === true, ask)
     if (value === null) return null
     if (value !== undefined) content[key] = value
@@ -208,7 +207,6 @@ async function askField(
   const question = escapeInvisible(shorten(`${title}${about} (${kind}${enter})`, 600))
   let fault = ''
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- the person is asked again after an invalid value
     const text = await ask(`${fault}  ${question}: `)
     if (text === null) return null
     if (text === '' && preset !== undefined) return preset

@@ -210,7 +210,7 @@ export function dbosSessions(
       try {
         for (const [i, answer] of answers.entries()) {
           const key = id === undefined ? undefined : `${id}.${i}`
-          // oxlint-disable-next-line no-await-in-loop -- answers keep their order
+          // Answers keep their order.
           receipts.push(await sendToSession(agents, store, session, answer, { at, key }))
         }
       } finally {
@@ -275,7 +275,6 @@ export async function sweepSessions(
   // Workflows that run after a provider's wait. Their sessions have no lease owner.
   const waiting = { status: 'DELAYED', workflow_id_prefix: waitPrefix } as const
   const waits = left.length > 0 ? await listAllWorkflows(DBOS, waiting) : []
-  // oxlint-disable-next-line no-await-in-loop -- one after the other
   for (const { id, head } of left)
     if (!waits.some(({ workflowID }) => workflowID.startsWith(createWaitId(id, head)))) await found(id, head)
   const taken = await listAllWorkflows(DBOS, { status: 'PENDING', loadInput: true })
@@ -283,9 +282,7 @@ export async function sweepSessions(
     const { session } = (input?.[0] ?? {}) as { session?: unknown }
     if (executorId === DBOS.executorID || typeof session !== 'string') continue
     if (isRecent(dequeuedAt ?? updatedAt ?? 0, now)) continue
-    // oxlint-disable-next-line no-await-in-loop -- one check at a time
     const listed = await store.get(session)
-    // oxlint-disable-next-line no-await-in-loop -- as above
     if (!listed?.holder) await DBOS.resumeWorkflow(workflowID, { queueName })
   }
 }
@@ -309,7 +306,6 @@ async function listAllWorkflows(
 ) {
   const found: DbosWorkflow[] = []
   for (let page: readonly DbosWorkflow[] | undefined; page === undefined || page.length === pageSize; ) {
-    // oxlint-disable-next-line no-await-in-loop -- one page after the other
     page = await DBOS.listWorkflows({ workflowName, ...filter, limit: pageSize, offset: found.length })
     found.push(...page)
   }
@@ -335,10 +331,8 @@ export function createInboxPoll(
         continue
       }
       tried.set(sessionId, { inbox, at: now })
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const listed = await store.get(sessionId)
       if (!listed || listed.holder !== null || !(await canContinue(store, listed))) continue
-      // oxlint-disable-next-line no-await-in-loop -- as above
       if (isOwn(agents, listed)) await found(sessionId, listed.head)
     }
   }

@@ -467,7 +467,6 @@ function createSessions<Machine extends AnyStateMachine>(
     const now = readElapsed(clock)
     for (const { sessionId } of await listUnread(store, listSessions(store, { agent: label }))) {
       if ((skipped.get(sessionId) ?? 0) > now || held.has(sessionId)) continue
-      // oxlint-disable-next-line no-await-in-loop -- rarely more than a few
       const listed = await store.get(sessionId)
       // A deleted session may be started again.
       if (listed === null) continue
@@ -535,7 +534,6 @@ function createSessions<Machine extends AnyStateMachine>(
     // The agents, and the machine with them, may have continued since the record was read.
     if (agents.length > 0 && (await readEnd(from)).head !== at) return fork(sessionId, options)
     await acquireSessionLog(store, id, by, async (lease) => {
-      // oxlint-disable-next-line no-await-in-loop -- rarely more than one
       for (const copy of copies) await copy?.()
       const log = new MachineLog({ ...by, store, lease }, emptyLogEnd, machine.id)
       const notDelivered = { code: 'forked', message: 'Not delivered yet.' }
@@ -573,7 +571,6 @@ function createSessions<Machine extends AnyStateMachine>(
       const id = checkSessionId(sessionId)
       checkOptions('start(id, options)', options, { input: null })
       const input = copyJson(options.input, 'input')
-      /* oxlint-disable no-await-in-loop -- one poll at a time */
       for (;;) {
         await take(id, { input })
         const { head, record } = await readLogEnd(store, id, 1)
@@ -588,7 +585,6 @@ function createSessions<Machine extends AnyStateMachine>(
         }
         await wait(clock, lookMs)
       }
-      /* oxlint-enable no-await-in-loop */
     },
 
     async send(sessionId, event: AnyEventObject, options = {}) {
@@ -615,7 +611,6 @@ function createSessions<Machine extends AnyStateMachine>(
       /** The latest known state, for the timeout error. */
       let readState = (): StoredMachineState | undefined => undefined
       const settle = async (): Promise<SettledState<Machine>> => {
-        /* oxlint-disable no-await-in-loop -- one poll at a time */
         for (;;) {
           const { record, head } = await readEnd(id)
           readState = () => record.state
@@ -629,7 +624,6 @@ function createSessions<Machine extends AnyStateMachine>(
           if (done) refuseDraining()
           else await wait(clock, lookMs)
         }
-        /* oxlint-enable no-await-in-loop */
       }
       if (ms === Infinity) return settle()
       const late = (): UsageError => notSettledError(id, ms, readState())

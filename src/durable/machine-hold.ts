@@ -327,7 +327,6 @@ export function createMachineHold(
     async drive(): Promise<ReleasedSession> {
       try {
         await log.inbox.readFirst()
-        /* oxlint-disable no-await-in-loop -- one write after the other */
         for (;;) {
           const batch = takeBatch()
           if (batch.length > 0) {
@@ -341,7 +340,6 @@ export function createMachineHold(
             if (wasStopping || waiting.length === 0) return released
           }
         }
-        /* oxlint-enable no-await-in-loop */
       } finally {
         isOver = true
         log.inbox.close()

@@ -96,7 +96,6 @@ export function startAgentActor(parts: AgentParts): RunningActor {
 
   const work = async (): Promise<void> => {
     const session = { ...child, isUnwanted: () => state !== 'working' }
-    /* oxlint-disable no-await-in-loop -- one poll at a time */
     while (is('working')) {
       try {
         const opened = await runChild(agent.host, store, session, openInput)
@@ -117,7 +116,6 @@ export function startAgentActor(parts: AgentParts): RunningActor {
         await Promise.race([wait(clock, 1000), stopped])
       }
     }
-    /* oxlint-enable no-await-in-loop */
   }
 
   const end = (context: AgentContext): void => {
@@ -132,7 +130,6 @@ export function startAgentActor(parts: AgentParts): RunningActor {
   /** Follows a run until it settles or ends. A run whose sleep is over continues. `time` is the run's clock. */
   const follow = async (run: Run, time: RunClock): Promise<AgentContext | 'stopped'> => {
     for (;;) {
-      // oxlint-disable-next-line no-await-in-loop -- one rest at a time
       const outcome = await Promise.race([run.result, stopped])
       if (outcome === 'stopped') return outcome
       const { context } = run.snapshot() as { context: AgentContext }

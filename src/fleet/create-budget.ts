@@ -345,14 +345,12 @@ function createWaitingLine<Asked, Granted>(
   let isStale = false
 
   const waitForShare = async (request: Asked, abort: CallAbort): Promise<Granted | null> => {
-    /* oxlint-disable no-await-in-loop -- one attempt after the other */
     while (!abort.aborted) {
       isStale = false
       const granted = await tryOnce(request)
       if (granted !== null) return granted
       if (!isStale && !abort.aborted) await nap.sleep(pollMs, abort)
     }
-    /* oxlint-enable no-await-in-loop */
     return null
   }
 

@@ -114,7 +114,6 @@ export async function* runItems<Item extends BatchItem, Output, Tools>(
   /** Starts items while there is room. Never rejects. */
   const beginItems = async (): Promise<void> => {
     try {
-      /* oxlint-disable no-await-in-loop -- one item after the other */
       while (canBegin()) {
         const next = await source.next()
         if (next.done) isExhausted = true
@@ -123,7 +122,6 @@ export async function* runItems<Item extends BatchItem, Output, Tools>(
         // Items that have ended are read without waiting. Yield so that signals and timers can run.
         await yieldToEventLoop()
       }
-      /* oxlint-enable no-await-in-loop */
     } catch (error) {
       failure = { error }
     }
@@ -172,14 +170,13 @@ export async function* runItems<Item extends BatchItem, Output, Tools>(
     for (;;) {
       if (stop.signal.aborted) return null
       try {
-        // oxlint-disable-next-line no-await-in-loop -- again, when the session is free
+        // Again, when the session is free.
         return await (store ? runStored(slot, store) : runInMemory(slot))
       } catch (error) {
         if (!(error instanceof StatewrightError)) throw error
         if (error.code === 'stopped' && stop.signal.aborted) return null
         if (itemCodes.has(error.code)) return refuse(slot, error)
         if (!isHeldElsewhere(error)) throw error
-        // oxlint-disable-next-line no-await-in-loop -- see above
         await waitForOther()
       }
     }
@@ -281,7 +278,6 @@ export async function* runItems<Item extends BatchItem, Output, Tools>(
   if (signal?.aborted) stop.abort()
   onAbort(stop.signal, nap.wake)
   try {
-    /* oxlint-disable no-await-in-loop -- one result after the other */
     for (;;) {
       fill()
       const [head] = window
@@ -296,7 +292,6 @@ export async function* runItems<Item extends BatchItem, Output, Tools>(
       else if (failure) throw (failure as { error: unknown }).error
       else return undefined
     }
-    /* oxlint-enable no-await-in-loop */
   } finally {
     unfollow()
     stop.abort()

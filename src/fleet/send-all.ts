@@ -134,7 +134,6 @@ export async function sendAll(
         await sendNext(id)
       }
     }
-    // oxlint-disable-next-line no-await-in-loop -- each pass follows the previous one
     const outcomes = await Promise.allSettled(Array.from({ length: concurrency }, sendToListed))
     const failed = outcomes.find((outcome) => outcome.status === 'rejected')
     if (failed) throw failed.reason

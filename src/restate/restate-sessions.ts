@@ -112,7 +112,6 @@ export function restateSessions(
     let rest = await step('drive', begin, true)
     /** The deadline of the current rest, identified by its head, so that an early wake-up does not extend it. */
     let patience: { head: number; until: number } | undefined
-    /* oxlint-disable no-await-in-loop -- one rest after the other */
     for (;;) {
       if (rest.waitMs !== undefined) {
         await context.sleep(rest.waitMs)
@@ -144,7 +143,6 @@ export function restateSessions(
       }
       context.clear('waiting')
     }
-    /* oxlint-enable no-await-in-loop */
   }
 
   /** A step that was killed before Restate stored it is repeated. The key makes the message count once. */

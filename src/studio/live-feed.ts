@@ -140,7 +140,7 @@ export class LiveFeed {
     for (const viewer of this.#viewers) {
       const { session: sessionId } = viewer
       if (sessionId === null || !this.#catalogue.has(sessionId)) continue
-      // oxlint-disable-next-line no-await-in-loop -- one read of the store at a time
+      // One read of the store at a time.
       const fold = await this.#catalogue.library.readFold(sessionId).catch(ignoreUnknownSession)
       if (fold === null) continue
       // The fold may have been rebuilt from the same log.

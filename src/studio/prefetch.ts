@@ -31,7 +31,7 @@ export class Prefetcher {
     try {
       const likely = rows.filter(({ problem }) => problem === null)
       for (const row of likely.slice(0, maxSessions)) {
-        // oxlint-disable-next-line no-await-in-loop -- one session at a time, to stay in the background
+        // One session at a time, to stay in the background.
         if (!(await this.#waitForQuiet()) || !(await this.#readAhead(row))) return
       }
       await this.#catalogue.readLogs(() => this.#waitForQuiet())
@@ -59,7 +59,6 @@ export class Prefetcher {
     const until = performance.now() + maxWaitMs
     do {
       const ms = Math.max(4, this.#busyUntil - performance.now())
-      // oxlint-disable-next-line no-await-in-loop -- waits until the server is idle
       await new Promise((resolve) => setTimeout(resolve, ms).unref())
     } while (this.#busyUntil > performance.now() && performance.now() < until && !this.#isClosed)
     return !this.#isClosed && this.#busyUntil <= performance.now()

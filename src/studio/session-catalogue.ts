@@ -223,7 +223,7 @@ export class SessionCatalogue {
     const until = performance.now() + readingMs
     for (const { id } of [...changed.values()].sort(compareBy('status'))) {
       if (performance.now() >= until) break
-      // oxlint-disable-next-line no-await-in-loop -- one read of the store at a time
+      // One read of the store at a time.
       const row = await this.library.readRow(id)
       if (row === null) continue
       this.#put(row)
@@ -241,7 +241,7 @@ export class SessionCatalogue {
   async #listBeginning(note: (row: SessionRow) => void): Promise<boolean> {
     let isMore = false
     for (const state of [...openStates, undefined]) {
-      // oxlint-disable-next-line no-await-in-loop -- one read of the store at a time
+      // One read of the store at a time.
       const rows = await this.library.listPage({ state, children: false, limit: firstListed })
       for (const row of rows) note(row)
       isMore ||= rows.length === firstListed
@@ -256,9 +256,7 @@ export class SessionCatalogue {
     let reportedAt = began
     let after: { updatedAt: number; id: string } | undefined
     for (;;) {
-      // oxlint-disable-next-line no-await-in-loop -- yields to requests
       await yieldToEventLoop()
-      // oxlint-disable-next-line no-await-in-loop -- one page after the other
       const page = await this.library.listPage({ limit: pageSize, ...(after && { after }) })
       for (const row of page) {
         before.delete(row.id)
@@ -277,7 +275,6 @@ export class SessionCatalogue {
     // Sessions written during the listing may have moved to a page that was already read.
     const gone: string[] = []
     for (const id of before) {
-      // oxlint-disable-next-line no-await-in-loop -- there are few
       const row = await this.library.readRow(id)
       if (row) note(row)
       else gone.push(id)
@@ -291,7 +288,6 @@ export class SessionCatalogue {
     const gone: string[] = []
     for (const { row } of this.#entries.values()) {
       if (row.holder === null && !row.isAttached) continue
-      // oxlint-disable-next-line no-await-in-loop -- there is one for each active run
       const now = await this.library.findRow(row.id)
       if (now) note(now)
       else gone.push(row.id)
@@ -360,11 +356,11 @@ export class SessionCatalogue {
     let reportedAt = performance.now()
     for (const { row } of due) {
       if (performance.now() > until) {
-        // oxlint-disable-next-line no-await-in-loop -- requests come first
+        // Requests come first.
         if (!(await rest())) break
         until = performance.now() + readingStretchMs
       }
-      // oxlint-disable-next-line no-await-in-loop -- one after the other, in the background
+      // One after the other, in the background.
       const now = await this.library.readFacts(row.id, goOn)
       if (now === null || !this.#entries.has(row.id)) continue
       const hasChanged = this.#put(now, true)

@@ -137,7 +137,6 @@ export class SessionFold {
     for (const record of records) {
       if (this.problem) return true
       if (performance.now() > until) {
-        // oxlint-disable-next-line no-await-in-loop -- yields to other work
         if (!(await rest())) return false
         until = performance.now() + stretchMs
       }

@@ -175,11 +175,9 @@ export class StudioViews {
     const packer = new MomentPacker()
     let until = performance.now() + stretchMs
     for (let seq = first; seq <= Math.min(last, fold.head); seq += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- only the last one waits
       const view = await this.#createMoment(id, fold, seq, latest)
       if (view) packer.addMoment(view)
       if (performance.now() > until) {
-        // oxlint-disable-next-line no-await-in-loop -- yields to other work
         await yieldToEventLoop()
         until = performance.now() + stretchMs
       }
@@ -252,7 +250,7 @@ export class StudioViews {
     let sessions = 0
     for (const { id, records } of latest) {
       if (this.#counted.get(id)?.head !== records && performance.now() < until) {
-        // oxlint-disable-next-line no-await-in-loop -- one read of the store at a time
+        // One read of the store at a time.
         const fold = await this.#library.readForCounting(id)
         const visits = new Map<string, number>()
         if (fold) countVisits(visits, fold)

@@ -316,7 +316,7 @@ export function createChatSession(
       let sent = 0
       for (const answer of answers) {
         try {
-          // oxlint-disable-next-line no-await-in-loop -- answers keep their order
+          // Answers keep their order.
           await agent.send(sessionId, answer)
           sent += 1
         } catch (error) {

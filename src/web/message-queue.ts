@@ -157,10 +157,8 @@ export function createMessageQueue(session: ChatSession) {
       try {
         // A new message from the user restarts a queue that was stopped.
         for (let afterStop = !isWatched; ; afterStop = false) {
-          // oxlint-disable-next-line no-await-in-loop -- polls run one at a time
           const polled = await session.runTask(() => poll(known, afterStop))
           if ('answer' in polled) return polled.answer
-          // oxlint-disable-next-line no-await-in-loop -- as above
           await polled.until
         }
       } finally {

@@ -72,7 +72,6 @@ export function createRunHooks(
       const hooks = [onSettle, result.resumable ? undefined : onFinish].filter((hook) => hook !== undefined)
       if (hooks.length === 0) return
       const work = (async () => {
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
         for (const hook of hooks) await call(run, (at) => hook(result, at))
       })()
       const late = (): StatewrightError =>

@@ -160,7 +160,6 @@ test('a branch is refused during an approval, and an approval is only valid on i
   // A page on the earlier branch answers its interrupt on the current branch.
   for (const messages of [former, other.messages]) {
     const stale = { runId: 'r3', messages, resume: approve(interrupts) }
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     expect(await refusal(await handler(post(stale)))).toEqual([409, 'stale_answer'])
   }
   expect(pay.inputs).toEqual([])

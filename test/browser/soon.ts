@@ -31,7 +31,6 @@ function match(matchers: object, name: string, args: readonly unknown[]): void {
 
 async function poll<Value>(read: () => Promise<Value>, check: (value: Value) => void): Promise<void> {
   const end = Date.now() + patienceMs
-  /* oxlint-disable no-await-in-loop -- one reading at a time */
   for (;;) {
     const value = await read()
     try {
@@ -41,5 +40,4 @@ async function poll<Value>(read: () => Promise<Value>, check: (value: Value) => 
     }
     await sleep(pollMs)
   }
-  /* oxlint-enable no-await-in-loop */
 }

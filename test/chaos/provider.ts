@@ -51,7 +51,6 @@ export function fetchFrom(provider: Provider): typeof fetch {
     } = scriptFor(provider, init?.body as string)
     if (instead) return instead()
     for (const act of before) {
-      // oxlint-disable-next-line no-await-in-loop -- one act at a time
       await perform(act, world, signal, () => undefined)
     }
     signal?.throwIfAborted()

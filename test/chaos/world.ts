@@ -50,7 +50,6 @@ export class World implements Clock {
     const until = this.#now + ms
     while ([...this.#timers.values()].some(({ at }) => at <= until)) {
       this.pass()
-      // oxlint-disable-next-line no-await-in-loop -- one timer at a time
       await this.quiet(false)
     }
     this.#now = until
@@ -107,7 +106,6 @@ export class World implements Clock {
   async quiet(real: boolean): Promise<void> {
     for (let still = 0; still < (real ? 4 : 6); ) {
       const { moves } = this
-      // oxlint-disable-next-line no-await-in-loop -- polling
       await new Promise((resolve) => void (real ? setTimeout(resolve, 2) : setImmediate(resolve)))
       const isStill = moves === this.moves && !isReading()
       still = isStill ? still + 1 : 0

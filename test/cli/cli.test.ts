@@ -45,7 +45,6 @@ describe('the command line', () => {
       ['run', 'Go.', '--events', ...rehearsed],
       ['run', 'Go.', ...rehearsed],
     ]) {
-      // oxlint-disable no-await-in-loop
       expect((await cli(args, { cwd })).code).toBe(0)
       const full = await cli(args, { cwd, stdoutFails: 'ENOSPC' })
       expect({ args, code: full.code }).toEqual({ args, code: 1 })
@@ -53,7 +52,6 @@ describe('the command line', () => {
       const gone = await cli(args, { cwd, stdoutFails: 'EPIPE' })
       expect({ args, code: gone.code }).toEqual({ args, code: args[0] === 'run' ? 130 : 0 })
       expect(gone.err).not.toContain('incomplete')
-      // oxlint-enable no-await-in-loop
     }
   })
 

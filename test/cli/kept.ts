@@ -43,7 +43,6 @@ const played = new Map<string, Promise<string>>()
 
 afterAll(async () => {
   for (const template of played.values()) {
-    // oxlint-disable-next-line no-await-in-loop -- few
     await rm(await template, { recursive: true, force: true })
   }
 })

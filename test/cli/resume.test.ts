@@ -242,7 +242,6 @@ describe('resume restores a run', () => {
       for (const session of ['a', 'b']) {
         const run = agent.run('Go', { session })
         run.pause()
-        // oxlint-disable-next-line no-await-in-loop
         expect((await run.result).state).toBe('PAUSED')
       }
     })
@@ -346,7 +345,6 @@ describe('resume refuses', () => {
       ['resume', 's', '--approve', a],
       ['run', '--session', 's', '--rehearsal=end.json', 'Hi'],
     ]) {
-      // oxlint-disable-next-line no-await-in-loop
       const { code, err } = await run(args)
       expect(code).toBe(2)
       expect(err).toMatch(/in use by run 4711.*statewright sessions show s\n$/)

@@ -10,7 +10,6 @@ async function tenants() {
     'hi.json': says('Hello.'),
     'tools.mjs': toolsModule,
   })
-  // oxlint-disable-next-line no-await-in-loop -- sequential
   for (const id of ['a:1', 'a:2'])
     await place.run(['run', '--session', id, '--rehearsal=waits.json', '-t', 'tools.mjs', 'Mail?'])
   await place.run(['run', '--session', 'b:1', '--rehearsal=hi.json', 'Hello.'])

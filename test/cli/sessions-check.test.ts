@@ -25,7 +25,6 @@ async function play(version: string, tools: string): Promise<Kept> {
     'tools.mjs': toolsModule,
     'agents.mjs': agentsModule(version, tools),
   })
-  // oxlint-disable-next-line no-await-in-loop -- sequential
   for (const id of ['done', 'waits'])
     await opened.run(['run', '--session', id, `--rehearsal=${id}.json`, '-t', 'tools.mjs', `${id}?`])
   return opened

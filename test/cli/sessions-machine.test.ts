@@ -20,9 +20,7 @@ beforeAll(async () => {
   const pay = fromPromise<string, { amount: number; claim: string }>(async () => 'p1')
   const claims = durable(claimMachine, { store, actors: { pay } })
   for (const id of ['claim-17', 'claim-18']) {
-    // oxlint-disable-next-line no-await-in-loop -- lists show the session written last first
     await claims.start(id, { input: { amount: 900 } })
-    // oxlint-disable-next-line no-await-in-loop -- as above
     await claims.settled(id)
   }
   await claims.send('claim-18', { type: 'APPROVE', by: 'ann' })
@@ -94,7 +92,6 @@ test('sessions show names the session that continues a sub-agent', async () => {
   })
   const desk = durable(machine, { store })
   await desk.start('desk-1')
-  // oxlint-disable-next-line no-await-in-loop -- some modules load on first use
   for (let i = 0; i < 1000 && model.attempts.length === 0; i += 1) await settled()
   model.pending?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
   const { pending } = await desk.settled('desk-1')
@@ -117,7 +114,6 @@ test('commands for agents report that it is a machine, or omit it', async () => 
     ['sessions', 'export', 'claim-17'],
     ['sessions', 'fork', 'claim-17'],
   ]) {
-    // oxlint-disable-next-line no-await-in-loop -- commands of one store take turns, as in a shell
     const { code, err } = await run(...args)
     expect([args, code !== 0, err.includes("belongs to the machine 'claim'")]).toEqual([args, true, true])
   }

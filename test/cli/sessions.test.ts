@@ -28,7 +28,6 @@ async function playTwo(): Promise<Kept> {
     'tools.mjs': toolsModule,
   })
   for (const id of ['done', 'waits']) {
-    // oxlint-disable-next-line no-await-in-loop
     await place.run(['run', '--session', id, `--rehearsal=${id}.json`, '-t', 'tools.mjs', `${id}?`])
   }
   return place
@@ -208,7 +207,6 @@ describe('sessions show', () => {
       ['export', 's'],
       ['export', 's', '--markdown'],
     ]) {
-      // oxlint-disable-next-line no-await-in-loop
       const { code, out } = await run(['sessions', ...args])
       expect(code).toBe(0)
       expect(out).toContain('abc')
@@ -437,7 +435,6 @@ describe('a damaged store', () => {
     const whole = await readFile(file)
     for (const [table, column] of columns) {
       for (const value of values) {
-        // oxlint-disable no-await-in-loop
         await writeFile(file, whole)
         const database = new Database(file)
         const where = table === 'sessions' ? "id = 'waits'" : "session_id = 'waits' AND seq = 2"
@@ -468,7 +465,6 @@ describe('a damaged store', () => {
           expect({ what, command, code: [0, 2, 4].includes(code), is: code }).toMatchObject({ code: true })
           if (code === 2) expect(err).toMatch(/record \d is damaged|in use by/)
         }
-        // oxlint-enable no-await-in-loop
       }
     }
   })
@@ -483,7 +479,6 @@ test('listing sessions in an empty folder creates no store', async () => {
     ['fork', 'a'],
     ['delete', 'a', '-y'],
   ]) {
-    // oxlint-disable-next-line no-await-in-loop
     expect((await run(['sessions', ...args])).err).toContain('The store is empty.')
   }
   expect((await run(['resume', 'a'])).err).toContain('The store is empty.')

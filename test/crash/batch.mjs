@@ -71,7 +71,6 @@ export async function playBatch({ lines, kills, answerMs = 2 }) {
     // A fixed share of the remaining work, so that the kills spread over the whole batch.
     const left = requests * lines - requestCount
     const share = Math.max(1, Math.floor(left / (kills - generation + 1)))
-    // oxlint-disable-next-line no-await-in-loop -- one process at a time
     const report = await runBatch({ ...of('killed'), generation }, generation < kills ? share : Infinity)
     requestCount += report.asked
     if (report.isKilled) met += 1

@@ -38,7 +38,6 @@ export function startCrew({ program, count, createTask, onMessage }) {
       isStopping = true
       for (const { child, exited } of crew) {
         if (child.connected) child.send({ type: 'stop' })
-        // oxlint-disable-next-line no-await-in-loop -- sequential
         await exited
       }
     },

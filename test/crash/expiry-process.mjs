@@ -46,7 +46,6 @@ const actions = {
       throw new Error(`The late answer is ${refusal.status ?? refusal.stack}.`)
     const waker = createWaker(defineAgents({ clerk: agent }), { clock, pollMs: 20 })
     waker.start()
-    // oxlint-disable-next-line no-await-in-loop -- polling
     while (!isOver(store)) await wait(5)
     await waker.stop()
   },
@@ -59,7 +58,6 @@ async function main() {
   for (const step of steps) {
     writeFileSync(join(dir, 'step'), step.action)
     const user = open(step)
-    // oxlint-disable-next-line no-await-in-loop -- one step at a time
     await actions[step.action](user)
     user.store.close()
   }

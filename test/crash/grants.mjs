@@ -82,11 +82,9 @@ async function playCase({ tasks, isOnce = false, isRevoked = false }) {
   let folder
   for (const task of tasks) {
     const whole = { dir, callIds, atOnce, uses, idempotent: !isOnce, ...task }
-    // oxlint-disable-next-line no-await-in-loop -- one process at a time
     const outcome = await runProcess(whole, { program: 'grant-process' })
     if (outcome?.error) throw new Error(outcome.error.stack)
     if (outcome === null) kills += 1
-    // oxlint-disable-next-line no-await-in-loop -- one process at a time
     folder = await readFolder(dir)
     const { effects, violation } = folder
     if (effects.length > atRevocation)

@@ -3,7 +3,6 @@ export async function inParallel(items, width, work) {
   const results = []
   const queue = items.entries()
   const worker = async () => {
-    // oxlint-disable-next-line no-await-in-loop -- each worker runs one item at a time
     for (const [index, item] of queue) results[index] = await work(item, index)
   }
   await Promise.all(Array.from({ length: width }, worker))

@@ -19,11 +19,9 @@ export async function playSession({ name, kills, isSlow, damage, losesEffects },
   try {
     let outcome = null
     for (const { kind, fault, afterMs } of kills) {
-      // oxlint-disable-next-line no-await-in-loop -- one process at a time
       outcome = await runProcess({ dir, baseURL, fault, isSlow }, { killAfterMs: afterMs })
       if (outcome !== null) break
       damage?.(dir)
-      // oxlint-disable-next-line no-await-in-loop -- see above
       looks.push(await look(dir))
       const { place, inDoubt } = looks.at(-1)
       met.push({ kind, place, isInDoubt: inDoubt.length > 0 })

@@ -52,7 +52,6 @@ async function look(agent, store, id, effects) {
     return event?.type === 'RESUME' && event.inbox === undefined ? [{ seq, now: event.now }] : []
   })
   for (const { seq, now } of woken) {
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     const { context } = (await agent.replay(id, { to: seq - 1 })).snapshot
     if (context.state !== 'PAUSED' || context.wakeAt === null || context.wakeAt > now)
       problems.push(`record ${seq} wakes it at ${now}, and it was ${context.state} until ${context.wakeAt}`)
@@ -90,7 +89,6 @@ const mostRounds = 10
 /** Plays the sessions to their end. Returns the problems and the measurements. */
 export async function playSleep({ seed, ...options }) {
   for (let round = 1; ; round += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- the next round is rarely needed
     const { isEnough, ...played } = await playRound({ ...options, seed: seed + (round - 1) * 1000 })
     if (isEnough || played.problems.length > 0) return played
     if (round < mostRounds) continue
@@ -132,13 +130,11 @@ async function playRound({ sessions, kills, seed }) {
   const isOver = () =>
     readTimers().length === 0 && ids.every((id) => store.get(id)?.summary.state === 'COMPLETED')
   const until = Date.now() + 600_000
-  // oxlint-disable-next-line no-await-in-loop -- polling
   while (!isOver() && Date.now() < until) await wait(100)
   await crew.stop()
   const passedMs = Date.now() - startedAt
   const effects = effectsIn(dir)
   const looks = []
-  // oxlint-disable-next-line no-await-in-loop -- sequential
   for (const id of ids) looks.push(await look(agent, store, id, effects))
   const sum = (key) => looks.reduce((total, each) => total + each[key], 0)
   const problems = looks.flatMap((each) => each.problems)

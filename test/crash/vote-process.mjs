@@ -34,7 +34,6 @@ async function main() {
     policy: { id: 'payments', decide: () => ({ decision: 'ask', approvers: { count: needed } }) },
   })
   if (votes.length === 0) await goOn(agent)
-  // oxlint-disable-next-line no-await-in-loop -- one vote at a time
   for (const each of votes) await vote(agent, each)
   store.close()
 }

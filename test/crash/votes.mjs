@@ -73,7 +73,6 @@ async function playCase({ groups, fault, mustStrike }) {
   }
   for (const group of groups) {
     const isFree = fault === undefined || kills === 0
-    // oxlint-disable-next-line no-await-in-loop -- one group at a time
     await Promise.all(group.map((task) => (isFree ? play(task) : runAgain(dir, task))))
   }
   const folder = await readFolder(dir)

@@ -161,7 +161,6 @@ test('a session has the keys of its agents, also if their state is left by anoth
       if (id !== 'case-1') throw new StoreError('corrupt_log', 'The log is damaged.', id)
       return read(id, ...more)
     }
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     for (const key of ['year', 'yes']) await until(cases.send('case-1', steer, { key }))
     await hosts.settle()
     expect([left, ended].map((id) => shared.get(id)?.head)).toEqual(heads)
@@ -280,7 +279,6 @@ async function playKills(kills: readonly Kill[], ending: 'approve' | 'STOP') {
       const { cases, host } = current
       const result = cases.start('case-1', { input }).then(async () => work(cases))
       result.then(end, end)
-      // oxlint-disable-next-line no-await-in-loop -- until the process ends the work or dies
       while (!outcome.is && !host.isDead) await hosts.pass(1000)
       if (outcome.is) return result
       current = open()

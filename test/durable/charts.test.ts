@@ -43,7 +43,6 @@ test('a history state returns to its last state, also if ids contain dots', asyn
   })
   const orders = open(machine)
   await until(orders.start('o'))
-  // oxlint-disable-next-line no-await-in-loop -- sequential
   for (const type of ['ADD', 'LEAVE', 'RETURN']) await until(orders.send('o', { type }))
   expect(await until(orders.settled('o'))).toMatchObject({ value: { cart: 'full' } })
 })
@@ -58,7 +57,6 @@ test('a context that looks like an actor of XState stays data', async () => {
   const boxes = open(machine)
   const data = { xstate$$type: 1, id: 'nobody' }
   await until(boxes.start('b'))
-  // oxlint-disable-next-line no-await-in-loop -- sequential
   for (const more of [data, 2]) await until(boxes.send('b', { type: 'PUT', data: more }))
   expect(await until(boxes.settled('b'))).toMatchObject({ context: { data: [data, 2] } })
 })
@@ -95,7 +93,6 @@ test('a delay that is not a number raises the event once, and NaN is refused', a
     await hosts.pass(2000)
     return (await until(bells.settled(id))).context.rings
   }
-  // oxlint-disable-next-line no-await-in-loop -- the bells share a clock
   for (const delay of ['1000', null, -5, 1000]) expect([delay, await countRings(delay)]).toEqual([delay, 1])
   await expect(until(open(create(NaN)).start('b'))).rejects.toMatchObject({
     code: 'transition_failed',
@@ -235,7 +232,6 @@ test('answers reach agents even if the chart has a wildcard, and names of agents
   const sessions = open(machine, { actors: { 'a b': one, 'a-b': two } })
   await until(sessions.start('s'))
   const { pending } = await until(sessions.settled('s'))
-  // oxlint-disable-next-line no-await-in-loop -- sequential
   for (const call of pending) await until(sessions.send('s', { type: 'approve', ...call }))
   expect(await until(sessions.settled('s'))).toMatchObject({ value: { one: 'done', two: 'done' } })
   expect(executed).toEqual(['book', 'book'])
@@ -363,7 +359,6 @@ describe('a session whose state does not fit a changed chart', () => {
     } as never).provide({ actors: { pay } as never })
     for (const value of ['q', { r: 'q' }]) {
       const changed = open(machine, { migrate: () => ({ value }) })
-      // oxlint-disable-next-line no-await-in-loop -- sequential
       await expect(until(changed.settled('s'))).rejects.toMatchObject({
         code: 'chart_changed',
         message: expect.stringMatching(

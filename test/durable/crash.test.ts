@@ -1,4 +1,3 @@
-/* oxlint-disable no-await-in-loop -- one step at a time */
 import fc from 'fast-check'
 import { fromPromise } from 'xstate'
 import { memoryStore } from '../../src/index.js'

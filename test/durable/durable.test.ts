@@ -116,7 +116,6 @@ test('settled returns the state after every event that was sent before', async (
       await claims.send('c', { type: 'NOTE', text: 'two' })
       return (await claims.settled('c')).context.notes
     }
-    // oxlint-disable-next-line no-await-in-loop -- one session at a time
     expect([turns, await until(play())]).toEqual([turns, ['one', 'two']])
   }
 })
@@ -148,9 +147,7 @@ test('an event with a key is accepted once', async () => {
   const { claims } = open()
   await until(claims.start('c', { input }))
   for (const process of [claims, open().claims, claims]) {
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     await until(process.send('c', { type: 'NOTE', text: 'once' }, { key: 'n1' }))
-    // oxlint-disable-next-line no-await-in-loop -- as above
     await until(process.settled('c'))
   }
   expect((await until(claims.settled('c'))).context.notes).toEqual(['once'])
@@ -162,9 +159,7 @@ test('a session remembers its last 100 keys, also after its end', async () => {
   await until(claims.start('c', { input }))
   const note = async (n: number) =>
     until(claims.send('c', { type: 'NOTE', text: String(n) }, { key: `n${n}` }))
-  for (let n = 0; n <= 100; n += 1)
-    // oxlint-disable-next-line no-await-in-loop -- in order
-    await note(n)
+  for (let n = 0; n <= 100; n += 1) await note(n)
   await until(claims.settled('c'))
   await note(1)
   expect((await until(claims.settled('c'))).context.notes).toHaveLength(101)
@@ -314,15 +309,11 @@ test('a drain leaves unread events to another process', async () => {
       return durable(tallyMachine, { store: store as never, clock })
     }
     const first = open()
-    // oxlint-disable-next-line no-await-in-loop -- one drain at a time
     await until(first.start('t'))
     const worker = first.worker()
     const sent = [1, 2, 3, 4, 5].map(async (n) => first.send('t', { type: 'COUNT', from: 'ann', n }))
-    // oxlint-disable-next-line no-await-in-loop -- the drain starts this many turns later
     for (let i = 0; i < turns; i += 1) await new Promise((resolve) => setImmediate(resolve))
-    // oxlint-disable-next-line no-await-in-loop -- as above
     await until(Promise.all([worker.drain(), ...sent]))
-    // oxlint-disable-next-line no-await-in-loop -- as above
     expect(await until(open().settled('t'))).toMatchObject({ context: { last: { ann: 5 }, faults: 0 } })
   }
 })
@@ -362,7 +353,6 @@ test('after a drain, send still stores events, and nothing else runs in this pro
     async () => first.claims.settled('c'),
     async () => first.claims.worker(),
   ]
-  // oxlint-disable-next-line no-await-in-loop -- sequential
   for (const call of calls)
     await expect(until(call())).rejects.toMatchObject({ code: 'draining', retryable: true })
   expect(await until(first.claims.replay('c'))).toMatchObject({ value: 'reviewing' })
@@ -485,13 +475,11 @@ test('an invalid option is refused and named, and nothing is written', async () 
   }
   await until(claims.start('c', { input }))
   await until(claims.settled('c'))
-  // oxlint-disable-next-line no-await-in-loop -- sequential
   for (const timeoutMs of [NaN, -1, 2 ** 31, '9', null])
     expect([timeoutMs, await refused(() => claims.settled('c', { timeoutMs } as never))]).toEqual([
       timeoutMs,
       ['invalid_option', 'timeoutMs'],
     ])
-  // oxlint-disable-next-line no-await-in-loop -- as above
   for (const [key, values] of Object.entries({
     pollMs: [NaN, 0, -1, Infinity, '9', null],
     concurrency: [NaN, 0, -1, 1.5, Infinity, '9', null],
@@ -502,13 +490,10 @@ test('an invalid option is refused and named, and nothing is written', async () 
         ['invalid_option', key],
       ])
   for (const at of [NaN, 0, 1.5, 9, null]) {
-    // oxlint-disable-next-line no-await-in-loop -- as above
     expect(await refused(() => claims.replay('c', at as never))).toEqual(['invalid_option', 'record'])
-    // oxlint-disable-next-line no-await-in-loop -- as above
     expect(await refused(() => claims.fork('c', { at } as never))).toEqual(['invalid_option', 'at'])
   }
   const both = { actor: 'pay', output: 'p', error: new Error('closed') }
-  // oxlint-disable-next-line no-await-in-loop -- as above
   for (const change of [
     5,
     null,
@@ -531,12 +516,10 @@ test('an invalid option is refused and named, and nothing is written', async () 
       'worker(options)': () => claims.worker(options as never),
       'fork(id, options)': () => claims.fork('c', options as never),
     }
-    // oxlint-disable-next-line no-await-in-loop -- as above
     for (const [call, work] of Object.entries(calls))
       expect([options, await refused(work)]).toEqual([options, ['invalid_argument', call]])
   }
   const durableOptions = { actors: 5, once: 'pay', clock: {}, migrate: 5, onError: 5 }
-  // oxlint-disable-next-line no-await-in-loop -- as above
   for (const [key, value] of Object.entries(durableOptions))
     expect(await refused(() => durable(claimMachine, { store: shared, [key]: value } as never))).toEqual([
       'invalid_option',
@@ -675,7 +658,6 @@ test('functions for agents report that a session is a machine, and do not change
     () => runSession(agent, { session: 'c', input: 'Go.' }),
   ]
   for (const call of calls) {
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     await expect(call()).rejects.toMatchObject({
       code: 'machine_session',
       message: expect.stringContaining("the machine 'claim'"),
@@ -697,7 +679,6 @@ test('functions for agents report that a session is a machine, and do not change
     async () => claims.start('ann', { input }),
     async () => claims.delete('ann'),
   ]
-  // oxlint-disable-next-line no-await-in-loop -- sequential
   for (const call of others) await expect(until(call())).rejects.toMatchObject({ code: 'other_session' })
   expect(shared.get('ann')).not.toBeNull()
   expect(await until(claims.delete('c'))).toBe(true)
@@ -709,12 +690,9 @@ test('functions for many sessions of agents leave out machines', async () => {
   const { claims } = open()
   const agent = createAgent({ model: createOneCallModel('add'), store: shared })
   for (const id of ['a:claim', 'b:claim']) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     await until(claims.start(id, { input }))
-    // oxlint-disable-next-line no-await-in-loop -- as above
     await until(claims.settled(id))
   }
-  // oxlint-disable-next-line no-await-in-loop -- as above
   for (const session of ['a:ann', 'b:ann']) await agent.run('Go.', { session }).result
   const message = { type: 'message', input: 'And now?', when: 'next' } as const
   expect(await sendAll(shared, { prefix: 'a' }, message)).toMatchObject({ sessions: 1, refused: 0 })

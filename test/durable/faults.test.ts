@@ -1,4 +1,3 @@
-/* oxlint-disable no-await-in-loop -- one call at a time */
 import { jest } from '@jest/globals'
 import { assign, createMachine, fromPromise, log, sendTo, setup } from 'xstate'
 import { memoryStore } from '../../src/index.js'

@@ -10,7 +10,6 @@ import { runsAll } from '../support/extent.js'
 import { claimMachine } from './claim.js'
 import { tallyMachine } from './tally.js'
 
-/* oxlint-disable no-await-in-loop -- one process at a time */
 jest.setTimeout(300_000)
 
 let dir: string

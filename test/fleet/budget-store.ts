@@ -56,7 +56,6 @@ export async function playSteps(
   let count = 0
   for (const one of steps) {
     const held = 'which' in one ? live[one.which % Math.max(1, live.length)] : undefined
-    /* oxlint-disable no-await-in-loop -- in order */
     if (one.type === 'wait') time.now += one.ms
     if (one.type === 'reserve') {
       const { type: _type, windows, ...amount } = one
@@ -78,7 +77,6 @@ export async function playSteps(
     }
     const [row] = await store.list(budget)
     onRow(row)
-    /* oxlint-enable no-await-in-loop */
     if (row === undefined) continue
     for (const key of ['nanoUsd', 'tokens'] as const) {
       if (of.countsLost) expect(row.spent[key] + row.reserved[key]).toBeLessThanOrEqual(limit[key])

@@ -105,10 +105,8 @@ export function checkBudgets(
             run.events$.subscribe((event) => {
               if (event.type === 'warning') warnings.push(event.code)
             })
-            // oxlint-disable-next-line no-await-in-loop -- one request at a time
             const { state } = await run.result
             expect(state).toBe(endings[one.ending])
-            // oxlint-disable-next-line no-await-in-loop -- see above
             const { spent, reserved, live } = await untilSettled(() => budget.status())
             expect({ reserved, live }).toEqual({ reserved: { usd: 0, tokens: 0 }, live: 0 })
             expect(
@@ -136,9 +134,7 @@ export function checkBudgets(
       for (const value of [NaN, -1, Infinity, '5'] as number[]) {
         for (const key of ['tokens', 'usd']) {
           const wrong = { code: 'invalid_config', subject: key }
-          // oxlint-disable-next-line no-await-in-loop -- sequential
           await expect(held.settle({ [key]: value })).rejects.toMatchObject(wrong)
-          // oxlint-disable-next-line no-await-in-loop -- see above
           await expect(budget.reserve({ [key]: value })).rejects.toMatchObject(wrong)
         }
       }
@@ -155,11 +151,9 @@ export function checkBudgets(
     test('after a payment of any size the budget is readable, and its limit can be raised', async () => {
       const budget = createBudget({ id: 'sizes', tokens: 1000, usd: 1, store })
       for (const huge of [1e300, Number.MAX_VALUE]) {
-        // oxlint-disable-next-line no-await-in-loop -- sequential
         const held = await createBudget({ id: `sizes-${huge}`, tokens: 1000, usd: 1, store }).reserve({
           tokens: 1,
         })
-        // oxlint-disable-next-line no-await-in-loop -- see above
         await held.settle({ tokens: huge, usd: huge })
       }
       await (await budget.reserve({ tokens: 1 })).settle({ tokens: 5000, usd: 2 })
@@ -224,10 +218,8 @@ function bind(store: BudgetStore): BudgetStore {
 /** A stopped request is settled after its run ends. */
 async function untilSettled<Status extends { live: number }>(ask: () => Promise<Status>): Promise<Status> {
   for (let turn = 0; ; turn += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- until it is settled
     const status = await ask()
     if (status.live === 0 || turn === 200) return status
-    // oxlint-disable-next-line no-await-in-loop -- as above
     await new Promise((resolve) => setImmediate(resolve))
   }
 }

@@ -114,7 +114,6 @@ test.each([
   ['awaited', 0.9],
 ])('an abort at any moment loses no %s share: it is received or returned', async (_name, usd) => {
   const outcomes = new Set<string>()
-  /* oxlint-disable no-await-in-loop -- one moment after the other */
   for (let ticks = 0; ticks < 80; ticks += 1) {
     const budget = createBudget({ id: 'b', usd: 1, store: memoryStore() })
     const first = await budget.reserve({ usd })
@@ -131,7 +130,6 @@ test.each([
     await new Promise((resolve) => setImmediate(resolve))
     expect((await budget.status()).live).toBe(0)
   }
-  /* oxlint-enable no-await-in-loop */
   expect(outcomes).toEqual(new Set(['aborted', 'received']))
 })
 
@@ -210,13 +208,10 @@ test('the window follows the clock of the store, regardless of the clocks of pro
   const nextHour = Date.parse('2026-05-04T07:00:00Z')
   for (const ahead of [30 * 24 * hour, -30 * 24 * hour, hour, 0]) {
     const budget = budgetAt(ahead)
-    // oxlint-disable-next-line no-await-in-loop -- one process at a time
     await (await budget.reserve({ usd: 0.2 })).settle({ usd: 0.2 })
-    // oxlint-disable-next-line no-await-in-loop -- see above
     expect(await budget.status()).toMatchObject({ resetsAt: nextHour })
   }
   for (const ahead of [30 * 24 * hour, 0, -hour]) {
-    // oxlint-disable-next-line no-await-in-loop -- see above
     await expect(budgetAt(ahead).reserve({ usd: 0.5 })).rejects.toMatchObject({
       code: 'budget_exceeded',
       resetsAt: nextHour,

@@ -43,7 +43,6 @@ async function passTime<Value>(clock: SimulatedClock, work: Promise<Value>, step
   })
   noted.catch(() => undefined)
   while (!state.isOver) {
-    // oxlint-disable-next-line no-await-in-loop -- one step at a time
     for (let i = 0; i < 3; i += 1) await settled()
     clock.increment(stepMs)
   }
@@ -215,7 +214,6 @@ function listen(run: Run): AgentEvent[] {
 }
 
 async function settle(): Promise<void> {
-  // oxlint-disable-next-line no-await-in-loop -- one turn at a time
   for (let i = 0; i < 20; i += 1) await settled()
 }
 
@@ -231,7 +229,6 @@ test('a waiting request is reported once, and shown on one line', async () => {
   expect(createEventFormatter()(event)).toContain("waiting for a slot of 'test' (1 ahead)")
   for (let i = 0; i < 3; i += 1) {
     manual.pending?.answer({ text: 'Done.' })
-    // oxlint-disable-next-line no-await-in-loop -- one answer at a time
     await settle()
   }
   const results = await Promise.all(runs.map(({ result }) => result))
@@ -244,7 +241,6 @@ test('the run that came first is served first, with each of its requests', async
   const runs = ['One.', 'Two.', 'Three.'].map((input) => agent.run(input))
   const order: unknown[] = []
   for (let i = 0; i < 6; i += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- one answer at a time
     await settle()
     const { request } = manual.attempts.at(-1) as {
       request: { messages: readonly { content: unknown; role: string }[] }
@@ -294,7 +290,6 @@ test.each([
     for (let i = 0; i < 36; i += 1) {
       clock.increment(100_000)
       manual.attempts[0]?.delta('.')
-      // oxlint-disable-next-line no-await-in-loop -- time passes in steps
       await settled()
     }
     manual.attempts[0]?.answer({ text: 'Done.' })
@@ -337,7 +332,6 @@ test('a 429 slows every request of the limiter, for the time that the provider r
   expect(manual.attempts.length).toBe(1)
   for (let i = 0; i < 100; i += 1) {
     clock.increment(100)
-    // oxlint-disable-next-line no-await-in-loop -- time passes in steps
     await settle()
     for (const attempt of manual.attempts.slice(1)) attempt.answer({ text: 'Done.' })
   }
@@ -361,11 +355,9 @@ test('a 429 without a time causes growing waits, until an answer arrives', async
   const waits: number[] = []
   for (let i = 0; i < 4; i += 1) {
     const pending = ask().catch(() => undefined)
-    // oxlint-disable-next-line no-await-in-loop -- one request at a time
     await settle()
     if (i === 2) manual.pending?.answer({ text: 'Yes.' })
     else manual.pending?.fail({ kind: 'rate_limit', code: 'rate_limit', status: 429 })
-    // oxlint-disable-next-line no-await-in-loop -- see above
     await pending
     waits.push(limiter.status().pausedMs)
     clock.increment(60_000)

@@ -38,7 +38,6 @@ export class Hosts {
   async pass(ms: number): Promise<void> {
     const end = this.now + ms
     for (;;) {
-      // oxlint-disable-next-line no-await-in-loop -- runs ready work
       await this.settle()
       const [id, next] = [...this.#timers].sort(([, a], [, b]) => a.at - b.at)[0] ?? []
       if (id === undefined || !next || next.at > end) break
@@ -52,7 +51,6 @@ export class Hosts {
 
   /** For lazily loaded code. Only the timeout of the test limits it: a busy machine loads code slowly. */
   async settleUntil(isSo: () => boolean | Promise<boolean>): Promise<void> {
-    // oxlint-disable-next-line no-await-in-loop -- polling
     while (!(await isSo())) await this.settle()
   }
 
@@ -62,9 +60,7 @@ export class Hosts {
     const end = (): void => void (over.is = true)
     promise.then(end, end)
     for (let i = 0; i < 800 && !over.is; i += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- time passes only if nothing else happens
       await this.settle()
-      // oxlint-disable-next-line no-await-in-loop -- as above
       if (!over.is && i % 10 === 9) await this.pass(1000)
     }
     return promise
@@ -74,7 +70,6 @@ export class Hosts {
     settled += 1
     const count = settled <= 20 ? turns.first : turns.later
     for (let left = count; left > 0; left = this.#awaitsStores && this.calls > 0 ? count : left - 1)
-      // oxlint-disable-next-line no-await-in-loop -- one turn at a time
       await new Promise((resolve) => setImmediate(resolve))
   }
 }

@@ -32,7 +32,6 @@ const outputs = (results: { result: RunResult | null }[]) => results.map(({ resu
 
 /** Runs ready work until the condition holds. */
 async function until(holds: () => unknown): Promise<void> {
-  // oxlint-disable-next-line no-await-in-loop -- polling
   for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
 }
 
@@ -76,7 +75,6 @@ describe.each(sampledKinds(stores))('with %s', (_name, open) => {
     const agent = createAgent({ model, ...(store && { store }) })
     const running = collect(runAll(agent, items(7), { id: 'b', concurrency: 3 }))
     for (let left = 7; left > 0; left -= 1) {
-      // oxlint-disable-next-line no-await-in-loop -- the last request is answered first
       await until(() => waiting.length >= Math.min(3, left))
       waiting.shift()?.()
     }
@@ -190,7 +188,6 @@ describe.each(sampledKinds(stores))('with %s', (_name, open) => {
     expect(requests).toBeLessThan(10)
     expect(isOpen).toBe(false)
     for (const { id } of items(50)) {
-      // oxlint-disable-next-line no-await-in-loop -- one session at a time
       expect((await store?.get(`b.${id}`))?.holder ?? null).toBeNull()
     }
   })
@@ -378,7 +375,6 @@ test('a conversation is an input, and tags find the session', async () => {
   ] as const
   const batchItems = [{ id: 'i0', input: history, tags: { user: 'ann' }, more: 17 }]
   for (let i = 0; i < 2; i += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- one call at a time
     const [only] = await collect(runAll(agent, batchItems, { id: 'b' }))
     expect(only?.item.more).toBe(17)
     expect(only?.result?.output).toBe('You said: And in May?')
@@ -439,7 +435,6 @@ test('items are read on demand, at most look-ahead items ahead of the results', 
   })
   const running = collect(batch)
   await until(() => reports.at(-1)?.done === 39)
-  // oxlint-disable-next-line no-await-in-loop -- no further items arrive
   for (let i = 0; i < 100; i += 1) await settled()
   expect(read).toBe(40)
   expect(reports.at(-1)).toMatchObject({ done: 39, running: 1, total: null, timeLeftMs: null })
@@ -570,10 +565,8 @@ test('a batch that is parked any number of times gives the same results, for any
             const running = collect(
               runAll(agent, items(count), { id: 'b', concurrency, signal: stop.signal }),
             )
-            // oxlint-disable-next-line no-await-in-loop -- a while later
             for (let i = 0; i < turns; i += 1) await settled()
             stop.abort()
-            // oxlint-disable-next-line no-await-in-loop -- one process at a time
             const results = await running
             expect(results.map(({ item }) => item)).toEqual(items(count).slice(0, results.length))
           }

@@ -21,7 +21,6 @@ async function setUp(base: SessionStore = memoryStore()) {
     const agent = createAgent({ model, store, tools: [pay] })
     const run = agent.run('Go.', { session, tags: { tenant } })
     begun.push(run as Run)
-    // oxlint-disable-next-line no-await-in-loop -- some modules load on first use
     for (let i = 0; i < 1000 && model.attempts.length === 0; i += 1) await settled()
     if (asks === 'approval')
       model.pending?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
@@ -106,10 +105,8 @@ test('a message is sent once, however often the same call is made', async () => 
   const received: string[] = []
   waiting.run.events$.subscribe(({ type }) => received.push(type))
   for (let i = 0; i < 3; i += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- one call at a time
     const { sessions, refused } = await sendAll(store, which, steer, { key: 'notice-7' })
     expect([sessions, refused]).toEqual([1, 0])
-    // oxlint-disable-next-line no-await-in-loop -- it reads its inbox
     for (let n = 0; n < 50; n += 1) await settled()
   }
   const steered = (await store.read('waiting')).filter(({ data }) => data.includes('"STEER"'))
@@ -145,7 +142,6 @@ longTest(
     const store = memoryStore()
     const agent = createAgent({ model: answering(), store, tools: [], interactive: true })
     const ids = Array.from({ length: 603 }, (_, i) => `tenant:${i}`)
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     for (const session of ids) await agent.run('Go.', { session }).result
     const receipt = await sendAll(store, { prefix: 'tenant' }, { type: 'cancel' })
     expect(receipt.sessions).toBe(603)
@@ -159,9 +155,7 @@ longTest(
 test('an outage stops it with the store’s error, and the same call continues', async () => {
   const memory = memoryStore()
   const agent = createAgent({ model: answering(), store: memory, interactive: true })
-  for (let i = 0; i < 40; i += 1)
-    // oxlint-disable-next-line no-await-in-loop -- sequential
-    await agent.run('Go.', { session: `t:${i}` }).result
+  for (let i = 0; i < 40; i += 1) await agent.run('Go.', { session: `t:${i}` }).result
   let left = 17
   const put: typeof memory.inbox.put = (...args) => {
     left -= 1

@@ -102,7 +102,6 @@ test('a sleeping run that is read repeatedly, with a message for its next turn, 
   waker.start()
   for (let i = 0; i < 7; i += 1) {
     void runSession(agents, { session: 's' })
-    // oxlint-disable-next-line no-await-in-loop -- polling
     await hosts.pass(10 * minute)
   }
   expect(stateOf('s').state).toBe('COMPLETED')
@@ -116,13 +115,11 @@ test('processes whose clocks are ahead read grants of a sleeping run, and the ru
   await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
   for (const left of [50, 40, 30]) {
     const { head } = shared.get('s') ?? {}
-    /* oxlint-disable no-await-in-loop -- one after the other */
     await first.agent.send('s', { type: 'grant', tool: 'rest', when: {} })
     await hosts.pass(10 * minute)
     const read = runSession(ahead.agents, { session: 's' })
     await hosts.settleUntil(() => shared.get('s')?.head !== head)
     expect(await read).toMatchObject({ state: 'PAUSED', wakeMs: left * minute })
-    /* oxlint-enable no-await-in-loop */
   }
   first.waker.start()
   await hosts.pass(29 * minute)
@@ -206,7 +203,6 @@ test('a fork of a sleeping run stays asleep until it is resumed', async () => {
   const [resumed = ''] = forks
   await agent.send(resumed, { type: 'resume' })
   // The first call of send() loads code, and the run needs its timers.
-  // oxlint-disable-next-line no-await-in-loop -- minute by minute
   while (stateOf(resumed).state !== 'COMPLETED') await hosts.pass(minute)
   expect(requests).toHaveLength(3)
   expect(errors).toEqual([])
@@ -279,7 +275,6 @@ test('random forks, resumes and deletions: a fork works only after a resume, and
         const fork = async () => {
           sessions.push(await agent.fork(id, undefined, type === 'askFirst' ? { askFirst: true } : undefined))
         }
-        /* oxlint-disable no-await-in-loop -- sequential */
         if (type === 'pass') await hosts.pass(at * minute)
         else if (type === 'delete') {
           deleted.add(id)
@@ -288,7 +283,6 @@ test('random forks, resumes and deletions: a fork works only after a resume, and
           if (stateOf(id).state === 'PAUSED') resumed.add(id)
           await until(agent.send(id, { type: 'resume' }))
         } else if (!deleted.has(id)) await until(fork())
-        /* oxlint-enable no-await-in-loop */
       }
       await hosts.pass(3 * hour)
       for (const id of sessions) {
@@ -320,9 +314,7 @@ test('a run is not woken before its time by a slow process, whose clocks start o
   const woken: number[] = []
   for (const slowReadings of [2, 3, 4, 5, 6, 7, 8]) {
     const id = `${slowReadings}`
-    // oxlint-disable-next-line no-await-in-loop -- one session after the other
     expect(await play(id, start, 0)).toMatchObject({ state: 'PAUSED' })
-    // oxlint-disable-next-line no-await-in-loop
     await play(id, start + hour - 10, slowReadings)
     for (const { data } of store.read(id)) {
       const { event } = JSON.parse(data) as { event?: { type: string; now: number } }

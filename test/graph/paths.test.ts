@@ -130,7 +130,6 @@ test('a snapshot of any state on the paths reaches an end after plain XState res
   const problems: unknown[] = []
   for (const state of states) {
     const snapshot = toStored(state)
-    // oxlint-disable-next-line no-await-in-loop -- each has the event loop to itself
     const problem = await restoreProblem(snapshot)
     if (problem !== null) problems.push([state.value, problem])
   }

@@ -22,7 +22,6 @@ async function exportedFunctions(): Promise<string[]> {
   )
   const found: string[] = []
   for (const [name, path] of entries) {
-    // oxlint-disable-next-line no-await-in-loop -- jest loads modules that share others one after the other
     const module = (await import(path.replace('./dist/src', '../../src'))) as Record<string, unknown>
     const functions = Object.entries(module).filter(
       ([, value]) => typeof value === 'function' && !(value.prototype instanceof Error),

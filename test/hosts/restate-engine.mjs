@@ -78,7 +78,6 @@ async function ask(admin, query) {
 export async function restateEngine({ processes = 3 } = {}) {
   const server = await openServer()
   const ports = []
-  // oxlint-disable-next-line no-await-in-loop -- each is consumed before the search for the next
   while (ports.length < processes) ports.push(await freePort())
   const balancer = await openBalancer(ports)
   return {

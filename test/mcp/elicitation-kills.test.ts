@@ -62,7 +62,6 @@ async function playKilled(era: 'modern' | 'earlier', records: number) {
         if (call.needs !== 'approval') run.addToolOutput(call, accepted)
         else if (readJournal(env.JOURNAL).some((line) => line.done)) run.reject(call)
         else run.approve(call)
-        // oxlint-disable-next-line no-await-in-loop -- one rest at a time
         result = await run.result
       }
     const content = result.messages.findLast(({ role }) => role === 'tool')?.content
@@ -93,7 +92,6 @@ describe.each(sampledKinds(['modern', 'earlier'] as const))(
     it('repeats no call and loses no answer', async () => {
       const deaths: string[] = []
       for (const records of kills[era]) {
-        // oxlint-disable-next-line no-await-in-loop -- each on an idle machine
         const played = await playKilled(era, records)
         if (!played.isKilled) throw new Error(`It was not killed at record ${records}: ${played.stderr}`)
         const { logged, journal, state, interrupted, unlawful } = played

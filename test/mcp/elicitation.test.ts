@@ -155,7 +155,6 @@ describe.each(sampledKinds(eras))('a server of %s that sends an elicitation', (e
     while (at.state === 'WAITING_FOR_INPUT') {
       rounds += 1
       answer(play, at, accepted)
-      // oxlint-disable-next-line no-await-in-loop -- one rest at a time
       at = await play.run.result
     }
     expect([rounds, at.state]).toEqual([10, 'COMPLETED'])

@@ -49,7 +49,6 @@ test.each(sampledKinds(taskForms))(
     const { head = 0 } = store.get(name) ?? {}
     store.close()
     const table: string[] = []
-    /* oxlint-disable no-await-in-loop -- one kill at a time */
     const kills = runsAll ? Array.from({ length: head }, (_, i) => i + 1) : sampledKills[form]
     for (const records of kills) {
       const { url, keys } = await taskServer(form)
@@ -59,7 +58,6 @@ test.each(sampledKinds(taskForms))(
       const came = rest?.output ?? rest?.reason
       table.push(`${records}: ${killed === null ? 'killed' : 'whole'}, ${keys.length} calls, ${came}`)
     }
-    /* oxlint-enable no-await-in-loop */
     // Record 3 is the answer with the call. Until the handle is stored, it is unknown whether the call was
     // made, so a person is asked.
     expect(table).toEqual(

@@ -146,7 +146,6 @@ describe('a task that refuses an answer', () => {
       const [question] = at.pending
       questions.push(question?.elicitation?.message ?? '')
       play.run.addToolOutput(question?.callId ?? '', answer)
-      // oxlint-disable-next-line no-await-in-loop -- one rest at a time
       at = await play.run.result
     }
     const results = play.of('tool_result').map(({ content }) => content)

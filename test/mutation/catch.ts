@@ -50,7 +50,6 @@ export async function findCatch(
   const again = last && (await tryKiller(machine, last))
   if (again) return again
   for (const path of nearestFirst(machine, paths)) {
-    // oxlint-disable-next-line no-await-in-loop -- the first that fails is the answer
     const found = await tryKiller(machine, { path: getKey(path) })
     if (found) return found
   }

@@ -21,7 +21,6 @@ const mutants = all.filter(({ name }) => new RegExp(pattern).test(name))
 
 for (const [i, { name, machine }] of mutants.entries()) {
   if (i % Number(shards) !== Number(shard)) continue
-  // oxlint-disable-next-line no-await-in-loop -- sequential, because each needs a whole core
   const found = await findCatch(machine, { last: known[name], isExcused: name in equivalents, isWhole })
   // Null means that it passes all paths. Only the full search retries them.
   const last = name in equivalents ? null : known[name]?.unlawful

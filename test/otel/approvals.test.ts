@@ -77,7 +77,6 @@ describe('approvals in telemetry', () => {
 
   it('contain reasons only with the content', async () => {
     for (const captureContent of [false, true]) {
-      // oxlint-disable-next-line no-await-in-loop -- one run at a time
       const { named, decided } = await answered('reject', { captureContent })
       expect(decided).toMatchObject([{ outcome: 'rejected', by: { id: 'bob' }, why: 'Too much.' }])
       const texts = ['requested', 'decided'].flatMap((name) =>
@@ -96,7 +95,6 @@ describe('approvals in telemetry', () => {
     const recordedOnly = await answered('nobody', { decision: 'deny', shadow: true })
     for (const { recorded, decided } of [denied, recordedOnly]) {
       expect(decided).toEqual([])
-      // oxlint-disable-next-line no-await-in-loop -- one run at a time
       expect(await points(recorded, 'statewright.approvals')).toBeUndefined()
     }
     expect(recordedOnly.named('statewright.policy.decision')).toMatchObject([

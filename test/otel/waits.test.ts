@@ -20,7 +20,6 @@ async function open() {
 
 /** Resolves per request after it has arrived. Some code is loaded lazily. */
 async function answer(manual: ManualModel): Promise<void> {
-  // oxlint-disable-next-line no-await-in-loop -- polling
   while (!manual.pending) await settled()
   manual.pending.answer({ text: 'Done.' })
 }

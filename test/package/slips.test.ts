@@ -87,7 +87,6 @@ async function listRaw(
   const raw: string[] = []
   for (const [slip, args] of Object.entries(slips)) {
     try {
-      // oxlint-disable-next-line no-await-in-loop -- one slip at a time
       await settle(act(args))
     } catch (error) {
       const isTyped =
@@ -168,7 +167,6 @@ it.each([
   // As in Express and node:http.
   const ofServer = { method: 'POST', url: '/api/chat', headers: { 'content-type': 'application/json' } }
   for (const args of [...Object.values(slips), [ofServer]]) {
-    // oxlint-disable-next-line no-await-in-loop -- one slip at a time
     await expect((async () => handler(...args))()).rejects.toMatchObject({
       code: 'invalid_argument',
       subject: 'handler(request)',

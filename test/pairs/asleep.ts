@@ -16,7 +16,6 @@ export async function forkAsleep(agent: Agent, world: World, store: SessionStore
   if (run?.state !== 'PAUSED' || (run.wakeAt ?? 0) <= world.now()) return []
   const before = await readOrigin()
   const broken: string[] = []
-  /* oxlint-disable no-await-in-loop -- one fork at a time */
   for (const isResumed of [false, true]) {
     const id = await wait(agent.fork('chaos', seq))
     if (isResumed) {
@@ -33,6 +32,5 @@ export async function forkAsleep(agent: Agent, world: World, store: SessionStore
     // It throws if the session has a lease owner.
     await wait(store.release(await wait(store.acquire(id, { holder: 'the cell', ttlMs: 1000 }))))
   }
-  /* oxlint-enable no-await-in-loop */
   return before === (await readOrigin()) ? broken : [...broken, 'a deleted fork has changed its origin']
 }

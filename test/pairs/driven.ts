@@ -79,7 +79,6 @@ export class Driving {
     const { world, broken } = this.#drives
     let options: Partial<RunSessionOptions> = {}
     for (let rests = 0; ; ) {
-      // oxlint-disable no-await-in-loop -- one drive at a time
       const rest = await this.#drive(options)
       broken.push(...ofRest(rest))
       options = {}
@@ -101,7 +100,6 @@ export class Driving {
       if (rests++ === mostRests) options = this.#says([{ type: 'cancel' }], rest)
       else if (this.#cell.isAnsweredElsewhere) await this.#answerElsewhere(snapshot as unknown as Standing)
       else options = this.#says(dueIn(snapshot as unknown as Standing, this.#cell.plan.manner, world), rest)
-      // oxlint-enable no-await-in-loop
     }
   }
 
@@ -115,7 +113,6 @@ export class Driving {
   async #answerElsewhere(pending: Standing): Promise<void> {
     const { world, process, broken } = this.#drives
     const manner: Manner = this.#cell.plan.manner
-    // oxlint-disable-next-line no-await-in-loop -- in order
     for (const message of dueIn(pending, manner, world)) await tellFrom(process(), world, message, broken)
   }
 
@@ -150,7 +147,6 @@ export class Driving {
     const settle = (): void => void (isSettled = true)
     driving.then(settle, settle)
     for (let jumps = 0, moved = -1; ; ) {
-      // oxlint-disable no-await-in-loop -- polling
       await world.quiet(true)
       if (this.#telling.length > 0) {
         await Promise.all(this.#telling.splice(0))
@@ -168,7 +164,6 @@ export class Driving {
         this.#tell(process(), { type: 'cancel', why: 'It hangs.' })
       }
       moved = world.moves
-      // oxlint-enable no-await-in-loop
     }
     this.#stop = () => undefined
     return driving

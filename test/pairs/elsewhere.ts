@@ -18,7 +18,6 @@ export async function tellFrom(elsewhere: Agent, world: World, message: SessionM
   try {
     if (message.type !== 'revoke') return (await timed(world, elsewhere.send('chaos', message), true)).status
     const { grants = [] } = await timed(world, elsewhere.replay('chaos'), true)
-    // oxlint-disable-next-line no-await-in-loop -- in order
     for (const { id } of grants)
       await timed(world, elsewhere.send('chaos', { type: 'revoke', grant: id }), true)
     return undefined
@@ -40,7 +39,6 @@ export async function answerFrom(
 ): Promise<boolean> {
   const statuses: unknown[] = []
   for (const message of dueIn(run.snapshot() as Standing, manner, world)) {
-    // oxlint-disable-next-line no-await-in-loop -- in order
     statuses.push(await tellFrom(elsewhere, world, message, broken))
   }
   return statuses.some((status) => status === 'waiting' || status === 'applied')

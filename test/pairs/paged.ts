@@ -64,7 +64,6 @@ export class Page {
     const { input: _input, ...rest } = options
     for (;;) {
       try {
-        // oxlint-disable-next-line no-await-in-loop -- one attempt at a time
         return await runSession(agent, {
           ...rest,
           ...(others.length > 0 && { answers: others, ...(at !== undefined && isSent.size === 0 && { at }) }),

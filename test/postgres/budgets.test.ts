@@ -45,7 +45,6 @@ test('concurrent reservations, settlements and expiries over several connections
     if (i % 5 !== 0) await store.settle({ budget: 'busy', reservation: `r${i}`, nanoUsd: 4, tokens: 0 })
   }
   const worker = async (first: number): Promise<void> => {
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     for (let n = 0; n < 20; n += 1) await work(first + n)
   }
   await Promise.all(Array.from({ length: 15 }, (_, i) => worker(i * 20)))

@@ -33,14 +33,12 @@ test('two processes send events to one machine in Postgres, and each is accepted
   const each = sampled(500)
   await first?.start('t')
   const sendAll = async (sessions: typeof first, from: string): Promise<void> => {
-    // oxlint-disable-next-line no-await-in-loop -- in order
     for (let n = 1; n <= each; n += 1)
       await sessions?.send('t', { type: 'COUNT', from, n }, { key: from + n })
   }
   await Promise.all([sendAll(first, 'a'), sendAll(second, 'b')])
   // Both processes look, because either of them may hold the session.
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- polling
     const settled = await first?.settled('t')
     const { a, b } = settled?.context.last ?? {}
     if (a === each && b === each) {

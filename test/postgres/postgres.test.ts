@@ -269,7 +269,6 @@ describe('the store in Postgres', () => {
       ]
       for (const use of uses) {
         for (let count = 1; ; count += 1) {
-          /* oxlint-disable no-await-in-loop -- sequential */
           await place.remove()
           const pool = new pg.Pool({ connectionString: gateway.url })
           const store = postgresStore({
@@ -288,7 +287,6 @@ describe('the store in Postgres', () => {
           await store.close()
           await pool.end()
           if (isOver) break
-          /* oxlint-enable no-await-in-loop */
         }
       }
     })

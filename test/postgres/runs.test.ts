@@ -213,7 +213,6 @@ describe('runs whose sessions are in Postgres', () => {
     const agents: Agent[] = []
     for (const pool of pools) {
       const limits = { storeClient: pool, tableName: 'limits', points: 4, duration: 1 }
-      // oxlint-disable-next-line no-await-in-loop -- Postgres may refuse to create a table twice at the same time
       const store = await new Promise<RateLimiterPostgres>((resolve, reject) => {
         const limiter = new RateLimiterPostgres(limits, (error) => (error ? reject(error) : resolve(limiter)))
       })

@@ -70,7 +70,6 @@ test('the outcome of each cell matches its rule', async () => {
   const broken: string[] = []
   for (const cell of cells.filter(isDue)) {
     const { comes, because } = ruleOf(cell) ?? {}
-    // oxlint-disable-next-line no-await-in-loop -- each has the process to itself
     const { came, faults } = await play(cell, asks)
     if (came !== comes) broken.push(`${nameOf(cell)}: ${came}, not ${comes}, because ${because}`)
     broken.push(...faults.map((fault) => `${nameOf(cell)}: ${fault}`))

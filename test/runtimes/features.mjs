@@ -100,7 +100,6 @@ function listFeatures(url, { loadFileStore, objects }) {
 export async function playAll(url, stores) {
   const played = {}
   for (const [name, play] of Object.entries(listFeatures(url, stores))) {
-    // oxlint-disable-next-line no-await-in-loop -- sequential, so that errors are separate
     played[name] = await play().then(
       () => null,
       (error) => `${error?.name}: ${error?.message}`,

@@ -33,13 +33,11 @@ export class StoreObject extends DurableObject {
 
 /** The state of a sleeping session after it wakes. After half a minute, returns the current state. */
 async function settles(ask) {
-  /* oxlint-disable no-await-in-loop -- polling, because alarms follow the clock of workerd */
   for (let looks = 1; ; looks += 1) {
     const { state } = await ask()
     if (!['PAUSED', 'RUNNING'].includes(state) || looks === 300) return state
     await scheduler.wait(100)
   }
-  /* oxlint-enable no-await-in-loop */
 }
 
 /** The features that use Durable Objects. */

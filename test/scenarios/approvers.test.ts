@@ -50,7 +50,6 @@ describe('approvers', () => {
     ]
     for (const [by, code] of refused) {
       expect(() => run.approve(question, undefined, { by })).toThrow(fault(code))
-      // oxlint-disable-next-line no-await-in-loop -- in order
       await expect(agent.send('s', { type: 'approve', ...question, by })).rejects.toThrow(fault(code))
     }
     expect([store.read('s').length, store.inbox?.read('s')]).toEqual([before, []])
@@ -70,9 +69,7 @@ describe('approvers', () => {
     const { agent, paid, question } = await asking({ count: 3 })
     for (const id of ['bob', 'cyd', 'dee']) {
       expect(paid).toEqual([])
-      // oxlint-disable-next-line no-await-in-loop -- one process at a time
       await agent.send('s', { type: 'approve', ...question, by: id })
-      // oxlint-disable-next-line no-await-in-loop -- as above
       await (await agent.resume('s')).result
     }
     expect(paid).toEqual([{ n: 1 }])
@@ -89,7 +86,6 @@ describe('approvers', () => {
     await run.result
     const fork = (await agent.resume(await agent.fork('s', undefined, options as never))) as Run
     for (const by of ['cyd', 'bob']) {
-      // oxlint-disable-next-line no-await-in-loop -- one vote at a time
       const { pending = [] } = await fork.result
       expect([pending.length, paid]).toEqual([1, []])
       fork.approve(pending[0]!, undefined, { by })
@@ -123,11 +119,9 @@ describe('approvers', () => {
 
   it('can be named by id; one may reject, and so may the requester', async () => {
     for (const by of ['bob', 'ann']) {
-      // oxlint-disable-next-line no-await-in-loop -- in order
       const { run, paid, question } = await asking({ ids: ['bob', 'ann'], notRequester: true })
       expect(() => run.reject(question, 'No.', { by: 'eve' })).toThrow(fault('not_an_approver'))
       run.reject(question, 'No.', { by })
-      // oxlint-disable-next-line no-await-in-loop -- as above
       expect([(await run.result).state, paid]).toEqual(['COMPLETED', []])
     }
   })
@@ -210,7 +204,6 @@ describe('approvers', () => {
           }
           expect(hasCounted).toBe(counts)
           if (counts) counted.add(by.id)
-          // oxlint-disable-next-line no-await-in-loop -- one vote at a time
           await run.result
         }
         expect(paid.length).toBe(counted.size >= count ? 1 : 0)

@@ -43,7 +43,6 @@ describe('an answer to a call that the model repeats', () => {
     const started = await resting()
     const { agent, pay, first } = started
     const { run, second } = await restingAgain(started)
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     for (const type of ['approve', 'reject'] as const)
       await expect(agent.send('s', { type, ...first })).rejects.toMatchObject(late)
     expect(() => run.approve(first)).toThrow(expect.objectContaining(late))

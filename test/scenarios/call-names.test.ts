@@ -9,7 +9,6 @@ const turn = (...calls: ReturnType<typeof call>[]) => ({
 
 /** Waits for the next request to the model. */
 async function request(model: ManualModel) {
-  // oxlint-disable-next-line no-await-in-loop -- some modules load on first use
   for (let i = 0; i < 1000 && !model.pending; i += 1) await settled()
   if (!model.pending) throw new Error('Nobody asks the model.')
   return model.pending

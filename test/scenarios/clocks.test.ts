@@ -17,7 +17,6 @@ import { sampled } from '../support/extent.js'
 const [hour, start] = [3_600_000, 1_790_000_000_000]
 
 async function untilRequest(model: ManualModel, requests: number) {
-  // oxlint-disable-next-line no-await-in-loop -- some modules load on first use
   for (let i = 0; i < 1000 && model.attempts.length < requests; i += 1) await settled()
   return model.attempts.length
 }
@@ -25,14 +24,12 @@ async function untilRequest(model: ManualModel, requests: number) {
 /** Waits until a record contains this text. */
 async function written(store: SyncSessionStore, words: string) {
   const isThere = () => store.read('s').some(({ data }) => data.includes(words))
-  // oxlint-disable-next-line no-await-in-loop -- as above
   for (let i = 0; i < 100_000 && !isThere(); i += 1) await settled()
 }
 
 /** Waits until a host has resumed the run and is waiting. */
 async function takenUp(store: SyncSessionStore) {
   await written(store, '"RESUMED"')
-  // oxlint-disable-next-line no-await-in-loop -- as above
   for (let i = 0; i < 20; i += 1) await settled()
 }
 
@@ -188,10 +185,8 @@ it('the next run of a session never starts before the last record, on any host',
         const model = new ManualModel()
         const agent = createAgent({ model, store, clock: hosts.start(store, () => skew).clock })
         const run = agent.run('Go.', { session: 's' })
-        // oxlint-disable-next-line no-await-in-loop -- one run at a time
         await untilRequest(model, 1)
         model.pending?.answer({ text: 'Done.' })
-        // oxlint-disable-next-line no-await-in-loop -- as above
         expect(await run.result).toMatchObject({ state: 'COMPLETED' })
       }
       const times = readTimes(store)
@@ -245,7 +240,6 @@ it('a failed request is never repeated early, even if timers fire early', async 
       await settled()
       for (const ms of [delayMs - early, early - 1]) {
         timers.increment(ms)
-        // oxlint-disable-next-line no-await-in-loop -- time passes step by step
         await settled()
         expect(model.attempts).toHaveLength(1)
       }

@@ -124,7 +124,6 @@ test('a damaged stored message is refused at load, and a loaded message causes n
       toAGUIMessages(session.messages)
       for (const model of models) {
         const copy = restoreSession({ ...stored, messages: damage(path, value) })
-        // oxlint-disable-next-line no-await-in-loop -- sequential
         const { error } = await createAgent({ model, stream: false }).run('And?', { session: copy }).result
         if (/TypeError|undefined|not a function|not iterable/.test(error?.message ?? ''))
           problems.push(`${name}: ${error?.message}`)
@@ -154,7 +153,6 @@ test('the messages of a log are checked the same way: corrupt_log', async () => 
     const [model] = models
     if (!model) throw new Error('There is no model.')
     try {
-      // oxlint-disable-next-line no-await-in-loop -- sequential
       await createAgent({ model, stream: false, store }).run('And?', { session: 's' }).result
     } catch (error) {
       refused += 1

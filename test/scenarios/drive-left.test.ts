@@ -65,7 +65,6 @@ test.each([
       }
       const leases = () => near.list().flatMap(({ id, holder }) => (holder === null ? [] : [id]))
 
-      // oxlint-disable no-await-in-loop -- one drive at a time
       const { pending = [], head } = await driven()
       const answers = [{ type: 'approve', callId: pending[0]?.callId }]
       let rest: SessionResult | undefined
@@ -89,7 +88,6 @@ test.each([
       }
       stop = null
       if (rest?.stopped) rest = await driven({ answers, at: head })
-      // oxlint-enable no-await-in-loop
       expect([at, rest?.state, leases()]).toEqual([at, 'COMPLETED', []])
       expect(paid).toBeLessThanOrEqual(1)
     }

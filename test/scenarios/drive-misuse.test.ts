@@ -18,7 +18,6 @@ function program() {
 
 /** Runs ready work until the condition holds. Some modules load on first use. */
 async function until(holds: () => unknown): Promise<void> {
-  // oxlint-disable-next-line no-await-in-loop -- polling
   for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
 }
 
@@ -81,7 +80,6 @@ test('an invalid answer is refused before any other is applied, and the run does
   ]
   for (const answer of none) {
     const answers = [{ type: 'approve', callId: 'a' }, answer] as RunSessionOptions['answers'] & object
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     await expect(runSession(play.agent, { session: 's', answers })).rejects.toMatchObject({
       code: 'invalid_input',
       retryable: false,

@@ -25,7 +25,6 @@ const eventType = (data: string) => (JSON.parse(data) as { event?: { type: strin
 
 /** Runs ready work until the condition holds. Some modules load on first use. */
 async function until(holds: () => unknown): Promise<void> {
-  // oxlint-disable-next-line no-await-in-loop -- polling
   for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
 }
 
@@ -213,7 +212,6 @@ describe('runSession', () => {
     for (let moment = 0; ; moment += 1) {
       const stop = new AbortController()
       const driving = runSession(play.agent, { session: 's', answers, at: head, signal: stop.signal })
-      // oxlint-disable no-await-in-loop -- one drive at a time
       for (let i = 0; i < moment % 10; i += 1) await Promise.resolve()
       for (let i = 0; i < Math.floor(moment / 10); i += 1) await settled()
       stop.abort()
@@ -223,7 +221,6 @@ describe('runSession', () => {
         expect(rest).toMatchObject({ stopped: true, undelivered: true, head })
       else break
       if (moment > 500) throw new Error('It never hears the answer.')
-      // oxlint-enable no-await-in-loop
     }
     expect(await runSession(play.agent, { session: 's', answers, at: head })).toMatchObject({
       output: 'Paid.',
@@ -344,7 +341,6 @@ describe('runSession', () => {
     const second = process()
     const again = runSession(second.agent, { session: 's' })
     for (const at of [1, 2]) {
-      // oxlint-disable-next-line no-await-in-loop -- one call at a time
       await until(() => second.begun.length === at)
       second.end()
     }
@@ -416,7 +412,6 @@ describe('runSession', () => {
       expect(await driving).toMatchObject({ state: 'RUNNING', stopped: true })
     }
     await stop({ input: 'Go.' })
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     for (let i = 0; i < 7; i += 1) await stop({})
     const last = program(store)
     const ending = runSession(last.agent, { session: 's' })
@@ -432,10 +427,8 @@ describe('runSession', () => {
       const { agent, model } = program(store)
       const stop = new AbortController()
       const driving = runSession(agent, { session: 's', input: 'Go.', signal: stop.signal })
-      // oxlint-disable-next-line no-await-in-loop -- sequential
       ;(await untilRequest(model)).delta('Half of an answer that is long enough to be counted.')
       stop.abort()
-      // oxlint-disable-next-line no-await-in-loop -- as above
       const rest = await driving
       expect(rest).toMatchObject({ state: 'RUNNING', stopped: true })
       totals.push(rest.totalTokens)
@@ -648,7 +641,6 @@ describe('defineAgents', () => {
     ] as const) {
       const driving = runSession(agents, { session, turn, input: 'Go.', agent: 'billing' })
       ;(await untilRequest(billing.model)).answer({ text: 'Billed.' })
-      // oxlint-disable-next-line no-await-in-loop -- as above
       expect(await driving).toMatchObject({ output: 'Billed.' })
       expect(store.get(session)?.summary?.agent).toBe('billing')
     }

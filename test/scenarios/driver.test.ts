@@ -11,7 +11,6 @@ test('a draining process starts nothing, and stops long work if another process 
   const [store, model] = [memoryStore(), new ManualModel()]
   const own = createSessionRunner(createAgent({ model, store }), { drainMs: 1000 })
   const [short, long] = ['short', 'long'].map((session) => own.runSession({ session, input: 'Go.' }))
-  // oxlint-disable-next-line no-await-in-loop -- some modules load on first use
   for (let i = 0; i < 1000 && model.attempts.length < 2; i += 1) await settled()
   expect(own.active).toBe(2)
   let isDrained = false

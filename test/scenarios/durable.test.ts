@@ -202,7 +202,6 @@ test('of two concurrent runs of one session, the second is refused with the leas
 /** Three seconds in small steps, longer than a run waits for its session. */
 async function passSeconds({ clock }: Stage): Promise<void> {
   for (let i = 0; i < 150; i += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- step by step
     await new Promise((resolve) => setImmediate(resolve))
     clock.increment(20)
   }

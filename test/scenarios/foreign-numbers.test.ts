@@ -141,7 +141,6 @@ describe('a provider over HTTP that reports impossible usage', () => {
     const model = openaiChat({ model: 'm', baseURL: `http://127.0.0.1:${port}/v1`, apiKey: 'x' })
     const agent = createAgent({ model, store, stream: false })
     for (const text of ['One.', 'Two.', 'Three.']) {
-      // oxlint-disable-next-line no-await-in-loop -- one turn at a time
       const result = await agent.run(text, { session: 's' }).result
       expect(result.state).toBe('COMPLETED')
       expectCounts(result.usage)

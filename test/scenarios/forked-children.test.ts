@@ -5,7 +5,6 @@ import { call, createOneCallModel, ManualModel, settled } from '../support/manua
 import { tool } from '../support/tools.js'
 
 async function until(holds: () => unknown): Promise<void> {
-  // oxlint-disable-next-line no-await-in-loop -- polling
   for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
   if (!holds()) throw new Error('It did not come to pass.')
 }
@@ -159,16 +158,13 @@ test.each([
   let run = (await crew(store, paid).resume(fork)) as Run
   const requests: string[] = []
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- one question at a time
     const result = await run.result
     const [question] = result.pending ?? []
     if (!question) break
     expect(paid).toEqual(['May'])
     requests.push(question.name)
     if (moves) {
-      // oxlint-disable-next-line no-await-in-loop -- as above
       await crew(store, paid).send(fork, { type: 'approve', callId: question.callId })
-      // oxlint-disable-next-line no-await-in-loop -- as above
       run = (await crew(store, paid).resume(fork)) as Run
     } else run.approve(question)
   }

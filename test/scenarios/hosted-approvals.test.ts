@@ -96,7 +96,6 @@ describe.each(sampledRows([true, false]))(
       })
       const waiting = await agent().run('Shorten it.', { session: 's' }).result
       for (const call of waiting.pending ?? []) {
-        // oxlint-disable-next-line no-await-in-loop -- only one iteration
         expect(await agent().send('s', { type: 'approve', ...call })).toMatchObject({ status: 'waiting' })
       }
       expect(await (await agent().resume('s')).result).toMatchObject({ state: 'COMPLETED' })

@@ -166,12 +166,9 @@ test('the loaded tools are the same after a resume in another process and in a f
   const agent = createAgent({ model: second.model, tools: createTools(ran), store })
   const forked = await agent.fork('s', store.get('s')?.head ?? 0)
   for (const session of ['s', forked]) {
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     const run = await agent.resume(session)
     run.approve('call_mayor')
-    // oxlint-disable-next-line no-await-in-loop -- as above
     expect((await run.result).state).toBe('COMPLETED')
-    // oxlint-disable-next-line no-await-in-loop -- as above
     const { snapshot } = await agent.replay(session)
     expect(snapshot?.context).toMatchObject({ loaded: ['weather', 'mayor'] })
   }

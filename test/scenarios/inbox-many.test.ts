@@ -39,16 +39,13 @@ describe('many messages', () => {
       const say = (i: number) => agent.send('s', { type: 'steer', text: `${i}` })
       const all = Array.from({ length: n }, (_, i) => i)
       if (atOnce) await Promise.all(all.map(say))
-      // oxlint-disable-next-line no-await-in-loop -- sequential
       else for (const i of all) await say(i)
       expect(store.inbox.read('s')).toHaveLength(n)
       return count.read - n
     }
     for (const n of [20, 40, 80]) {
-      // oxlint-disable-next-line no-await-in-loop -- sequential
       expect(await reads(n, false)).toBeLessThanOrEqual(2 * n)
     }
-    // oxlint-disable-next-line no-await-in-loop -- as above
     for (const n of [20, 40]) expect(await reads(n, true)).toBeLessThanOrEqual(2 * n)
   })
 })

@@ -80,7 +80,6 @@ test('a queue answers every request exactly once, in order', async () => {
             ),
           )
         } else if (move === 'tick') {
-          // oxlint-disable-next-line no-await-in-loop
           await tick()
         } else {
           if (!isOver) expected.values = pushed

@@ -28,7 +28,6 @@ test('a wait before a retry continues in the resuming process until the same tim
   const resumed = await createAgent({ model, store, clock: play.clock }).resume(id)
   while (resumed.state === 'RUNNING') {
     play.clock.increment(1_000)
-    // oxlint-disable-next-line no-await-in-loop -- one second at a time
     await new Promise((resolve) => setImmediate(resolve))
   }
   expect(await resumed.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
@@ -98,7 +97,6 @@ test('a custom provider declares where it accepts the response format', async ()
   const formats = []
   for (const structuredOutput of ['beside_tools', 'alone', undefined] as const) {
     const model = { ...inner, ...(structuredOutput && { structuredOutput }) }
-    // oxlint-disable-next-line no-await-in-loop -- sequential, so that the requests are in order
     await createAgent({ model, output, tools: [tool('look')] }).run('Go.').result
     formats.push(play.requests.at(-1)?.body as { response_format?: object } | undefined)
   }

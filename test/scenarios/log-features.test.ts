@@ -70,7 +70,6 @@ describe('a log that uses a feature of a later version', () => {
     const before = snapshotOf(store)
     removeFeature()
     for (const [name, read] of Object.entries(readings)) {
-      // oxlint-disable-next-line no-await-in-loop -- each reads the unchanged session
       const error = await read(store).then(
         () => null,
         (reason: unknown) => reason,

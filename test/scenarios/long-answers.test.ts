@@ -58,7 +58,6 @@ describe('a long streamed answer', () => {
         for (const piece of pieces(size)) {
           text += piece
           onDelta?.(piece, '')
-          // oxlint-disable-next-line no-await-in-loop -- the page reads in between
           if ((count += 1) % 50 === 0) await new Promise(setImmediate)
         }
         measure()

@@ -11,7 +11,6 @@ const stores = [
 ] as const
 
 async function until(holds: () => unknown): Promise<void> {
-  // oxlint-disable-next-line no-await-in-loop -- polling
   for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
   if (!holds()) throw new Error('It did not come to pass.')
 }
@@ -65,7 +64,6 @@ describe.each(sampledKinds(stores))('with a store that answers %s', (_, reached)
     const { clock, run, begun, ends, queries, first } = await paying(reached, 1)
     clock.lag(31_000)
     for (let i = 1; i <= 4; i += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- one call at a time
       await until(() => ends.length > 0)
       ends.shift()?.()
     }
@@ -79,7 +77,6 @@ describe.each(sampledKinds(stores))('with a store that answers %s', (_, reached)
   test('a fresh lease causes no store call', async () => {
     const { run, ends, queries, first } = await paying(reached, 1)
     for (let i = 1; i <= 4; i += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- one call at a time
       await until(() => ends.length > 0)
       ends.shift()?.()
     }

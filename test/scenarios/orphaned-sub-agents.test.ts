@@ -56,7 +56,6 @@ describe('a sub-agent whose process has died, while the lease of its session las
     expect(await statesIn(store)).toEqual(['child RUNNING', 'parent CANCELLED'])
     for (let n = 0; n < 4; n += 1) {
       time.increment(10_000)
-      // oxlint-disable-next-line no-await-in-loop -- each try by itself
       await tick()
     }
     expect(await statesIn(store)).toEqual(ended)

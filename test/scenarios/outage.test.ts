@@ -36,7 +36,6 @@ function program(store: SessionStore, clock: SimulatedClock, work: () => unknown
 }
 
 async function until(holds: () => unknown): Promise<void> {
-  // oxlint-disable-next-line no-await-in-loop -- polling
   for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
 }
 
@@ -49,7 +48,6 @@ async function answered(
   const progress = { isOver: false }
   void run.result.then(() => (progress.isOver = true))
   for (const response of responses) {
-    // oxlint-disable-next-line no-await-in-loop -- one answer at a time
     await until(() => model.pending ?? progress.isOver)
     model.pending?.answer(response)
   }
@@ -60,7 +58,6 @@ async function answered(
 async function pass(clock: SimulatedClock, ms: number): Promise<void> {
   for (let left = ms; left > 0; left -= 250) {
     clock.increment(Math.min(250, left))
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     for (let i = 0; i < 4; i += 1) await settled()
   }
 }

@@ -53,7 +53,6 @@ function echo(store: SessionStore, options: Partial<Parameters<typeof createAgen
     while (!isHeld) {
       const last = model.pending?.request.messages.at(-1)
       if (model.pending) model.pending.answer({ text: `re: ${textOf(last?.content)}` })
-      // oxlint-disable-next-line no-await-in-loop -- one model request at a time
       await settled()
     }
   }
@@ -389,7 +388,6 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     const watched: unknown[] = []
     const readUntil = async (type: AgentEvent['type']): Promise<void> => {
       for (;;) {
-        // oxlint-disable-next-line no-await-in-loop -- sequential
         const { value } = await watch.next()
         const event = value as AgentEvent | undefined
         if (event?.type === 'message_dequeued') watched.push(event.messageId)

@@ -38,7 +38,6 @@ interface Process {
 }
 
 async function until(holds: () => unknown): Promise<void> {
-  // oxlint-disable-next-line no-await-in-loop -- polling
   for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
   if (!holds()) throw new Error('It did not come to pass.')
 }
@@ -101,7 +100,6 @@ describe('a run continues only with an agent of the same name and version', () =
     // The page polls whether a process has the session. It never resumes the run here.
     for (let i = 0; i < 3; i += 1) {
       other.clock.increment(5000)
-      // oxlint-disable-next-line no-await-in-loop -- polling
       await settled()
     }
     await body?.cancel()
@@ -150,9 +148,7 @@ describe('a run that crashes every process that continues it', () => {
     for (let i = 0; i < kills; i += 1) {
       outlive()
       const next = enter()
-      // oxlint-disable-next-line no-await-in-loop -- one process at a time
       await next.agent.resume('s')
-      // oxlint-disable-next-line no-await-in-loop -- as above
       await until(() => next.model.pending)
     }
     outlive()
@@ -209,9 +205,7 @@ describe('a run that crashes every process that continues it', () => {
     for (let i = 0; i < 5; i += 1) {
       outlive()
       const next = team()
-      // oxlint-disable-next-line no-await-in-loop -- one process at a time
       await next.above.agent.resume('s')
-      // oxlint-disable-next-line no-await-in-loop -- as above
       await until(() => next.child.model.pending)
     }
     outlive()

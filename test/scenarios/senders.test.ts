@@ -57,7 +57,6 @@ describe('the sender of a message to a run', () => {
       { type: 'reject', ...second!, by: 'cyd', why: 'No.' },
       { type: 'approve', ...third!, by: 'cyd' },
     ]
-    /* oxlint-disable no-await-in-loop -- in this order */
     for (const message of messages) await agent.send('s', message)
     expect((await (await agent.resume('s')).result).state).toBe('COMPLETED')
     expect(await listSenders(store, 's')).toEqual([

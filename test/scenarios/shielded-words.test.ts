@@ -213,17 +213,14 @@ describe('an answer that does not match the output schema', () => {
           return new Promise(() => undefined)
         },
       })
-      // oxlint-disable-next-line no-await-in-loop -- one stage at a time
       const play = await createScene([text(wrong)], {
         output,
         shields: { output: [isCancelled ? stops : block] },
       })
       const run = play.run('Go.', { session: 's' })
-      // oxlint-disable-next-line no-await-in-loop -- as above
       const result = await run.end(1)
       expect(result).toMatchObject({ state: isCancelled ? 'CANCELLED' : 'BLOCKED' })
       expect(result.outputProblem).toContain('without an answer')
-      // oxlint-disable-next-line no-await-in-loop -- as above
       expect(await leaks(play, run)).toEqual([])
     }
   })

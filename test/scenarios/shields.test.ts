@@ -104,13 +104,11 @@ describe('output', () => {
 
   test('a redacted answer is shown, stored and sent as redacted, streamed or not', async () => {
     for (const stream of [true, false]) {
-      // oxlint-disable-next-line no-await-in-loop -- one stage at a time
       const play = await stage([text('It is swordfish, I think.')], {
         shields: { output: [hide('swordfish')] },
         stream,
       })
       const run = play.run()
-      // oxlint-disable-next-line no-await-in-loop -- as above
       const result = await run.end(1)
       expect(result.output).toMatch(/^It is .*, I think\.$/)
       expect(

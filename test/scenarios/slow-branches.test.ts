@@ -99,7 +99,6 @@ test('processes that branch and queue over a slow store lose no message or answe
       const { place } = story
       await place.of(story.enter().run('Go.', { session: 's' }).result)
       for (const each of deeds) {
-        // oxlint-disable-next-line no-await-in-loop -- sequential
         await place.pass(each.gap)
         story.begin(each)
       }
@@ -111,7 +110,6 @@ test('processes that branch and queue over a slow store lose no message or answe
       expect(branches).toHaveLength(1 + story.branched)
       const texts: unknown[] = []
       for (const { branch } of branches) {
-        // oxlint-disable-next-line no-await-in-loop -- sequential
         const { messages } = await place.of(agent.replay('s', { branch }))
         expect(findHistoryProblem(messages)).toBeNull()
         expect(messages.filter(({ role }) => role === 'assistant')).toHaveLength(textsOf(messages).length)

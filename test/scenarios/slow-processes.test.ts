@@ -101,7 +101,6 @@ class Story {
       this.steered.set(text, !this.paid.includes('last'))
     } else {
       const { pending = [] } = (await agent.replay('s')).run ?? {}
-      // oxlint-disable-next-line no-await-in-loop -- one at a time, like a person
       for (const { callId, fingerprint } of pending)
         await agent.send('s', { type: 'approve', callId, fingerprint })
     }
@@ -123,7 +122,6 @@ class Story {
     let answers: NonNullable<RunSessionOptions['answers']> = []
     for (let i = 0; i < 40; i += 1) {
       try {
-        // oxlint-disable-next-line no-await-in-loop -- one drive at a time
         const rest: SessionResult = await place.of(runSession(agent, { session, input: 'Go.', answers }))
         if (rest.state !== 'WAITING_FOR_INPUT') return rest
         answers = (rest.pending ?? []).map(({ callId, fingerprint }) => ({
@@ -134,7 +132,6 @@ class Story {
       } catch (error) {
         if (!(error instanceof StoreError && error.code === 'session_busy')) throw error
         // A live process has it, or the lease of a killed one has not expired.
-        // oxlint-disable-next-line no-await-in-loop -- as above
         await place.pass(100)
         if (i > 10 && this.killed > 0) place.outlive()
       }
@@ -187,12 +184,10 @@ test('processes that share a session over a slow store complete it, and pay once
       const { place, sessions, steered, paid } = story
       story.begin({ gap: 0, by: 0, what: { type: 'drive', stopAfter: null } })
       for (const each of deeds) {
-        // oxlint-disable-next-line no-await-in-loop -- sequential
         await place.pass(each.gap)
         story.begin(each)
       }
       for (const session of sessions) {
-        // oxlint-disable-next-line no-await-in-loop -- sequential
         expect(await story.finish(session)).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
       }
       await place.pass(100)

@@ -42,7 +42,6 @@ test('answers to the calls of one batch count, for any latency, order and distan
       model.pending?.answer({ finishReason: 'tool_calls', toolCalls: calls })
       expect(await place.of(run.result)).toMatchObject({ state: 'WAITING_FOR_INPUT' })
       for (const [i, { kind, gap }] of moves) {
-        // oxlint-disable-next-line no-await-in-loop -- one answer at a time
         await place.pass(gap)
         say(run as Run, `c${i}`, kind)
       }

@@ -130,7 +130,6 @@ test('a session of the app belongs to one run, regardless of refused runs', asyn
   const first = theatre.run('One.', { session })
   await theatre.arrival()
   for (const _ of [1, 2]) {
-    // oxlint-disable-next-line no-await-in-loop
     await expect(theatre.agent.run('Two.', { session }).started).rejects.toMatchObject({
       code: 'session_busy',
     })
@@ -172,7 +171,6 @@ describe('a store whose promise never settles', () => {
 
   it('ends the run during an append, even a cancelled one', async () => {
     for (const isCancelled of [false, true]) {
-      // oxlint-disable no-await-in-loop
       const arrival = latch()
       const append = () => {
         arrival.open()
@@ -187,13 +185,11 @@ describe('a store whose promise never settles', () => {
         reason: isCancelled ? 'cancelled' : 'store_error',
         error: { code: 'store_unavailable' },
       })
-      // oxlint-enable no-await-in-loop
     }
   })
 
   it('releases a waiting run, when its session is requested again', async () => {
     for (const isCancelled of [false, true]) {
-      // oxlint-disable no-await-in-loop
       const { clock, run, store, inner } = await hung({})
       expect((await run.result).state).toBe('WAITING_FOR_INPUT')
       store.acquire = never
@@ -206,7 +202,6 @@ describe('a store whose promise never settles', () => {
       clock.increment(60_000)
       expect((await run.result).state).toBe(isCancelled ? 'CANCELLED' : 'ERROR')
       expect(inner.list()).toMatchObject([{ holder: null }])
-      // oxlint-enable no-await-in-loop
     }
   })
 

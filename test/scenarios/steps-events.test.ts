@@ -378,7 +378,6 @@ test('a summary is a separate inference next to the step that needs it', async (
     limits: { maxSteps: 10 },
   })
   for (const input of ['First.', 'Second.', 'Third.']) {
-    // oxlint-disable-next-line no-await-in-loop -- one run at a time
     await play.run(input, { session: 's' }).run.result
   }
   const [, , third] = play.plays

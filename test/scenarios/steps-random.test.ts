@@ -103,7 +103,6 @@ test('each started step is completed once, before the run ends, in any run', asy
       for (const choice of choices) {
         const moves = world.moves()
         moves[choice % moves.length]?.()
-        // oxlint-disable-next-line no-await-in-loop -- one move at a time
         await settled()
         openStepsOf(world.events)
       }

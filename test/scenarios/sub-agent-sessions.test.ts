@@ -44,7 +44,6 @@ describe.each(sampledKinds(stores))(
           { type: 'revoke', grant: 'none' },
           { type: 'revoke', callId: 'call_1' },
         ] as const) {
-          // oxlint-disable-next-line no-await-in-loop -- sequential
           await expect(agent.send(child, message)).rejects.toMatchObject(refusal)
         }
       }
@@ -80,7 +79,6 @@ describe.each(sampledKinds(stores))(
           () => runSession(agent, { session: child, input: 'Again.', turn: 2 }),
         ]
         for (const attempt of attempts) {
-          // oxlint-disable-next-line no-await-in-loop -- sequential
           await expect(attempt()).rejects.toMatchObject(refusal)
         }
       }

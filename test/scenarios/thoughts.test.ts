@@ -35,7 +35,6 @@ describe.each(Object.keys(models))('thoughts between tags, by %s', (name) => {
       [true, { text, chunkSize: 1 }],
       [false, { text }],
     ] as const) {
-      // oxlint-disable-next-line no-await-in-loop -- sequential
       const { output, shown, message } = await answer(name, turn, stream)
       expect(output).toBe('Because a[0] < b.')
       expect(message).toEqual(['Because a[0] < b.', 'Is 1 < 2 [yes]?'])

@@ -136,7 +136,6 @@ it('a provider is asked for deltas only if someone subscribes to them', async ()
     const run = agent.run('Go.')
     const values: Observable<unknown> = run[name]
     values.subscribe(() => undefined)
-    // oxlint-disable-next-line no-await-in-loop -- one run after the other
     await run.result
   }
   expect(subscriptions).toEqual([false, false, false, true])

@@ -28,7 +28,6 @@ async function playSeeds(from: number, step: number, count: number, isToStop: bo
   const ends: Record<string, number> = {}
   let [steps, played] = [0, 0]
   for (let seed = from; played < count; seed += step) {
-    // oxlint-disable-next-line no-await-in-loop -- one story at a time
     const story = await play(createPlan(seed))
     played += 1
     steps += story.steps
@@ -76,7 +75,6 @@ switch (command) {
   case 'check':
     for (const text of args) {
       const plan = toPlan(text)
-      // oxlint-disable-next-line no-await-in-loop -- one story at a time
       const { broken } = await play(plan)
       say({ seed: plan.seed, broken: broken[0] ?? null })
     }

@@ -97,7 +97,6 @@ export class People {
         ? [(JSON.parse(one.text) as { grant: { id: string } }).grant.id]
         : [],
     )
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     for (const grant of new Set([...shared.view(session).grants.keys(), ...sent]))
       await this.tell(this.#desk(desk), session, { type: 'revoke', grant })
   }
@@ -121,7 +120,6 @@ export class People {
     const { lost = 0, patienceMs = 0 } = plan.clients ?? {}
     for (let attempt = 0; ; attempt++) {
       const backoff = 2 ** Math.min(attempt, 5)
-      // oxlint-disable-next-line no-await-in-loop -- one attempt at a time
       const reply = await new Promise<string | null>((resolve) => {
         world.after(world.isCalm ? 30_000 : patienceMs * backoff, null, () => resolve('no reply'))
         const sent = this.#send(this.#desk(desk + attempt), session, message)
@@ -132,7 +130,6 @@ export class People {
         void sent.then(settle)
       })
       if (reply === null || !isForRetry.has(reply)) return reply
-      // oxlint-disable-next-line no-await-in-loop -- one attempt at a time
       await new Promise<void>((resolve) => {
         world.after(world.between('clients', 100, 5000) * backoff, null, resolve)
       })

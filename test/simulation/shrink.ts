@@ -26,13 +26,11 @@ export async function shrink(plan: Plan, mostTries = 400): Promise<Plan> {
   let smallest = plan
   for (let before = ''; before !== JSON.stringify(smallest); ) {
     before = JSON.stringify(smallest)
-    // oxlint-disable no-await-in-loop -- each starts from the result of the previous one
     for (const simpler of listSimpler(smallest)) {
       const candidate = simpler(smallest)
       if (JSON.stringify(candidate) !== JSON.stringify(smallest) && (await fails(candidate)))
         smallest = candidate
     }
-    // oxlint-enable no-await-in-loop
   }
   return smallest
 }

@@ -144,7 +144,6 @@ export class World {
       }
       this.current = life
       work()
-      // oxlint-disable-next-line no-await-in-loop -- one thing at a time
       await new Promise<void>((resolve) => void nextTurn(resolve))
       this.current = null
     }

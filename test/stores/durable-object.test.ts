@@ -242,7 +242,6 @@ describe('the alarm fires until no session sleeps', () => {
           if (ends) object.reopen()
           // The alarm must ring during the sleep.
           expect(object.storage.scheduled).not.toBeNull()
-          // oxlint-disable-next-line no-await-in-loop -- one ring at a time
           expect(await object.ring(lateMs)).toBeUndefined()
         }
         expect(object.stateOf('order')).toBe('COMPLETED')

@@ -54,7 +54,6 @@ longTest(
     let kills = 0
     /** A new process replaces each killed one. */
     const keepDriving = async (): Promise<void> => {
-      /* oxlint-disable no-await-in-loop -- one process at a time */
       // oxlint-disable-next-line no-unmodified-loop-condition -- modified when the queue is empty
       while (!isOver) {
         const child = startChild(built.url, dir, `const module = ${JSON.stringify(built.url)}\n${driver}`)
@@ -69,7 +68,6 @@ longTest(
         kills += 1
         await child.ended
       }
-      /* oxlint-enable no-await-in-loop */
     }
     try {
       const begun = runSession(agent, { session: 's', input: 'start' })

@@ -88,7 +88,6 @@ const addressesOf = (id: string): string[] => [
 async function readAll(visitor: Visitor, id: string): Promise<string | null> {
   let problem: string | null = null
   for (const address of addressesOf(id)) {
-    // oxlint-disable-next-line no-await-in-loop -- in this order, as a page does
     const { status, body } = await visitor.raw(address)
     if (status === 200) {
       if (address === paths.session(id)) ({ problem } = (JSON.parse(body) as SessionView).session)
@@ -112,7 +111,6 @@ test('no damaged log makes a route of the studio fail without a typed error', as
   cases.forEach((records, i) => add(`s${i}`, records))
   const visitor = await visit({ store, agent: rehearsed.agent })
   const problems = new Map<string, string | null>()
-  // oxlint-disable-next-line no-await-in-loop -- one after the other
   for (const i of cases.keys()) problems.set(`s${i}`, await readAll(visitor, `s${i}`))
   await visitor.get(paths.visits)
   const { sessions } = await readList(visitor)
@@ -184,7 +182,6 @@ test('a damaged record of a machine is named', async () => {
     const damage = (value: unknown) => change({ refused: { code: 'x', message: 'y' }, ...(value as object) })
     store.append(lease, [forged(one, damage)], summary ?? undefined)
     store.release(lease)
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     const { status, body } = await visitor.raw(paths.machine(id))
     expect(`${status} ${body}`).toMatch(
       new RegExp(

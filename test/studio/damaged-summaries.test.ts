@@ -32,7 +32,6 @@ test('no damaged summary makes the list or a session of the studio fail', async 
     const text = JSON.stringify(damaged(whole, damage))
     database.prepare('UPDATE sessions SET summary = ?').run(text)
     for (const address of [paths.found({ limit: 50 }), paths.session('live'), paths.moment('live', 3)]) {
-      // oxlint-disable-next-line no-await-in-loop -- one damage after the other
       const { status, body } = await visitor.raw(address)
       expect(`${text} ${address} ${status} ${status === 200 ? '' : body}`).toMatch(/ (?:200|4\d\d) /)
     }

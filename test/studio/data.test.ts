@@ -520,7 +520,6 @@ test('thousands of sessions are listed, waiting ones first, and read in idle tim
   }
   const visitor = await visit({ store: slow })
   let listed = await visitor.get<SessionsView>(paths.sessions)
-  // oxlint-disable-next-line no-await-in-loop -- the page shows partial results of a slow store
   while (listed.known < 2_002) listed = await visitor.get<SessionsView>(paths.sessions)
   const { sessions, total, known } = listed
   expect({ total, known, shown: sessions.length }).toEqual({ total: 2_001, known: 2_002, shown: 60 })

@@ -230,7 +230,6 @@ test('the log leads to the state of the actor, wherever it was attached, and its
   const { count, entries } = await play(0)
   expect([...seen]).toEqual(expect.arrayContaining(['approval_requested', 'tool_result']))
   for (let at = 1; at < count; at += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other, so that a failure stands alone
     expect((await play(at)).entries).toEqual(entries)
   }
 })

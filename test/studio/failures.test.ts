@@ -26,13 +26,10 @@ async function fill(): Promise<SessionStore> {
     ['bad', 'Lisbon'],
     ['good', 'Porto'],
   ] as const) {
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     const { agent, close } = await rehearsedAgent(store, [ask(city), { text: 'Sunny.' }], {
       tools: [weather],
     })
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     await agent.run('And the weather?', { session }).result
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     await close()
   }
   return store

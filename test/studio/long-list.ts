@@ -95,7 +95,6 @@ async function findUntil(
   q = '',
 ): Promise<SessionsView> {
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- the next request depends on the answer
     const view = await visitor.get<SessionsView>(paths.found({ q }))
     if (isSo(view)) return view
   }

@@ -6,7 +6,6 @@ import { longTest } from '../support/extent.js'
 /** The next line that contains these words. The end of the program is an error. */
 async function hear(lines: AsyncIterator<string>, words: string): Promise<void> {
   for (let output = ''; !output.includes(words); ) {
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     const { value, done } = await lines.next()
     if (done) throw new Error(`It ended before it said '${words}': ${output}`)
     output += value
@@ -24,7 +23,6 @@ longTest(
       await hear(lines, 'Enter begins another run')
       for (const session of ['live-1', 'live-2']) {
         studio.stdin.write('\n')
-        // oxlint-disable-next-line no-await-in-loop -- sequential
         await hear(lines, `Session ${session} has begun.`)
       }
       expect(studio.exitCode).toBeNull()

@@ -12,9 +12,7 @@ async function openClaims() {
   const pay = fromPromise<string, { amount: number; claim: string }>(async () => 'p1')
   const claims = durable(claimMachine, { store, actors: { pay } })
   for (const id of ['claim-17', 'claim-18']) {
-    // oxlint-disable-next-line no-await-in-loop -- in this order
     await claims.start(id, { input: { amount: 900 } })
-    // oxlint-disable-next-line no-await-in-loop -- as above
     await claims.settled(id)
   }
   await claims.send('claim-18', { type: 'APPROVE', by: 'ann' })

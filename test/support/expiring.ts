@@ -125,7 +125,6 @@ export function testUnheldQuestions(makePlace: () => Place): void {
     await hosts.pass(15 * minute)
     const before = (await store.read('s')).length
     for (const type of ['approve', 'reject'] as const) {
-      // oxlint-disable-next-line no-await-in-loop -- one answer at a time
       await expect(agent.send('s', { type, ...question })).rejects.toThrow(fault('approval_expired'))
     }
     expect([(await store.read('s')).length, await store.inbox?.read('s'), paid]).toEqual([before, [], []])

@@ -126,14 +126,12 @@ export function testSharedGrants(makePlace: () => Place): void {
     let run = order(Array.from({ length: 12 }, (_, n) => pay(n))) as Run
     let { host } = world
     for (const minutes of [0.5, 2.5, 1.5, 3.5]) {
-      // oxlint-disable no-await-in-loop -- one process after another
       await hosts.pass(minutes * minute)
       host.kill()
       const other = open()
       host = other.host
       await hosts.pass(minute)
       run = (await hosts.until(other.agent.resume('s'))) as Run
-      // oxlint-enable no-await-in-loop
     }
     await hosts.pass(20 * minute)
     expect(await rest(run)).toBe('WAITING_FOR_INPUT')

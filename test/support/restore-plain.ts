@@ -63,7 +63,6 @@ export async function restoreProblem(snapshot: { context: AgentContext }): Promi
   actor.start()
   let replies = 0
   for (let round = 0; round < 40 && actor.getSnapshot().status === 'active'; round += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- one thing at a time
     await settled()
     const { context: now, value } = actor.getSnapshot()
     if (now.state === 'PAUSED') actor.send({ type: 'RESUME' })

@@ -35,7 +35,6 @@ export class SlowPlace {
   /** Advances time in milliseconds and runs all ready work. */
   async pass(ms: number): Promise<void> {
     for (let i = 0; i < ms; i += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- one millisecond at a time
       await settled()
       this.clock.increment(1)
     }
@@ -44,7 +43,6 @@ export class SlowPlace {
 
   /** Advances time until the condition holds. */
   async until(holds: () => unknown): Promise<void> {
-    // oxlint-disable-next-line no-await-in-loop -- as above
     for (let i = 0; i < 5000 && !holds(); i += 1) await this.pass(1)
     if (!holds()) throw new Error('It did not come to pass within five seconds.')
   }

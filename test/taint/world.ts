@@ -334,7 +334,6 @@ class World {
   /** Whether a process must resume the session to receive its messages. */
   async #tell(messages: readonly SessionMessage[]): Promise<boolean> {
     const statuses: (string | undefined)[] = []
-    // oxlint-disable-next-line no-await-in-loop -- in order
     for (const message of messages) statuses.push((await this.#teller?.send('s', message))?.status)
     return statuses.some((status) => status !== 'sent')
   }

@@ -228,10 +228,8 @@ describe.each([
     const live = await (await handler(send('Look.'))).text()
     expect(live).toContain('The tool failed. (error)')
     for (const path of ['', '/stream']) {
-      // oxlint-disable-next-line no-await-in-loop -- polling
       const page = await handler(new Request(`http://chat.test/api/chat/c1${path}`))
       expect(page.status).toBeLessThan(300)
-      // oxlint-disable-next-line no-await-in-loop -- as above
       expect(await page.text()).not.toContain('row 7')
     }
     expect(live).not.toContain('row 7')

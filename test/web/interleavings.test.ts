@@ -20,7 +20,6 @@ function createWaits(turns: readonly number[]): () => Promise<void> {
   return async () => {
     const count = turns[at % turns.length] ?? 0
     at += 1
-    // oxlint-disable-next-line no-await-in-loop -- one turn at a time
     for (let i = 0; i < count; i += 1) await settled()
   }
 }
@@ -101,9 +100,7 @@ async function play({ whenBusy, store: storeTurns, model, messages, reads }: Sto
   const story = { isOver: false }
   const send = async (): Promise<void> => {
     for (const [i, { after, process }] of messages.entries()) {
-      // oxlint-disable-next-line no-await-in-loop -- sequential
       for (let turn = 0; turn < after; turn += 1) await settled()
-      // oxlint-disable-next-line no-await-in-loop -- as above
       const response = await (processes[i === 0 ? 0 : process] ?? first).say(i)
       expect(response.status).toBe(200)
       accepted.add(i)
@@ -117,20 +114,16 @@ async function play({ whenBusy, store: storeTurns, model, messages, reads }: Sto
     const process = processes[which] ?? first
     const wait = createWaits(reads)
     while (!story.isOver) {
-      // oxlint-disable-next-line no-await-in-loop -- one read at a time
       await wait()
       const known = [...accepted]
-      // oxlint-disable-next-line no-await-in-loop -- as above
       const text = await process.readAgui()
       for (const number of known) expect([text, countIn(text, number)]).toEqual([text, 1])
       if (whenBusy === 'steer') continue
-      // oxlint-disable-next-line no-await-in-loop -- as above
       const shown = await process.readChat()
       for (const number of known) expect([shown, countIn(JSON.stringify(shown), number)]).toEqual([shown, 1])
       // The page receives the answer to the last message that it has read.
       const last = shown.findLast(({ metadata }) => !metadata?.queued)
       if (last?.role !== 'user') continue
-      // oxlint-disable-next-line no-await-in-loop -- as above
       const chunks = await chunksOf(await process.stream(last.id))
       const answer = chunks.flatMap((chunk) => (chunk.type === 'text-delta' ? [chunk.delta] : [])).join('')
       expect([last.id, answer]).toEqual([last.id, `A${last.id.slice(1)}.`])
@@ -142,7 +135,6 @@ async function play({ whenBusy, store: storeTurns, model, messages, reads }: Sto
         story.isOver = true
         throw new Error('The chat stands still.')
       }
-      // oxlint-disable-next-line no-await-in-loop -- time passes step by step
       await settled()
       for (const { clock } of processes) clock.increment(100)
     }

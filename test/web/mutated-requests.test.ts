@@ -119,9 +119,7 @@ async function play(protocol: Protocol, shielding: Shielding, seed: number, requ
     granted[who]?.push(text)
     const headers = { ...rest.headers, ...(who !== '' && { 'x-user': who }) }
     const request = new Request(url, { method: 'POST', headers, body: text })
-    // oxlint-disable-next-line no-await-in-loop -- one request at a time
     const response = await handler(request)
-    // oxlint-disable-next-line no-await-in-loop -- as above
     const answer = await response.text()
     const place = `seed ${seed}, request ${n}: ${text.slice(0, 500)}\n${answer.slice(0, 500)}`
     if (who === '') expect([response.status, place]).toEqual([401, place])
@@ -130,7 +128,6 @@ async function play(protocol: Protocol, shielding: Shielding, seed: number, requ
       expect([response.status < 500, typeof error.code, place]).toEqual([true, 'string', place])
     }
     expect([/\bat \S+ \(|node_modules/.test(answer), place]).toEqual([false, place])
-    // oxlint-disable-next-line no-await-in-loop -- as above
     await note(payer, seen, heads)
     // Two branches of a session can have the same call id. The key names the message, too.
     const paid = payer.payments.map(({ idempotencyKey }) => idempotencyKey)
@@ -156,7 +153,6 @@ async function note(
     const person = seen[id.split(':')[0] ?? '']
     if (heads.get(id) === head) continue
     heads.set(id, head)
-    // oxlint-disable-next-line no-await-in-loop -- one session at a time
     const { run, messages } = await agent.replay(id)
     if (!person) continue
     person.messages = messages.map(({ id: key, role, content }) => ({ id: key, role, content }))
@@ -174,7 +170,6 @@ describe.each(Object.entries(protocols))('mutated requests of %s', (_, protocol)
     'have no effect without a grant, and one effect per approval (%i: %s)',
     async (first, shielding) => {
       for (let episode = 0; episode < sampled(6); episode += 1)
-        // oxlint-disable-next-line no-await-in-loop -- one episode at a time
         await play(protocol, shielding as Shielding, first * 100 + episode, 40)
     },
   )

@@ -302,7 +302,6 @@ it.each(['chat', 'agui'] as const)(
     expect(requests.length).toBe(turns.length)
     // All branches, and an unknown one.
     for (const branch of [1, 2, 3, 4]) {
-      // oxlint-disable-next-line no-await-in-loop -- sequential
       expect(await ask(`/c1?branch=${branch}`)).toBe(branch === 4 ? 404 : 200)
     }
     await ask('/c1')

@@ -64,10 +64,8 @@ async function history(handler: Handler): Promise<(string | true)[][]> {
 
 /** Like `until`, for asynchronous conditions. */
 async function untilLater(condition: () => Promise<boolean>): Promise<void> {
-  // oxlint-disable-next-line no-await-in-loop -- polling
   for (let left = 200; !(await condition()); left -= 1) {
     if (left === 0) throw new Error(`It never came true: ${String(condition)}`)
-    // oxlint-disable-next-line no-await-in-loop -- as above
     await settled()
   }
 }
@@ -384,9 +382,7 @@ it('returns 429 when too many messages are queued', async () => {
   const { handler, untilRequest, agent } = open(memoryStore())
   const first = handler(messageRequest('u1', 'One?'))
   await untilRequest()
-  for (let i = 0; i < 100; i += 1)
-    // oxlint-disable-next-line no-await-in-loop -- sequential
-    await agent.send('c', { type: 'message', when: 'next', input: 'x' })
+  for (let i = 0; i < 100; i += 1) await agent.send('c', { type: 'message', when: 'next', input: 'x' })
   const refused = await handler(messageRequest('u2', 'Two?'))
   expect([refused.status, await refused.json()]).toMatchObject([429, { error: { code: 'queue_full' } }])
   await handler(at('/c/stop', json))
@@ -598,9 +594,7 @@ it('reads a log that grows once for all requests that wait for a queued message'
   const first = ann.handler(messageRequest('u1', 'One?'))
   await ann.untilRequest()
   const waiting = 6
-  for (let i = 2; i < 2 + waiting; i += 1)
-    // oxlint-disable-next-line no-await-in-loop -- in the order of the queue
-    await ben.handler(messageRequest(`u${i}`, 'Next?'))
+  for (let i = 2; i < 2 + waiting; i += 1) await ben.handler(messageRequest(`u${i}`, 'Next?'))
   await settled()
   ann.model.pending?.answer({ toolCalls: [call('a', 'look')] })
   await ann.untilRequest()

@@ -103,7 +103,6 @@ export default [
       while (pending?.length > 0) {
         for (const { id } of pending) seen.add(id)
         const decisions = Object.fromEntries(pending.map(({ id }) => [id, id === 'c0']))
-        // oxlint-disable-next-line no-await-in-loop -- one question at a time
         ;({ pending, ended } = await settles(scene.conversation.answer(decisions), 20_000))
       }
       check(seen.size === 2, `a person was asked only about ${[...seen].join()} (${ended})`)

@@ -22,7 +22,6 @@ const reader = (tool) => tool('read', { path: 'string' }, ({ path }) => `text of
 async function listenersLeft(signal) {
   let left = getEventListeners(signal, 'abort').length
   for (let i = 0; i < 100 && left > 0; i++) {
-    // oxlint-disable-next-line no-await-in-loop -- polling
     await new Promise((resolve) => setTimeout(resolve, 30))
     left = getEventListeners(signal, 'abort').length
   }

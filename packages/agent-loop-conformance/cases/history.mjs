@@ -165,7 +165,6 @@ export default [
     async (world) => {
       // A deadline that expires before the call runs proves nothing, so the next deadline is longer.
       for (const deadlineMs of [1000, 4000, 12_000]) {
-        // oxlint-disable-next-line no-await-in-loop -- one try at a time
         const stopped = await untilDeadline(world, deadlineMs)
         if (stopped.ran) return stopped
       }

@@ -89,7 +89,6 @@ async function playDeaths(world, asks) {
   )
   const deaths = []
   for (let write = 1; write <= mostWrites; write++) {
-    // oxlint-disable-next-line no-await-in-loop -- one write at a time
     const both = await Promise.all([
       dieAt(world, `before ${write}`, asks),
       dieAt(world, `after ${write}`, asks),
@@ -169,7 +168,6 @@ export default [
         [forks[1], 'Left?'],
         [conversation, 'On?'],
       ]) {
-        // oxlint-disable-next-line no-await-in-loop -- each message continues the conversation
         const outcome = await settles(fork.say(text), 20_000)
         check(
           outcome.text === text,

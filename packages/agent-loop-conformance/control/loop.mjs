@@ -144,7 +144,6 @@ class Conversation {
     try {
       for (;;) {
         if (run.steps >= most) return ends('the limit of steps')
-        // oxlint-disable-next-line no-await-in-loop -- a loop of steps
         const answer = await this.#ask(run)
         run.steps++
         run.text = (mistake === 'joinsAttempts' ? run.text : '') + answer.text
@@ -170,7 +169,6 @@ class Conversation {
           const pending = asking.map(({ id, name, input }) => ({ id, name, input }))
           return { ...ends('a person is asked'), pending }
         }
-        // oxlint-disable-next-line no-await-in-loop -- a loop of steps
         await this.#execute(answer, run)
         if (isOver) return ends('the budget')
         if (mistake === 'dropsLastStep' && run.steps >= most) this.#messages.splice(-1 - answer.calls.length)
@@ -186,7 +184,6 @@ class Conversation {
     for (let attempt = 1; ; attempt++) {
       const answer = { text: '', calls: [], finish: null, usage: null }
       try {
-        // oxlint-disable-next-line no-await-in-loop -- one attempt at a time
         await this.#request(answer, run)
         const { input, output } = answer.usage ?? { input: 0, output: 0 }
         const sum = mistake === 'countsLastStep' ? { input: 0, output: 0 } : run.usage
@@ -204,7 +201,6 @@ class Conversation {
         if (mistake === 'neverRetries' || (isFatal && mistake !== 'retriesAll') || attempt === 3) throw error
         const header = error.response?.headers.get('retry-after')
         const seconds = header && (Number(header) || (Date.parse(header) - Date.now()) / 1000)
-        // oxlint-disable-next-line no-await-in-loop -- the wait of a retry
         await sleep(mistake === 'retriesAtOnce' ? 0 : seconds ? seconds * 1000 + 5 : 300, undefined, {
           signal: run.signal,
         })

@@ -44,7 +44,6 @@ export function openStored({ baseURL, folder, tools, writing, mistake }) {
       const pending = open.filter(({ id }) => tools[0].asks && !state.approved.includes(id))
       if (pending.length > 0) return { text: '', ok: false, ended: 'a person is asked', pending }
       for (const call of open) execute(call)
-      // oxlint-disable-next-line no-await-in-loop -- one step at a time
       const { text, calls } = await ask()
       const toolCalls = calls.map(({ id, name, input }) => ({
         id,

@@ -41,7 +41,7 @@ export async function reserveInAll(
   const held: HeldAmount[] = []
   const byId = indexBudgets(budgets)
   try {
-    /* oxlint-disable no-await-in-loop -- budgets are reserved in id order */
+    // Budgets are reserved in id order.
     for (const budget of [...byId.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
       const amount = await getAmount(budget)
       const reservation = await budget.reserve(amount, { signal, onUnsettled })
@@ -55,7 +55,6 @@ export async function reserveInAll(
       }
       held.push({ ...amount, settle })
     }
-    /* oxlint-enable no-await-in-loop */
     return held
   } catch (error) {
     // A reservation that cannot be released will expire. The refusal takes precedence over that error.

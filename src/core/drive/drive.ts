@@ -74,7 +74,6 @@ export async function runSession(
     choice.stored.acquire(session, { holder: 'runSession', definition: () => choice.stored.getDefinition() })
   let { rest, mayHaveNext } = await driveToRest(choice, await acquire(), options)
   const { turn: _turn, input: _input, answers: _answers, at: _at, ...others } = options
-  /* oxlint-disable no-await-in-loop -- turns run in order */
   while (mayHaveNext()) {
     // The next call handles queued messages.
     if (signal?.aborted) return { ...rest, stopped: true }
@@ -83,7 +82,6 @@ export async function runSession(
     if (acquired === null) return rest
     ;({ rest, mayHaveNext } = await driveToRest(choice, acquired, others))
   }
-  /* oxlint-enable no-await-in-loop */
   return rest
 }
 
@@ -254,7 +252,6 @@ async function driveToRest(
       const isTime = (): boolean => !isLeaving && isDue(getContext(), time.now())
       while (outcome !== 'left' && isTime()) {
         wakeRun(run)
-        // oxlint-disable-next-line no-await-in-loop -- one sleep after the other
         outcome = await Promise.race([run.result, left])
       }
       if (outcome === 'left') return toStoppedRest(getContext(), isUndelivered)

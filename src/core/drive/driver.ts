@@ -55,7 +55,7 @@ export function createSessionRunner(
   const wait = async (): Promise<void> => {
     const timer = systemClock.setTimeout(() => stop.abort(), drainMs)
     while (active.size > 0)
-      // oxlint-disable-next-line no-await-in-loop -- no call starts in the meantime
+      // No call starts in the meantime.
       await Promise.allSettled(active)
     systemClock.clearTimeout(timer)
   }

@@ -91,7 +91,7 @@ async function screenJoinedTexts(
   const [first, ...others] = texts
   if (first === undefined || others.length === 0) return screenings
   for (const between of ['', '\n']) {
-    // oxlint-disable-next-line no-await-in-loop -- the second check is not needed if the first one finds something
+    // The second check is not needed if the first one finds something.
     const joined = await look(texts.map((text) => text.content).join(between))
     if (joined.action === 'block') return [...screenings, { ...joined, part: null }]
     if (joined.action === 'redact') {

@@ -34,7 +34,6 @@ export async function deleteSessions(parts: StoreParts, owner: SessionOwner): Pr
     let found: number
     do {
       found = 0
-      // oxlint-disable-next-line no-await-in-loop -- each page depends on the previous one
       for await (const { id } of listSessions(parts.store, { ...checkedOwner, children })) {
         found += 1
         deleted += await deleteWhenFree(parts, id)
@@ -67,7 +66,6 @@ export async function* listSessions(
   const filter = checkListOptions(options)
   let after: ListedSession | undefined
   do {
-    // oxlint-disable-next-line no-await-in-loop -- pages are read in order
     const page = await store.list({ ...options, limit, after })
     yield* page.filter((entry) => isListed(filter, entry))
     after = page.length === limit ? page.at(-1) : undefined
@@ -80,23 +78,19 @@ async function deleteWhenFree(parts: StoreParts, sessionId: string): Promise<num
   let cancelled: string | null = null
   for (;;) {
     try {
-      // oxlint-disable-next-line no-await-in-loop -- each attempt follows the previous one
       return await deleteSession(store, clock, sessionId)
     } catch (error) {
       if (!isSessionBusy(error) || readElapsed(clock) >= giveUpAt) throw error
     }
-    // oxlint-disable-next-line no-await-in-loop -- each attempt follows the previous one
     const holder = (await store.get(sessionId))?.holder ?? null
     // Another run may start in the meantime.
     if (holder !== null && holder !== cancelled) {
       const cancel = { type: 'cancel', why: 'Its session was deleted.' } as const
-      // oxlint-disable-next-line no-await-in-loop -- each attempt follows the previous one
       await sendToStoredSession(parts, sessionId, cancel).catch((error: unknown) => {
         if (!(error instanceof UsageError)) throw error
       })
     }
     cancelled = holder
-    // oxlint-disable-next-line no-await-in-loop -- each attempt follows the previous one
     await wait(clock, retryMs)
   }
 }

@@ -607,7 +607,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     const children = runtime?.hasChildren ? [...runtime.children.values()] : []
     await Promise.all(children.map((child) => child.release()))
     // Messages must be in the log before another process resumes the run.
-    // oxlint-disable-next-line no-await-in-loop -- new events can arrive while it waits
+    // New events can arrive while it waits.
     while (this.#sending || !this.#isQuiet(actor)) await (this.#sending ?? this.#waitUntilQuiet(actor))
     if (log) this.#recordRelease(actor, log)
     this.#isReleased = true

@@ -134,7 +134,6 @@ export async function endStoredRun(
   if (messages.length > 0) await store.inbox?.remove(log.sessionId, messages)
   const open = listOpenChildren(run.context)
   for (const child of open) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     await endChildSession(parts, child)
   }
   if (mayHaveLeftChildren(run.context)) await endChildrenExcept(parts, log.sessionId, open)
@@ -158,7 +157,6 @@ async function endChildrenExcept(
     return
   }
   for (const { id } of left) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     if (!except.includes(id)) await endChildSession(parts, id)
   }
 }

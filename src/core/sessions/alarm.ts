@@ -42,9 +42,8 @@ export function setAlarm(
 export async function removeAlarm({ timers }: SessionStore, session: string): Promise<void> {
   const id = `${alarmPrefix}${session}`
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- another process may move the timer between attempts
+    // Another process may move the timer between attempts.
     const timer = await timers?.get(id)
-    // oxlint-disable-next-line no-await-in-loop -- as above
     if (!timer || (await timers?.move({ id, from: timer.at, to: null }))) return
   }
 }

@@ -19,7 +19,6 @@ export async function deleteSession(store: SessionStore, clock: Clock, sessionId
   const lease = await acquireLease(store, sessionId, { holder: 'a deletion', ttlMs: leaseMs })
   let deleted = 0
   try {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     for (const child of await listChildren(store, listed)) deleted += await deleteSession(store, clock, child)
   } finally {
     await releaseLease(store, lease, clock)

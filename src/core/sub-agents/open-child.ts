@@ -137,15 +137,12 @@ async function openWhenFree(
   const giveUpAt = readElapsed(clock) + leaseMs
   for (;;) {
     try {
-      // oxlint-disable-next-line no-await-in-loop -- each attempt follows the previous one
       const acquired = await openSession(store, sessionId, request)
-      // oxlint-disable-next-line no-await-in-loop -- the attempt has succeeded
       await endLeftChildren({ store, clock }, acquired.folded)
       return acquired
     } catch (error) {
       if (!isSessionBusy(error) || isUnwanted() || readElapsed(clock) >= giveUpAt) throw error
     }
-    // oxlint-disable-next-line no-await-in-loop -- waits between attempts
     await wait(clock, 1_000)
   }
 }

@@ -54,7 +54,6 @@ export async function followTask(
     method: string,
     { params = {}, timeoutMs }: { params?: JsonObject; timeoutMs?: number } = {},
   ): Promise<JsonObject> {
-    /* oxlint-disable no-await-in-loop -- one attempt at a time */
     for (let failures = 1; ; failures += 1) {
       signal.throwIfAborted()
       try {
@@ -67,7 +66,6 @@ export async function followTask(
       }
       await createNap(systemClock).sleep(200 * 2 ** failures, signal)
     }
-    /* oxlint-enable no-await-in-loop */
   }
 
   async function giveAnswers(inputResponses: object): Promise<string | undefined> {
@@ -102,7 +100,6 @@ export async function followTask(
     const refusal = Object.keys(answers).length > 0 ? await giveAnswers(answers) : undefined
     // The response that created the task has no result.
     if (first?.status === 'working') await createNap(systemClock).sleep(limit.cut(first.pollMs), signal)
-    /* oxlint-disable no-await-in-loop -- one question after the other */
     for (let looks = 1; ; looks += 1) {
       signal.throwIfAborted()
       const state = readTask(await ask('tasks/get'))
@@ -128,7 +125,6 @@ export async function followTask(
       }
       await createNap(systemClock).sleep(limit.cut(state.pollMs), signal)
     }
-    /* oxlint-enable no-await-in-loop */
   } finally {
     stop()
   }

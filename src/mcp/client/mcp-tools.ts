@@ -168,7 +168,7 @@ function createReconnectingServer(options: CheckedMcpOptions) {
     try {
       for (let round = 0; round < maxRounds && hasChanged; round += 1) {
         hasChanged = false
-        // oxlint-disable-next-line no-await-in-loop -- a list that changed while it was read is read again
+        // A list that changed while it was read is read again.
         await limitTime({ ms: startTimeoutMs }, readList(current))
       }
     } catch (error) {
@@ -238,7 +238,7 @@ async function listTools(
   let size = 0
   let cursor: string | undefined
   for (let page = 0; page < maxPages; page += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- each page has the cursor of the next
+    // Each page has the cursor of the next.
     const result = await connection.listTools(cursor)
     const listed = Array.isArray(result.tools)
       ? result.tools.filter((tool) => countJson(tool) < Infinity)

@@ -106,7 +106,6 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
     const running = work(session, { ...begin, turn }, (error) => (refusal = error)).then(
       () => (hasEnded = true),
     )
-    /* oxlint-disable no-await-in-loop -- polls until the run is in the store */
     for (;;) {
       const listed = await store.get(session)
       if ((listed?.summary?.runs ?? 0) >= turn) return
@@ -114,7 +113,6 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
       if (hasEnded && !isSessionBusy(refusal)) throw refusal ?? new StatewrightError('not_begun', why, id)
       await Promise.race([wait(clock, beginLookMs), ...(hasEnded ? [] : [running])])
     }
-    /* oxlint-enable no-await-in-loop */
   }
 
   /** Returns false if the answer came too late to change anything. */
@@ -244,7 +242,6 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
      */
     async settle(id: string, signal: AbortSignal, report?: (about: string) => void) {
       const nap = createNap(clock)
-      /* oxlint-disable no-await-in-loop -- one poll at a time */
       for (;;) {
         const task = await look(id, { continues: true })
         if (task === null || task.status !== 'working' || task.isLeft || signal.aborted) return task
@@ -258,7 +255,6 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
           nap.wake()
         }
       }
-      /* oxlint-enable no-await-in-loop */
     },
 
     /** Ignores answers to closed questions. Returns the errors by key, and the keys that stay open. */
@@ -269,7 +265,6 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
       const faults = new Map<string, string>()
       const left = new Set<string>()
       let isSent = false
-      /* oxlint-disable no-await-in-loop -- in the order of the questions */
       for (const question of questions) {
         const { key, fitsForm } = question
         if (!fitsForm || !Object.hasOwn(responses, key)) continue
@@ -285,7 +280,6 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
           }
         }
       }
-      /* oxlint-enable no-await-in-loop */
       if (isSent) void work(session)
       return { faults, left }
     },

@@ -56,7 +56,6 @@ export async function wakeSessions(agents: Agents, options: WakeOptions = {}): P
   }
   let hasWoken = true
   // Repeats for sessions that became due in the meantime.
-  // oxlint-disable-next-line no-await-in-loop -- one after the other
   while (hasWoken) hasWoken = await wakeSleepers(agents, store, wake)
   // Sets the alarm to the next timer.
   await store.timers?.set([])

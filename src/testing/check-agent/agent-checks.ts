@@ -624,9 +624,7 @@ const resume = (fault: StoreFault, title: string): AgentCheckSpec =>
     for (let at = 1; at <= 200; at++) {
       const place = new AgentScene(options)
       try {
-        // oxlint-disable-next-line no-await-in-loop -- one death after the other
         const isHit = await dieAt(place, at, fault)
-        // oxlint-disable-next-line no-await-in-loop -- as above
         await place.judge()
         if (!isHit) break
         deaths += 1

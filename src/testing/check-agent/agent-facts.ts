@@ -36,9 +36,8 @@ export async function readAgentFacts(
   for (const name of tools.names) {
     const tool = tools.get(name)
     if (!tool || !isPlain(tool)) continue
-    // oxlint-disable-next-line no-await-in-loop -- a schema may check asynchronously
+    // A schema may check asynchronously.
     const sampled = await sampleTool(tool, inputs[name])
-    // oxlint-disable-next-line no-await-in-loop -- as above
     if (sampled) ((await needsPerson(tool, sampled.input(0), context)) ? asking : plain).push(sampled)
     else unsampled.push(name)
   }

@@ -249,7 +249,6 @@ function openProcess(scene: AgentScene, script: Script, faults: SceneFaults, inn
     work.then(end, end)
     const isSo = (): boolean => isOver || isInVain()
     while (!isSo()) {
-      // oxlint-disable-next-line no-await-in-loop -- waits until the work ends or is in vain
       await nextTask()
       if (isStopped) throw new CheckFailure('the process was stopped')
       const stalls = modelChaos?.landed.some(({ fault }) => fault === 'stalled') === true
@@ -289,7 +288,6 @@ function openProcess(scene: AgentScene, script: Script, faults: SceneFaults, inn
       return isDead() ? null : run.result
     },
     async untilFault(): Promise<void> {
-      // oxlint-disable-next-line no-await-in-loop -- waits for the first fault
       while (chaos.every(({ landed }) => landed.length === 0)) await nextTask()
     },
     die(): void {
@@ -300,7 +298,6 @@ function openProcess(scene: AgentScene, script: Script, faults: SceneFaults, inn
 }
 
 export async function nextTask(times = 1): Promise<void> {
-  // oxlint-disable-next-line no-await-in-loop -- one after the other
   for (let i = 0; i < times; i++) await wait(systemClock, 0)
 }
 

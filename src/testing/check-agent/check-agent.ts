@@ -127,7 +127,7 @@ export async function checkAgent<Context = unknown>(
     const isBasic = of === 'basics'
     if (only && !isBasic && !only.includes(name) && !only.includes(of)) continue
     const why = skip[name] ?? skip[of] ?? stopped
-    // oxlint-disable-next-line no-await-in-loop -- one check at a time, so that none delays another
+    // One check at a time, so that none delays another.
     const outcome = why === undefined ? await runCheck(spec, scene, withinMs) : skipped(why)
     const repeat = `checkAgent(make, { only: ['${name}'], seed: ${seed} })`
     report.checks.push({ class: of, name, tried: spec.title, ...outcome, repeat })

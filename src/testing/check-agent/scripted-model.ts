@@ -95,7 +95,6 @@ async function sendPieces(
     onActivity('content')
     onDelta(text.slice(from, from + size), '')
     from += size
-    // oxlint-disable-next-line no-await-in-loop -- one piece after the other
     await Promise.resolve()
     signal.throwIfAborted()
   }

@@ -240,7 +240,6 @@ export async function evaluate<Expected, Context = unknown>(
     for (let next = tasks.next(); !next.done; next = tasks.next()) {
       if (signal.aborted) return
       try {
-        // oxlint-disable-next-line no-await-in-loop -- each worker has one case at a time
         await runCase(...next.value)
       } catch (error) {
         fatal ??= { error }
@@ -360,7 +359,6 @@ async function readCalls(
 ): Promise<Map<string, RecordedResult[]>> {
   const byInput = new Map<string, RecordedResult[]>()
   for (const call of calls) {
-    // oxlint-disable-next-line no-await-in-loop -- most tools read them at once
     const parsed = await parseArguments(tool, call.arguments)
     if (!parsed.ok) continue
     const key = toCanonicalJson(parsed.input)
@@ -470,7 +468,6 @@ function createCaseRunner({ id, parts, store, context, budgets, signal }: CaseRu
     try {
       for (const turn of turns) {
         const run = player.run(turn, { session, tags, signal: calls.signal, ...runOptions })
-        // oxlint-disable-next-line no-await-in-loop -- one turn after the other
         const result = await settleRun(run, signal)
         if (result === null) return null
         ended.result = result

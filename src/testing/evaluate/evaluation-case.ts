@@ -235,7 +235,7 @@ export async function readSessionCases(
     const { id, summary, marks = [] } = entry
     if (summary?.tags?.[evaluationTag] !== undefined || isMachineSession(entry)) continue
     for (const mark of marked ? marks : [undefined]) {
-      // oxlint-disable-next-line no-await-in-loop -- one log at a time is in memory
+      // One log at a time is in memory.
       const one = await readSessionCase(store, id, { tags: summary?.tags, mark })
       if (one !== null) cases.push(one)
       if (cases.length === last) return cases

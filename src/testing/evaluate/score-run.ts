@@ -104,7 +104,7 @@ export async function scoreResult(
   let error: ScoredResult['error']
   for (const [name, scorer] of Object.entries(scorers)) {
     try {
-      // oxlint-disable-next-line no-await-in-loop -- a later scorer may be a judge, which costs money
+      // A later scorer may be a judge, which costs money.
       const returned = await scorer(result, one, { ...context, name })
       const usage = typeof returned === 'object' ? returned?.usage : undefined
       if (usage) judgesCost = addCosts(judgesCost, usage.cost)

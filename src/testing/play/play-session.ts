@@ -185,7 +185,6 @@ async function playRecording(
       config: host.config,
       policiesAbove: getPoliciesBelow(getSpeakerParts(parts, speaker), scene, tool),
     }
-    // oxlint-disable-next-line no-await-in-loop -- in call order
     subAgents.push(await playRecording(deeper, [...path, tool], differences))
   }
   const last = recording.records.at(-1)?.seq ?? 0
@@ -309,7 +308,6 @@ async function playRecords(scene: PlayScene) {
   return { folded: now, calls, notes, differences }
 
   async function playAll(): Promise<void> {
-    // oxlint-disable-next-line no-await-in-loop -- one record after the other
     for (const row of records) if (!(await playRow(row))) return
     compareEnd()
   }

@@ -346,11 +346,10 @@ export async function takeRecording(
   const { below, whole } = foldWholeLog(log, session)
   const subAgents: Recording['subAgents'] = []
   for (const [id, { callId, tool, speaker }] of below) {
-    // oxlint-disable-next-line no-await-in-loop -- one log at a time is in memory
+    // One log at a time is in memory.
     if ((await store.read(id, { to: 1 })).length === 0) continue
     const caller = speaker === undefined ? agent : agent.team?.[speaker]
     const child = caller?.tools?.find(({ name }) => name === tool)?.agent ?? {}
-    // oxlint-disable-next-line no-await-in-loop
     const recording = await takeRecording(store, id, child)
     subAgents.push({ tool, callId, ...(speaker !== undefined && { speaker }), recording })
   }

@@ -125,19 +125,16 @@ export function createConnection({ fetch, clock, maxOutageMs, onConnection }: Co
   ): Promise<Response> => {
     const startedAt = clock.now()
     for (let attempt = 0; ; attempt += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- attempts run one at a time
       const sent = await send(source, signal)
       if (sent instanceof Response) {
         report('open')
         if (sent.ok) return sent
-        // oxlint-disable-next-line no-await-in-loop -- as above
         throw await readErrorResponse(sent)
       }
       if (!repeatable) throw sent
       report('lost')
       onRepeat?.()
       if (clock.now() - startedAt >= maxOutageMs) throw createAwayError(sent)
-      // oxlint-disable-next-line no-await-in-loop -- as above
       await waitFor(clock, getDelayMs(attempt), signal)
     }
   }

@@ -165,7 +165,6 @@ export async function openQuestionsStage(): Promise<QuestionsStage> {
     ],
   })
   for (const [session, words] of Object.entries(prompts)) {
-    // oxlint-disable-next-line no-await-in-loop -- sequential, as the clock advances
     await agent.run(words, { session }).result
     skewMs += 40_000
   }

@@ -16,7 +16,6 @@ async function run(tools: Record<string, AiSdkTool>, args: object, context?: unk
   await settled()
   const [name = ''] = Object.keys(tools)
   model.pending?.answer({ toolCalls: [call('c1', name, args)], finishReason: 'tool_calls' })
-  // oxlint-disable-next-line no-await-in-loop -- until the result is there, or a person is asked
   for (let i = 0; i < 200 && model.attempts.length < 2 && run.state === 'RUNNING'; i += 1) await settled()
   for (let i = 0; i < 200 && run.state === 'WAITING_FOR_TOOL'; i += 1) await settled()
   const result = model.pending?.request.messages.at(-1)

@@ -33,7 +33,6 @@ const requests = fc.array(
 )
 
 async function pass(turns: number): Promise<void> {
-  // oxlint-disable-next-line no-await-in-loop -- one turn at a time
   for (let i = 0; i < turns; i += 1) await settled()
 }
 
@@ -69,7 +68,6 @@ it('concurrent reservations in several budgets never exceed a limit, all end, an
         if (ids.some((id) => tokens > limits[id])) expect(outcomes[i]).toBe('refused')
       })
       expect(overdrawn).toEqual([])
-      // oxlint-disable-next-line no-await-in-loop -- sequential
       for (const budget of Object.values(budgets))
         expect(await budget.status()).toMatchObject({
           live: 0,
@@ -89,7 +87,6 @@ it('a refused request releases its held amount to a waiting request', async () =
   const stop = new AbortController()
   const waiting = take([b, a], 40, stop.signal)
   waiting.catch(() => undefined)
-  // oxlint-disable-next-line no-await-in-loop -- polling
   while ((await a.status()).live < 2) await settled()
   const next = take([a], 40)
   stop.abort(new Error('Stopped.'))

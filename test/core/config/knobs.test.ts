@@ -36,7 +36,6 @@ const kindOf = (key: string): Kind => settings.find((one) => one.key === key)?.k
 const play = async (knob: Knob, values: readonly unknown[]): Promise<Outcome[]> => {
   const outcomes: Outcome[] = []
   for (const value of values) {
-    // oxlint-disable-next-line no-await-in-loop -- they share the platform's random numbers
     outcomes.push(await playScene(knob.scene, withSetting(knob, value)))
   }
   return outcomes

@@ -139,7 +139,6 @@ describe('in a run', () => {
           const isWarnedOf = findUnreachableSettings(config, resolveConfig(config)).some(
             ({ path }) => path === knob.key,
           )
-          // oxlint-disable-next-line no-await-in-loop -- sequential
           const isReached = knob.look(await playScene(scene, config))
           expect([maxSteps, value, isWarnedOf]).toEqual([maxSteps, value, !isReached])
         }
@@ -156,7 +155,6 @@ describe('in a run', () => {
         for (const maxSteps of [most - 1, most]) {
           if (maxSteps < 1) continue
           const capped = { ...config, limits: { maxSteps } }
-          // oxlint-disable-next-line no-await-in-loop -- sequential
           const isReached = knob.look(await playScene(knob.scene, capped)) === true
           const found = findUnreachableSettings(capped, resolveConfig(capped)).map(({ path }) => path)
           expect([i, maxSteps, isReached && found.includes(knob.key)]).toEqual([i, maxSteps, false])

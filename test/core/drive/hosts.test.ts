@@ -78,7 +78,6 @@ function program() {
 }
 
 async function untilRequest(model: ManualModel) {
-  // oxlint-disable-next-line no-await-in-loop -- some modules load on first use
   for (let i = 0; i < 1000 && !model.pending; i += 1) await settled()
   return model.pending
 }
@@ -385,9 +384,7 @@ describe('the queue of DBOS', () => {
         { code: 'invalid_option', subject: 'priority' },
       ],
     ] as const) {
-      // oxlint-disable-next-line no-await-in-loop -- sequential
       await expect(own.enqueue(input as never)).rejects.toMatchObject({ ...expected, retryable: false })
-      // oxlint-disable-next-line no-await-in-loop -- as above
       await expect(queue.drive(input)).rejects.toMatchObject(expected)
     }
     await expect(own.answer('s', 'yes' as never)).rejects.toMatchObject({ subject: 'answers' })
@@ -417,7 +414,6 @@ describe('the queue of DBOS', () => {
     await own.enqueue({ session: 's', input: 'Pay.' })
     await own.drain()
     for (let i = 0; i < 8; i += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- sequential
       expect(await queue.run(i)).toEqual({ later: 100, refused: 0 })
     }
     expect(queue.rows.at(-1)).toMatchObject({ workflowID: 'drive:s:1.8', queued: { input: 'Pay.' } })
@@ -489,7 +485,6 @@ describe('data of a session that the app loads and the engine does not have', ()
     const attempt = await untilRequest(model)
     expect(attempt?.request.messages.at(-1)).toMatchObject({ content: `${long}for s` })
     attempt?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
-    // oxlint-disable-next-line no-await-in-loop -- until it waits
     for (let i = 0; i < 1000 && !state.has('waiting'); i += 1) await settled()
     await tell(context('s'), { type: 'approve', callId: 'a' })
     const next = await untilRequest(model)
@@ -608,7 +603,6 @@ describe('Restate', () => {
     const { run, tell, context, state } = restated(agents)
     const running = run(context('s'), { input: 'Pay.', agent: 'payer' })
     ;(await untilRequest(model))?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
-    // oxlint-disable-next-line no-await-in-loop -- until it waits
     for (let i = 0; i < 1000 && !state.has('waiting'); i += 1) await settled()
     await settled()
     expect(store.get('s')?.holder).toBeNull()
@@ -645,7 +639,6 @@ describe('Restate', () => {
 
   test('a turn that is invalid is refused permanently', async () => {
     const { run, context } = restated(program().agents)
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     for (const [turn, words] of [
       ['Pay.', 'is not an object'],
       [[], 'is not an object'],
@@ -666,7 +659,6 @@ describe('a person that Restate waits for', () => {
     const running = host.run(host.context('s'), { input: 'Pay.' })
     ;(await untilRequest(parts.model))?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
     const until = async (holds: () => boolean) => {
-      // oxlint-disable-next-line no-await-in-loop -- until it waits
       for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
     }
     await until(() => host.patience.length === 1)

@@ -23,7 +23,6 @@ function program() {
 }
 
 async function untilRequest(model: ManualModel) {
-  // oxlint-disable-next-line no-await-in-loop -- some modules load on first use
   for (let i = 0; i < 1000 && !model.pending; i += 1) await settled()
   return model.pending
 }
@@ -128,7 +127,6 @@ test('Restate waits for the wake time of a run, or for an earlier message', asyn
     }),
   } as unknown as RestateContext
   const until = async (count: number) => {
-    // oxlint-disable-next-line no-await-in-loop -- until it waits
     for (let i = 0; i < 1000 && waits.length < count; i += 1) await settled()
   }
   const running = handlers['run']?.(context, { input: 'Go.' })

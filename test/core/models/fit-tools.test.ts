@@ -401,7 +401,6 @@ describe('the accepted arguments of a tool', () => {
           for (const args of all) {
             if (!accepts(schema, args)) continue
             accepted += 1
-            // oxlint-disable-next-line no-await-in-loop -- shared modules load once
             expect(await check(args)).toEqual({ value: args })
             // Top-level alternatives are merged, so each property appears with its schema there.
             if (!('anyOf' in schema) && !('oneOf' in schema))

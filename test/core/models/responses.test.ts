@@ -352,7 +352,6 @@ describe('reasoning inside a message', () => {
       [done(0, mixed), completed([])],
       [completed([])],
     ]) {
-      // oxlint-disable-next-line no-await-in-loop -- sequential
       const { response, shown } = await ask(events(...pieces, ...end))
       expect([response.text, response.reasoning]).toEqual(['So.', 'Hm. \n\nYes.'])
       expect([shown.text, shown.reasoning]).toEqual(['So.', 'Hm. \n\nYes.'])

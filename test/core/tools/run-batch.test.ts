@@ -322,12 +322,9 @@ test('Each call has exactly one result, in any order of ends', async () => {
       const { done, results, clock } = start(calls(...ids), [tool], { concurrency })
       // At most one round per call, because each round ends at least one.
       for (const _ of ids) {
-        // oxlint-disable-next-line no-await-in-loop
         await scheduler.waitIdle()
-        // oxlint-disable-next-line no-await-in-loop
         await settle()
         clock.increment(10)
-        // oxlint-disable-next-line no-await-in-loop
         await settle()
       }
       await done

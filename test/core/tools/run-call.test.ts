@@ -68,7 +68,6 @@ test('An unknown tool with a huge name, among many tools or none, gets a short a
   )
   for (const tools of [many, []]) {
     const { done, results } = start([call('x'.repeat(1_000_000), {}, 'c')], tools)
-    // oxlint-disable-next-line no-await-in-loop
     await done
     expect(results[0]?.[1].content.length).toBeLessThan(400)
     expect(results[0]?.[1].content).toContain(tools.length === 0 ? 'no tools' : 'and 10 more')
@@ -185,7 +184,6 @@ test('Arguments named __proto__, in any spelling, pollute nothing', async () => 
     '__pro\\u0074o__',
     '__pr\\u006fto__',
   ]) {
-    // oxlint-disable-next-line no-await-in-loop
     const result = await runOne(`{"a":{"${key}":{"polluted":1}},"${key}":{"polluted":1},"b":2}`, tool)
     expect(result.content).toBe('["a","b"]')
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined()
@@ -208,7 +206,6 @@ test('Arguments of any depth get a result', async () => {
   const tool = defineTool({ ...anything, execute: () => 'fine' })
   const levels = 100_000
   for (const inner of ['1', '{"__proto__":1}']) {
-    // oxlint-disable-next-line no-await-in-loop
     const { status } = await runOne(`{"a":${'['.repeat(levels)}${inner}${']'.repeat(levels)}}`, tool)
     expect(['ok', 'invalid_arguments']).toContain(status)
   }
@@ -289,7 +286,6 @@ test('Any arguments, return value and thrown value give exactly one result withi
   const check = async (text: string, make: () => unknown, throws: boolean) => {
     next = { make, throws }
     for (const tool of tools) {
-      // oxlint-disable-next-line no-await-in-loop
       const { content } = await runOne(text, tool, { maxResultChars: 200 })
       expect(typeof content).toBe('string')
       expect(content.length).toBeLessThanOrEqual(200)
@@ -297,7 +293,6 @@ test('Any arguments, return value and thrown value give exactly one result withi
   }
   for (const make of oddities) {
     for (const throws of [true, false]) {
-      // oxlint-disable-next-line no-await-in-loop
       await check('{}', make, throws)
     }
   }

@@ -161,7 +161,6 @@ export const fleetRows: readonly Row[] = [
       const asking = numbers(n).map(() => limited.request({ ...request, sampling: { maxTokens: 1 } }, never))
       for (const _ of numbers(100)) {
         clock.increment(1000)
-        // oxlint-disable-next-line no-await-in-loop -- second by second
         await new Promise((resolve) => setImmediate(resolve))
       }
       void asking

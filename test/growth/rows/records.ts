@@ -296,9 +296,7 @@ export const recordRows: readonly Row[] = [
       const store = memoryStore()
       const tallies = durable(tallyMachine, { store })
       await tallies.start('t')
-      for (let i = 1; i <= n; i += 1)
-        // oxlint-disable-next-line no-await-in-loop -- in order
-        await tallies.send('t', { type: 'COUNT', from: 'a', n: i })
+      for (let i = 1; i <= n; i += 1) await tallies.send('t', { type: 'COUNT', from: 'a', n: i })
       await tallies.settled('t')
       return store
     },

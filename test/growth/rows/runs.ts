@@ -231,7 +231,6 @@ export const runRows: readonly Row[] = [
         void calls.ask({ i })
         call.answer({ action: 'decline' })
         resolve({})
-        // oxlint-disable-next-line no-await-in-loop -- one call at a time
         await promise
       }
     },
@@ -245,9 +244,7 @@ export const runRows: readonly Row[] = [
     run: async (n) => {
       const tallies = durable(tallyMachine, { store: memoryStore() })
       await tallies.start('t')
-      for (let i = 1; i <= n; i += 1)
-        // oxlint-disable-next-line no-await-in-loop -- in order
-        await tallies.send('t', { type: 'COUNT', from: 'a', n: i })
+      for (let i = 1; i <= n; i += 1) await tallies.send('t', { type: 'COUNT', from: 'a', n: i })
       return tallies.settled('t')
     },
   }),

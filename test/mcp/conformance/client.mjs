@@ -39,7 +39,6 @@ async function callByHand(calls) {
       sessionId: 's',
       idempotencyKey: 'k',
     }
-    // oxlint-disable-next-line no-await-in-loop -- one at a time, like a model
     const result = await tool.execute(args, call).catch((error) => error)
     console.error(tool.name, result)
   }
@@ -65,7 +64,6 @@ async function callInRun(calls) {
   let result = await run.result
   while (result.state === 'WAITING_FOR_INPUT') {
     for (const call of result.pending) run.addToolOutput(call, acceptDefaults(call.elicitation))
-    // oxlint-disable-next-line no-await-in-loop -- a server may ask again
     result = await run.result
   }
   console.error(result)

@@ -116,7 +116,6 @@ const used = { server: new Set(), client: new Set() }
 const wrong = []
 /** The result of each part. */
 const played = []
-/* oxlint-disable no-await-in-loop -- sequential, because concurrent runs would distort the measurement */
 for (const { side, name, scenario: only, args, about } of parts) {
   const rules = outOfScope[side]
   const whyNot = only === undefined ? undefined : findRule(rules, only)
@@ -147,7 +146,6 @@ for (const { side, name, scenario: only, args, about } of parts) {
     `${side}, ${name}: ${cells.size} scenarios, ${tally.passed} checks passed, ${tally.outside} do not apply, ${tally.failed} failed`,
   )
 }
-/* oxlint-enable no-await-in-loop */
 child.kill()
 for (const side of wanted === '' ? ['server', 'client'] : [])
   for (const rule of outOfScope[side].keys())

@@ -165,7 +165,6 @@ describe('a client with tasks', () => {
     const taskId = result?.taskId ?? ''
     await awaitTask(handler, taskId, ['input_required'])
     for (const method of ['tasks/get', 'tasks/cancel']) {
-      // oxlint-disable-next-line no-await-in-loop -- sequential
       const { error } = await rpc(handler, method, { taskId }, { user: 'ben' })
       expect(error).toMatchObject({ code: -32_602, message: `There is no task '${taskId}'.` })
     }

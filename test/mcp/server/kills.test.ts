@@ -29,14 +29,12 @@ class Crew {
   }
 
   async fill(): Promise<void> {
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     while (this.#instances.length < 3) this.#instances.push(await this.#start())
   }
 
   readonly handler = Object.assign(
     async (request: Request): Promise<Response> => {
       const body = await request.text()
-      /* oxlint-disable no-await-in-loop -- until one answers */
       for (;;) {
         const instance = this.#instances[this.#next++ % this.#instances.length]
         if (!instance) throw new Error('All processes are dead.')
@@ -53,7 +51,6 @@ class Crew {
           // It is dead or about to die, so the next process gets the request.
         }
       }
-      /* oxlint-enable no-await-in-loop */
     },
     { drain: () => Promise.resolve() },
   ) satisfies McpHandler
@@ -126,14 +123,12 @@ async function playTask(session: string): Promise<string> {
   const { handler } = crew
   const call = { name: 'clerk', arguments: { message: 'Pay invoice 17.', session } }
   await rpc(handler, 'tools/call', call)
-  /* oxlint-disable no-await-in-loop -- one question at a time */
   for (;;) {
     const task = await awaitTask(handler, session, ['input_required', 'completed'])
     if (task.status === 'completed') return textOf(task['result'])
     const inputResponses = decideAll(session, task['inputRequests'])
     await rpc(handler, 'tasks/update', { taskId: session, inputResponses })
   }
-  /* oxlint-enable no-await-in-loop */
 }
 
 /** A client without task support. It retries its call with the answer. */
@@ -145,7 +140,6 @@ async function playPlain(session: string): Promise<string> {
   while (reply.result?.['resultType'] === 'input_required') {
     const { inputRequests, requestState } = reply.result
     const inputResponses = decideAll(session, inputRequests)
-    // oxlint-disable-next-line no-await-in-loop -- one round at a time
     reply = await rpc(handler, 'tools/call', { ...call, inputResponses, requestState }, { capabilities })
   }
   return textOf(reply.result)
@@ -180,7 +174,6 @@ test.each(plays)(
   'the process is killed at each record, and the client of a %s receives the same answer for one payment',
   async (kind, play) => {
     const about = kind === 'task' ? 'with tasks' : 'without tasks'
-    /* oxlint-disable no-await-in-loop -- one kill at a time */
     for (let records = 1; records <= heads[kind]; records += runsAll ? 1 : 6) {
       const session = `${kind}-${records}`
       await crew.fill()
@@ -191,7 +184,6 @@ test.each(plays)(
       const death = await describeDeath(session, records)
       rows.push(`| ${about} | ${records}: ${death} | ${payments(session)} | ${answer} |`)
     }
-    /* oxlint-enable no-await-in-loop */
   },
   300_000,
 )

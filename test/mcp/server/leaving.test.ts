@@ -9,7 +9,6 @@ function manual(more: Partial<McpServerOptions> = {}) {
   const agents = defineAgents({ one: createAgent({ model, store }) })
   const handler = mcpServer({ agents, authorize: 'none', onError: () => undefined, ...more })
   const until = async (holds: () => unknown): Promise<void> => {
-    // oxlint-disable-next-line no-await-in-loop -- runs ready work
     while (!holds()) await settled()
   }
   return { model, store, handler, until }
@@ -27,9 +26,7 @@ test.each([
   await until(() => model.pending)
   leave.abort()
   expect(await gone).toBe('gone')
-  for (let i = 0; i < 50; i += 1)
-    // oxlint-disable-next-line no-await-in-loop -- runs ready work
-    await settled()
+  for (let i = 0; i < 50; i += 1) await settled()
   await until(() => store.list()[0]?.summary?.state === state)
   model.pending?.answer({ text: 'Done.' })
   await until(() => store.list()[0]?.summary?.state === (state === 'RUNNING' ? 'COMPLETED' : state))

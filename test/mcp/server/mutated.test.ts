@@ -182,7 +182,6 @@ class Episode {
       const copy = this.#mutator.mutate(request)
       const delivered = this.#deliver(copy)
       // Some arrive concurrently.
-      // oxlint-disable-next-line no-await-in-loop -- sequential
       if (this.#draw() < 0.7) await delivered
       else delivered.catch((error: unknown) => this.faults.push(String(error)))
     }
@@ -262,9 +261,7 @@ class Episode {
 
   /** Plays until all started work has settled. */
   async end(): Promise<void> {
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     for (const { drain } of this.#handlers) await drain()
-    // oxlint-disable-next-line no-await-in-loop -- runs ready work
     for (let i = 0; i < 20; i += 1) await settled()
     const payments = new Map<string, number>()
     for (const { session, prefix, n, context } of this.effects) {
@@ -378,7 +375,6 @@ async function playTasks(episode: Episode, user: Person, named: object, key?: st
   const { taskId } = await ask('tools/call', call)
   if (typeof taskId !== 'string') return
   for (let looks = 0; looks < 20; looks += 1) {
-    // oxlint-disable no-await-in-loop -- polling
     const { status, inputRequests } = await ask('tasks/get', { taskId })
     if (status === 'completed' || status === 'cancelled') break
     const keys = Object.keys(Object(inputRequests) as object)
@@ -389,7 +385,6 @@ async function playTasks(episode: Episode, user: Person, named: object, key?: st
       for (const one of keys) await episode.approveElsewhere(`team:${taskId}`, one)
       await episode.forge(createRequest('tools/call', { name: 'payer' }), taskId)
     } else if (keys.length > 0) await ask('tasks/update', { taskId, inputResponses })
-    // oxlint-enable no-await-in-loop
   }
   await ask('tools/call', call)
   if (episode.pick([true, false])) await ask('tasks/cancel', { taskId })
@@ -400,11 +395,9 @@ async function play(seed: number): Promise<Episode> {
   for (let turns = 0; episode.copies < copiesOfEpisode && turns < 40; turns += 1) {
     const user = episode.pick(['owner', 'owner', 'reader', 'stranger'] as const)
     const named = episode.pick([{}, { session: 's' }, { session: 't' }])
-    // oxlint-disable no-await-in-loop -- one client at a time
     if (episode.pick([true, false]))
       await playTasks(episode, user, named, episode.pick([undefined, 'k1', 'k2']))
     else await playSdk(episode, user, episode.pick(['auto', 'auto', 'legacy'] as const), named)
-    // oxlint-enable no-await-in-loop
   }
   await episode.end()
   return episode
@@ -414,7 +407,6 @@ test('no mutated request has an effect without a grant, and each approval has on
   const faults: string[] = []
   const totals = { copies: 0, payments: 0 }
   for (const seed of episodes) {
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     const episode = await play(seed)
     faults.push(...new Set(episode.faults.map((fault) => `seed ${seed}: ${fault}`)))
     totals.copies += episode.copies

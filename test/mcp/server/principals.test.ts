@@ -147,7 +147,6 @@ describe('a task whose process has died', () => {
     const gone = defineAgents({ payer: createAgent({ model, store }) })
     const stop = new AbortController()
     const work = runSession(gone, { session: 'ann:s', input: 'Pay.', signal: stop.signal })
-    // oxlint-disable-next-line no-await-in-loop -- until it is asked
     while (model.pending === null) await settled()
     stop.abort()
     await work
@@ -164,9 +163,7 @@ describe('a task whose process has died', () => {
     const { handler } = await left()
     const { result } = await rpc(handler, 'tasks/get', { taskId: 's' }, { user: 'reader' })
     expect(result?.status).toBe('working')
-    for (let i = 0; i < 20; i += 1)
-      // oxlint-disable-next-line no-await-in-loop -- runs ready work
-      await settled()
+    for (let i = 0; i < 20; i += 1) await settled()
     const still = await rpc(handler, 'tasks/get', { taskId: 's' }, { user: 'reader' })
     expect(still.result?.status).toBe('working')
     await rpc(handler, 'tools/call', call, { user: 'reader' })

@@ -82,7 +82,6 @@ const send = (handler: McpHandler, { session, key, message: text = message }: Se
 /** Sends a call and its answers twice each, like a client whose connection breaks after each request. */
 async function callTwice(handlers: readonly McpHandler[], sending: Sending): Promise<string> {
   const [one, two] = handlers as [McpHandler, McpHandler]
-  /* oxlint-disable no-await-in-loop -- one round at a time */
   for (let more: object = {}; ; ) {
     const replies = [await send(one, sending, more), await send(two, sending, more), await send(one, sending)]
     const [first, second] = replies.map(({ result }) => result)
@@ -95,7 +94,6 @@ async function callTwice(handlers: readonly McpHandler[], sending: Sending): Pro
       inputResponses: Object.fromEntries(Object.keys(inputRequests).map((key) => [key, approve])),
     }
   }
-  /* oxlint-enable no-await-in-loop */
 }
 
 const ways: Record<string, Sending> = {
@@ -202,7 +200,6 @@ test('the result of a later turn names the session that continues the conversati
   const { serve } = payer('blocked input')
   const handler = serve()
   for (const text of ['One.', 'Two.', 'Three.']) {
-    // oxlint-disable-next-line no-await-in-loop -- one turn at a time
     const { result } = await send(handler, { session: 's', message: text })
     expect(result?.['_meta']).toMatchObject({ 'statewright/session': 's' })
   }
@@ -234,7 +231,6 @@ describe('the state of a call', () => {
     const { task } = JSON.parse(state) as { task: string }
     for (const forged of [{ task }, { task, seal: '' }, { task, seal: '0'.repeat(32) }]) {
       const more = { requestState: JSON.stringify(forged), inputResponses }
-      // oxlint-disable-next-line no-await-in-loop -- sequential
       const { error } = await send(handler, { session: 's', key: 'k' }, more)
       expect(error?.message).toBe("There is no task 's'.")
     }

@@ -135,11 +135,9 @@ export async function awaitTask(
   options?: Parameters<typeof rpc>[3],
 ): Promise<NonNullable<RpcReply['result']>> {
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- one question at a time
     const { result, error } = await rpc(handler, 'tasks/get', { taskId }, options)
     if (!result) throw new Error(`tasks/get: ${JSON.stringify(error)}`)
     if (states.includes(result.status)) return result
-    // oxlint-disable-next-line no-await-in-loop -- runs ready work
     await new Promise((resolve) => setImmediate(resolve))
   }
 }

@@ -121,7 +121,6 @@ describe('evaluate', () => {
       text: (() => ({ score: '1' })) as never,
     }
     for (const [name, scorer] of Object.entries(wrong)) {
-      // oxlint-disable-next-line no-await-in-loop
       const { cases, summary } = await evaluate({
         agent,
         cases: capitals.slice(0, 1),

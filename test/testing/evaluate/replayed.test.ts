@@ -69,7 +69,6 @@ async function createProduction(
   const agent = createAgent({ model: await calling(), tools, store, ...options })
   for (const [session, turns] of Object.entries(conversations)) {
     for (const turn of turns) {
-      // oxlint-disable no-await-in-loop
       const run = agent.run(turn, { session, tags: { plan: session.startsWith('pro') ? 'pro' : 'free' } })
       let result = await run.result
       while (result.state === 'WAITING_FOR_INPUT') {
@@ -79,7 +78,6 @@ async function createProduction(
         }
         result = await run.result
       }
-      // oxlint-enable no-await-in-loop
     }
   }
   return store
@@ -200,14 +198,12 @@ describe('replay of stored sessions', () => {
     ]
     const calls = { helper: { task: 'Go.' }, page: {} }
     for (const [name, args] of Object.entries(calls)) {
-      // oxlint-disable no-await-in-loop
       const model = await calling(() => [{ name, arguments: args }])
       const { run } = await replay(store, { model, tools })
       expect(run?.diverged).toMatchObject({
         tool: name,
         why: expect.stringMatching(/sub-agents|client/) as string,
       })
-      // oxlint-enable no-await-in-loop
     }
   })
 

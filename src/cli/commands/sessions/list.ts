@@ -55,7 +55,7 @@ export const listCommand = defineCommand({
       })
       const rows: SessionRow[] = []
       for (const entry of limit === 0 ? entries : entries.slice(0, limit)) {
-        // oxlint-disable-next-line no-await-in-loop -- only one log is in memory at a time
+        // Only one log is in memory at a time.
         const row = await readSessionRow(store, entry)
         if (row !== null) rows.push(row)
       }

@@ -63,7 +63,6 @@ export async function listUnread(
   for await (const { id } of candidates) ids.push(id)
   const all: UnreadInbox[] = []
   for (let from = 0; from < ids.length; from += unreadPageSize)
-    // oxlint-disable-next-line no-await-in-loop -- one page after the other
     all.push(...(await inbox.findUnread(ids.slice(from, from + unreadPageSize))))
   return all
 }

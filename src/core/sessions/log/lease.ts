@@ -141,7 +141,6 @@ export function acquireLeaseAgain(
 
   async function retryWhileBusy(refusal: unknown): Promise<Lease> {
     let last = refusal
-    /* oxlint-disable no-await-in-loop -- each attempt follows the previous one */
     for (const ms of pauses) {
       if (!isSessionBusy(last)) break
       await (ms === 0 ? new Promise<void>((resolve) => getPlatform().runNextTurn(resolve)) : wait(clock, ms))
@@ -153,7 +152,6 @@ export function acquireLeaseAgain(
         last = error
       }
     }
-    /* oxlint-enable no-await-in-loop */
     throw last
   }
 }

@@ -65,7 +65,6 @@ export async function* listAllDue(
 ): AsyncGenerator<{ timer: StoredTimer; now: number }> {
   let after: StoredTimer | undefined
   do {
-    // oxlint-disable-next-line no-await-in-loop -- pages are read in order
     const { now, timers: page } = await timers.listDue({ limit: pageSize, after })
     for (const timer of page) yield { timer, now }
     after = page.length === pageSize ? page.at(-1) : undefined

@@ -35,7 +35,7 @@ export function createSignInFetch(address: URL, resolve?: ResolveHost): SignInFe
   return async (to, init = {}) => {
     let target = new URL(to)
     for (let hops = 0; ; hops += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- the next address is known only then
+      // The next address is known only then.
       const response = await load(target, { ...init, redirect: 'manual' })
       const location = response.headers.get('location')
       const isRedirect = response.status >= 300 && response.status < 400 && location !== null

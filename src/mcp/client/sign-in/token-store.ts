@@ -87,7 +87,6 @@ async function lockFile(path: string): Promise<() => Promise<void>> {
   const { readFile, rename, rm, stat, writeFile } = process.getBuiltinModule('node:fs/promises')
   const [lock, owner] = [`${path}.lock`, createId()]
   const until = systemClock.now() + 3 * lockMs
-  /* oxlint-disable no-await-in-loop -- until the lock is free */
   for (;;) {
     try {
       await writeFile(lock, owner, { mode: 0o600, flag: 'wx' })
@@ -111,7 +110,6 @@ async function lockFile(path: string): Promise<() => Promise<void>> {
       )
     } else await wait(systemClock, lockLookMs)
   }
-  /* oxlint-enable no-await-in-loop */
 }
 
 async function readTexts(path: string): Promise<Record<string, string>> {

@@ -77,7 +77,6 @@ export function createTool(
 /** Runs all ready work. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 3; i += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- sequential
     await new Promise((resolve) => {
       setImmediate(resolve)
     })
@@ -126,7 +125,6 @@ export async function playScene(scene: Scene, config: AgentConfigInput): Promise
     listen(run)
   } else {
     const agent = make()
-    // oxlint-disable-next-line no-await-in-loop -- the runs of a session follow each other
     for (const input of scene.inputs ?? ['Go.']) run = await begin(input, agent)
   }
   const result = await run?.result.catch((error: { code: string }) => ({
