@@ -46,7 +46,7 @@ export function flexibleLimiter(
           const { kind, retryAfterMs } = toModelFailure(error, systemClock.now())
           // If the store fails or hangs, the 429 still decides about the retry.
           if (kind === 'rate_limit' && retryAfterMs)
-            store.block(id, Math.ceil(retryAfterMs / 1000)).catch(() => undefined)
+            (async () => store.block(id, Math.ceil(retryAfterMs / 1000)))().catch(() => undefined)
           throw error
         })
       }),

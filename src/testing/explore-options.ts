@@ -1,4 +1,3 @@
-import { valueOr } from '../core/base/maybe-promise.js'
 import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine, InputFrom, SnapshotFrom } from 'xstate'
 import { PathError, getErrorMessage } from './errors.js'
 import { describeEvent, describeEventType, listTransitions } from '../core/chart/state-labels.js'
@@ -163,7 +162,11 @@ function badOptionError(option: string, expected: string): PathError {
 }
 
 function toSafeText(value: unknown): string {
-  return valueOr(() => JSON.stringify(value) ?? String(value), String(value))
+  try {
+    return JSON.stringify(value) ?? String(value)
+  } catch {
+    return String(value)
+  }
 }
 
 /** The default `serializeState`: everything that determines a snapshot's future. */

@@ -117,6 +117,7 @@ describe('statewright paths', () => {
     ['export const a = 1', 'Export a machine'],
     [`${door}\nexport const alphabet = 3`, "The option 'alphabet' must be"],
     [`${door}\nexport const alphabet = [{}]`, 'made of events with a type'],
+    [`${door}\nexport const alphabet = [Object.create(null)]`, 'with a type, but contains {}'],
     [`${door}\nexport const alphabet = () => { throw new Error('oops') }`, 'The alphabet threw'],
     [`${door}${alphabet}\nexport const inputs = 3`, "The option 'inputs' must be"],
     [`${door}${alphabet}\nexport const serializeState = () => 1`, "The option 'serializeState' must be"],

@@ -567,6 +567,12 @@ describe('flexibleLimiter', () => {
   test.each([
     ['fails', () => Promise.reject(new Error('the store is down'))],
     ['does not respond', () => new Promise<never>(() => undefined)],
+    [
+      'throws',
+      () => {
+        throw new Error('the store is down')
+      },
+    ],
   ])('a 429 still asks for its wait if the store %s', async (_, block) => {
     const manual = new ManualModel()
     const refused = ask(flexibleLimiter('shared', { consume: settled, block }), manual)
