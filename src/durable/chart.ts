@@ -1,5 +1,3 @@
-import { readProperty } from '../core/base/json.js'
-import { valueOr } from '../core/base/maybe-promise.js'
 import {
   type AnyActorScope,
   type AnyActorLogic,
@@ -11,6 +9,8 @@ import {
   createActor,
   transition,
 } from 'xstate'
+import { readProperty } from '../core/base/json.js'
+import { valueOr } from '../core/base/maybe-promise.js'
 import { isRecord } from '../../guards/lib/stored.js'
 import { ConfigError, describeError, StatewrightError, UsageError, configError } from '../core/base/errors.js'
 import type {

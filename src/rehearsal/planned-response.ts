@@ -1,7 +1,7 @@
+import { createHash } from 'node:crypto'
 import type { Refusal, ChatRequest } from './chat-request.js'
 import type { CallLimits, RequestProblem } from './request-problem.js'
 import type { Turn } from './turn-schema.js'
-import { createHash } from 'node:crypto'
 
 export interface ProviderApi {
   name: 'chat' | 'responses' | 'messages' | 'gemini'

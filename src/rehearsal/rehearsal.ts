@@ -1,5 +1,6 @@
 import { createServer, type Server, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createAnswer, type ProviderApi, planResponse, type PlannedResponse } from './planned-response.js'
 import {
   RehearsalError,
@@ -10,7 +11,6 @@ import {
   parseTurn,
 } from './scenario.js'
 import { type RecordedRequest, findUnmetExpectation, Refusal, readBody } from './chat-request.js'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createNap } from '../core/base/abort.js'
 import { describeError } from '../core/base/errors.js'
 import type { Clock } from '../core/base/clock.js'

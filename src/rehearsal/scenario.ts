@@ -1,9 +1,9 @@
+import { readFile } from 'node:fs/promises'
+import type { IncomingHttpHeaders } from 'node:http'
 import * as z from 'zod'
 import { StatewrightError, describeError } from '../core/base/errors.js'
-import { readFile } from 'node:fs/promises'
 import type { RecordedRequest, ChatRequest } from './chat-request.js'
 import { type Turn, turnSchema } from './turn-schema.js'
-import type { IncomingHttpHeaders } from 'node:http'
 import { type Clock, systemClock } from '../core/base/clock.js'
 
 /**

@@ -1,6 +1,6 @@
-import { valueOr } from '../core/base/maybe-promise.js'
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import * as z from 'zod'
+import { valueOr } from '../core/base/maybe-promise.js'
 
 const count = z.int().nonnegative()
 const milliseconds = z.number().nonnegative()

@@ -1,5 +1,5 @@
-import { valueOr } from '../core/base/maybe-promise.js'
 import { fileURLToPath } from 'node:url'
+import { valueOr } from '../core/base/maybe-promise.js'
 import { ConfigError } from '../core/base/errors.js'
 import { memoryStore } from '../core/sessions/store/memory-store.js'
 import type { SessionStore } from '../core/sessions/store/store.js'

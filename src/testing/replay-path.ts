@@ -1,4 +1,3 @@
-import { optionsRule, expectArgument, objectRule } from '../core/base/values.js'
 import {
   type AnyEventObject,
   type StateValue,
@@ -7,6 +6,7 @@ import {
   type AnyMachineSnapshot,
   type AnyStateMachine,
 } from 'xstate'
+import { optionsRule, expectArgument, objectRule } from '../core/base/values.js'
 import { getErrorMessage, assertMachine } from './errors.js'
 import { createWriter } from './explore-options.js'
 import { describeEvent, describeState } from '../core/chart/state-labels.js'

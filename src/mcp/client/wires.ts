@@ -1,10 +1,10 @@
-import { valueOr } from '../../core/base/maybe-promise.js'
 import type {
   JSONRPCMessage,
   RequestId,
   StreamableHTTPClientTransport as HttpTransport,
   Transport,
 } from '@modelcontextprotocol/client'
+import { valueOr } from '../../core/base/maybe-promise.js'
 import { maxTimerMs } from '../../core/base/clock.js'
 import { describeError } from '../../core/base/errors.js'
 import { readProperty, readText } from '../../core/base/json.js'

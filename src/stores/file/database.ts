@@ -1,4 +1,3 @@
-import { valueOr } from '../../core/base/maybe-promise.js'
 import {
   accessSync,
   closeSync,
@@ -10,6 +9,7 @@ import {
   statfsSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
+import { valueOr } from '../../core/base/maybe-promise.js'
 import { StoreError, type StoreErrorCode } from '../../core/sessions/store/store-error.js'
 import { getSqliteCode, openSqlite, type SqliteDatabase } from './sqlite.js'
 

@@ -1,5 +1,5 @@
-import { valueOr } from '../../core/base/maybe-promise.js'
 import { join, resolve } from 'node:path'
+import { valueOr } from '../../core/base/maybe-promise.js'
 import { expectArgument, objectRule } from '../../core/base/values.js'
 import { systemClock, toWholeTime } from '../../core/base/clock.js'
 import { StatewrightError, configError } from '../../core/base/errors.js'

@@ -1,3 +1,4 @@
+import type { Pool, PoolClient } from 'pg'
 import { valueOr } from '../../core/base/maybe-promise.js'
 import type { Listing } from '../../core/sessions/store/list-options.js'
 import {
@@ -6,7 +7,6 @@ import {
   toPrefixConditions,
   toTagCondition,
 } from '../../core/sessions/store/list-sql.js'
-import type { Pool, PoolClient } from 'pg'
 import { StoreError, type StoreErrorCode } from '../../core/sessions/store/store-error.js'
 import { ConfigError, StatewrightError } from '../../core/base/errors.js'
 

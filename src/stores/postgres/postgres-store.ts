@@ -1,5 +1,5 @@
-import { expectArgument, memoize, objectRule } from '../../core/base/values.js'
 import type pg from 'pg'
+import { expectArgument, memoize, objectRule } from '../../core/base/values.js'
 import { systemClock } from '../../core/base/clock.js'
 import { configError } from '../../core/base/errors.js'
 import { loadOnce, loadPeer, createId } from '../../core/base/platform.js'

@@ -1,5 +1,5 @@
-import { getOrCreate } from '../../core/base/values.js'
 import * as z from 'zod'
+import { getOrCreate } from '../../core/base/values.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { type Usage, addUsage, noUsage } from '../../../machines/agent/usage.js'
 import type { BudgetsOption } from '../../core/budgets/shared-budget.js'

@@ -1,5 +1,5 @@
-import { isObject } from '../../core/base/values.js'
 import type { AnyStateMachine, AnyEventObject, AnyMachineSnapshot } from 'xstate'
+import { isObject } from '../../core/base/values.js'
 import { observeMachine, type ObservedMachine, type Macrostep } from '../../core/chart/observe-machine.js'
 import { assertMachine, PathError } from '../errors.js'
 import {

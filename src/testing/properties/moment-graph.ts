@@ -1,5 +1,5 @@
-import { getOrCreate } from '../../core/base/values.js'
 import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
+import { getOrCreate } from '../../core/base/values.js'
 import { describeState, describeValue } from '../../core/chart/state-labels.js'
 import { PathError, getErrorMessage } from '../errors.js'
 import { createStateTest, type Moment, type MomentCondition, type Property } from './property.js'

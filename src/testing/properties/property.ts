@@ -1,4 +1,3 @@
-import { expectArgument, objectRule, optionsRule } from '../../core/base/values.js'
 import {
   type AnyEventObject,
   type AnyMachineSnapshot,
@@ -6,6 +5,7 @@ import {
   type SnapshotFrom,
   pathToStateValue,
 } from 'xstate'
+import { expectArgument, objectRule, optionsRule } from '../../core/base/values.js'
 import { PathError } from '../errors.js'
 import { getStateName, listStateNodes } from '../../core/chart/state-labels.js'
 
