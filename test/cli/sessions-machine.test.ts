@@ -97,6 +97,7 @@ test('sessions show names the session that continues a sub-agent', async () => {
   const { pending } = await desk.settled('desk-1')
   const child = pending[0]?.session ?? ''
   const { out } = await run('sessions', 'show', child)
+  expect(out).toMatch(/^The run is waiting: pay\(.*\) \[a@[0-9a-f]{16}\] needs approval\.$/m)
   expect(out).toContain(
     `It is a sub-agent of 'desk-1'. Answer or continue that session: statewright sessions show desk-1`,
   )

@@ -128,10 +128,10 @@ function formatStatus(
   if (seq < last)
     return `${head}This is an earlier state. To continue from it: statewright sessions fork ${id}${carried} --at ${seq}\n`
   if (holder !== null) return `${head}Working: ${shorten(holder, 200)}\n`
-  if (parent !== undefined)
-    return `${head}It is a sub-agent of '${parent}'. Answer or continue that session: statewright sessions show ${parent}${carried}\n`
-  if (isWorking(run)) return `${head}It was interrupted. Continue with: statewright resume ${id}${carried}\n`
   const waits = run.resumable ? `${describeWait(run).replace(/^the/, 'The')}\n` : ''
+  if (parent !== undefined)
+    return `${head}${waits}It is a sub-agent of '${parent}'. Answer or continue that session: statewright sessions show ${parent}${carried}\n`
+  if (isWorking(run)) return `${head}It was interrupted. Continue with: statewright resume ${id}${carried}\n`
   const next = formatResumeHint(run, carried)
   return head + waits + (next === null ? '' : `${next}\n`)
 }
