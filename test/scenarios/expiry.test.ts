@@ -1,7 +1,7 @@
 import { createAgent, memoryStore, type Policy } from '../../src/index.js'
 import { aguiHandler } from '../../src/agui/index.js'
 import { wait } from '../../src/core/base/clock.js'
-import { runControls } from '../../src/core/live/release-run.js'
+import { runControls } from '../../src/core/live/run-controls.js'
 import { checkSessionLog } from '../../src/testing/index.js'
 import { chatHandler } from '../../src/ui/index.js'
 import { Hosts } from '../fleet/host-clocks.js'

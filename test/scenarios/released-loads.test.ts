@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals'
 import { createAgent, memoryStore } from '../../src/index.js'
-import { runControls } from '../../src/core/live/release-run.js'
+import { runControls } from '../../src/core/live/run-controls.js'
 import { call, createOneCallModel, plainAnswer, settled } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
 

@@ -31,7 +31,8 @@ export const forgottenMs = 86_400_000
 
 /**
  * Reserves an amount if it fits. `expired` are the expired reservations that still count as reserved. Spent and
- * reserved amounts never exceed the allowance together, unless more was paid than reserved.
+ * reserved amounts never exceed the allowance together, unless more was paid than reserved. `postgresStore` has the
+ * same rules in SQL, so that one statement reserves.
  */
 export function reserveAmount(
   stored: BudgetRecord | null,

@@ -1,5 +1,5 @@
 import { toRequesters } from '../sessions/principal.js'
-import { runControls } from '../live/release-run.js'
+import { runControls } from '../live/run-controls.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { type RunResult, isWorkState, isFinalState } from '../../../machines/agent/run-result.js'

@@ -4,7 +4,7 @@ import { getListedDefinition } from '../sessions/agent-definition.js'
 import { listAllDue } from '../sessions/store/timers.js'
 import type { Agents } from './define-agents.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { runControls } from '../live/release-run.js'
+import { runControls } from '../live/run-controls.js'
 import { findDueTime } from '../../../machines/agent/due-times.js'
 import type { Run } from '../run/run.js'
 

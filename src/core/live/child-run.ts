@@ -1,4 +1,4 @@
-import { runControls } from './release-run.js'
+import { runControls } from './run-controls.js'
 import type { ChildAnswer, ChildQuestion, ToolResult } from '../../../machines/agent/batch-calls.js'
 import type { AgentContext, Features } from '../../../machines/agent/context.js'
 import { type RunResult, isWorkState } from '../../../machines/agent/run-result.js'

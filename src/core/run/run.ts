@@ -1,4 +1,4 @@
-import { runControls } from '../live/release-run.js'
+import { runControls } from '../live/run-controls.js'
 import type { Observable } from 'rxjs'
 import { type Actor, createActor, type SnapshotFrom, transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'

@@ -67,7 +67,7 @@ const createBudgetTablesSql = (schema: string): string => `
   );
   CREATE INDEX IF NOT EXISTS budget_expiry ON "${schema}".budget_reservations (budget, expires_at);`
 
-/** `$2` is the time, or null for the server's clock. */
+/** The rules of `core/budgets/ledger.ts` in SQL. `$2` is the time, or null for the server's clock. */
 function createBudgetStatements(schema: string) {
   const budgets = `"${schema}".budgets`
   const reservations = `"${schema}".budget_reservations`

@@ -16,7 +16,7 @@ import { createAgent } from '../../core/agent/agent.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
 import type { Agent, AgentOptions } from '../../core/agent/agent-options.js'
 import { readSessionAt } from '../../core/sessions/replay-session.js'
-import { runControls } from '../../core/live/release-run.js'
+import { runControls } from '../../core/live/run-controls.js'
 import { whenAborted } from '../../core/base/abort.js'
 import type { Run } from '../../core/run/run.js'
 

@@ -57,10 +57,11 @@ export function toStartInput(input: AgentInput): StartInput {
     terms: _t,
     turnEnds: _e,
     refusals: _r,
+    grants: _a,
     lastMessageNumber: _n,
     ...rest
   } = input
-  return rest satisfies StartInput
+  return rest satisfies StartInput & { [Key in keyof SessionState]?: never }
 }
 
 /** The state after all earlier records, so that reading can start there. */

@@ -1,4 +1,4 @@
-/** Provided by the `Run` class, which this layer cannot import. They have no effect on objects that are not runs. */
+/** `Run` replaces these functions, because this room cannot import it. They ignore objects that are not runs. */
 export const runControls = {
   /** Releases a run to another process. No new effects start. Non-repeatable ones finish, others are dropped. */
   release: async (_run: object): Promise<void> => undefined,
