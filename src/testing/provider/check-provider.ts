@@ -89,7 +89,7 @@ export interface ServedMessage {
   readonly tool_call_id?: string | undefined
 }
 
-export function textOf({ content }: ServedMessage): string {
+function textOf({ content }: ServedMessage): string {
   if (typeof content === 'string') return content
   return (content ?? []).map((part) => String(Reflect.get(part, 'text') ?? '')).join('\n')
 }
@@ -118,10 +118,10 @@ const emptyRequest: Omit<ModelRequest, 'stream'> = {
   extraBody: {},
 }
 
-export const hello: Message = { role: 'user', id: 'm1', createdAt: 0, content: 'Hello?' }
+const hello: Message = { role: 'user', id: 'm1', createdAt: 0, content: 'Hello?' }
 
 /** Makes one request in the same way as the loop. */
-export async function ask(
+async function ask(
   { provider, stream }: ProviderScene,
   request: Partial<ModelRequest> = {},
   signal: AbortSignal = new AbortController().signal,
@@ -148,10 +148,7 @@ export async function ask(
 }
 
 /** The failure of a request as the loop receives it. @throws CheckFailure if it succeeds */
-export async function failure(
-  scene: ProviderScene,
-  request: Partial<ModelRequest> = {},
-): Promise<ModelFailure> {
+async function failure(scene: ProviderScene, request: Partial<ModelRequest> = {}): Promise<ModelFailure> {
   const outcome = await ask(scene, request).then(
     ({ response }) => ({ response }),
     (error: unknown) => ({ error }),
@@ -160,7 +157,7 @@ export async function failure(
   throw new CheckFailure(`it should have failed, but answered ${show(outcome.response.text)}`)
 }
 
-export async function until({ over }: ProviderScene, isSo: () => boolean): Promise<void> {
+async function until({ over }: ProviderScene, isSo: () => boolean): Promise<void> {
   while (!isSo() && !over.aborted) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 

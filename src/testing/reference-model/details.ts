@@ -11,7 +11,7 @@ import {
 } from '../../../spec/run.js'
 import { type Details, type Row, Broken } from './judge-log.js'
 
-export interface Counts extends Sleep {
+interface Counts extends Sleep {
   run: Usage
   session: Usage
   lastMessageNumber: number
@@ -388,7 +388,7 @@ interface SkillChange {
 }
 
 /** Loaded skills, and the changes recorded in the transcript. */
-export interface Skills {
+interface Skills {
   active: { name: string; allowedTools?: string[] | undefined }[]
   history: SkillChange[]
   before: number
@@ -442,7 +442,7 @@ function readStoredSkills({ skills = [], messages, calls, batchAt }: Json): Skil
 }
 
 /** A branch contains a prefix of the transcript and therefore a prefix of the changes. */
-export const listBranches = ({ history }: Skills): Skills[] =>
+const listBranches = ({ history }: Skills): Skills[] =>
   Array.from({ length: history.length + 1 }, (_, count) => toSkills(history.slice(0, count)))
 
 function settleSkills(
@@ -472,7 +472,7 @@ function forbidCalls({ active }: Skills, { calls, setup, plan, steps }: Run, ref
   )
 }
 
-export interface Sleep {
+interface Sleep {
   wakeAt: number | null
   wakeAtByCall: Record<string, number>
 }
@@ -487,8 +487,8 @@ function readSleep({ wakeAt = null, calls }: Json): Sleep {
   return { wakeAt, wakeAtByCall: Object.fromEntries(dates) as Sleep['wakeAtByCall'] }
 }
 
-export const isAsleep = ({ wakeAt }: Sleep, now: number): boolean => wakeAt !== null && now < wakeAt
-export const isForLater = ({ event, now }: Moment): boolean => typeof event.at === 'number' && event.at > now
+const isAsleep = ({ wakeAt }: Sleep, now: number): boolean => wakeAt !== null && now < wakeAt
+const isForLater = ({ event, now }: Moment): boolean => typeof event.at === 'number' && event.at > now
 
 function moveSleep(before: Sleep, run: Run, next: Run, moment: Moment, row: Row): Sleep {
   const { event, now } = moment
@@ -530,15 +530,15 @@ const amounts = [
   'cachedInputTokens',
   'reasoningTokens',
 ] as const
-export type Usage = Record<(typeof amounts)[number], number> & { cost: number | null }
-export const noUsage = { ...Object.fromEntries(amounts.map((key) => [key, 0])), cost: 0 } as Usage
+type Usage = Record<(typeof amounts)[number], number> & { cost: number | null }
+const noUsage = { ...Object.fromEntries(amounts.map((key) => [key, 0])), cost: 0 } as Usage
 
 interface Totals {
   run: Usage
   session: Usage
 }
 
-export function spend({ run, session }: Totals, usage: Usage): Totals {
+function spend({ run, session }: Totals, usage: Usage): Totals {
   if (amounts.some((key) => !(usage[key] >= 0)) || (usage.cost ?? 0) < 0)
     throw new Broken('usage: Usage is never negative.', `The usage is ${JSON.stringify(usage)}.`)
   const add = (total: Usage): Usage => {
