@@ -20,7 +20,8 @@ interface OpenRequest {
   readonly span: Span
   readonly context: Context
   readonly startedAt: number
-  readonly hasServer: boolean
+  /** The model at the start. A fallback may change it. */
+  readonly begun: Pick<TelemetryRequestInfo, 'provider' | 'model' | 'endpoint'>
   endedAt: number | null
   completed: CompletedInference | null
 }
@@ -114,17 +115,15 @@ export function createRequestSpans({ tracer, names, captureContent }: OtelKit, m
       place.context,
     )
     const context = trace.setSpan(place.context, span)
-    const hasServer = request.endpoint !== null
-    return { request, span, context, startedAt: readMonotonicMs(), hasServer, endedAt: null, completed: null }
+    const { provider, model, endpoint } = request
+    const begun = { provider, model, endpoint }
+    return { request, span, context, startedAt: readMonotonicMs(), begun, endedAt: null, completed: null }
   }
 
   function end(open: OpenRequest, usage: Usage | null): void {
     const { request, span, startedAt, endedAt, completed } = open
     const { response, responseId, failure, sentAt, firstChunkAt } = request
-    // A fallback may have changed the model. Attributes cannot be removed, so an unknown server needs an explicit value.
-    span.updateName(`chat ${request.model}`)
-    const server = request.endpoint ?? (open.hasServer ? { host: '', port: 0 } : null)
-    span.setAttributes({ ...toModelAttributes(request), ...toServerAttributes(server) })
+    renameSpan(open)
     const isAccepted = completed?.outcome === 'ok'
     const ended: Attributes = { 'statewright.accepted': isAccepted }
     const firstChunkS = firstChunkAt === null ? null : Math.max(0, firstChunkAt - sentAt) / 1000
@@ -178,6 +177,16 @@ function listWaits(
     const seconds = until === null ? durationS - (since - sentAt) / 1000 : (until - since) / 1000
     return { limiter, seconds: Math.max(0, seconds) }
   })
+}
+
+/** Changes the span only after a fallback, because a span processor may have renamed it. */
+function renameSpan({ request, span, begun }: OpenRequest): void {
+  const { provider, model, endpoint } = request
+  if (begun.provider === provider && begun.model === model && begun.endpoint === endpoint) return
+  span.updateName(`chat ${model}`)
+  // Span attributes cannot be removed, so an unknown server needs an explicit value.
+  const server = endpoint ?? (begun.endpoint && { host: '', port: 0 })
+  span.setAttributes({ ...toModelAttributes(request), ...toServerAttributes(server) })
 }
 
 function toModelAttributes({ provider, model }: TelemetryRequestInfo): Attributes {

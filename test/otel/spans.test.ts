@@ -1,5 +1,6 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import { type Attributes, ROOT_CONTEXT, trace } from '@opentelemetry/api'
+import { type Attributes, ROOT_CONTEXT, type Span, trace } from '@opentelemetry/api'
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
 import { OpenAI } from 'openai'
 import {
   createAgent,
@@ -148,6 +149,21 @@ describe('the spans of a run', () => {
     expect(chats[0]?.attributes['error.type']).toBe('server_error')
     expect(recorded.tokens).toEqual(tokensOf(result.usage))
     expect(recorded.open).toBe(0)
+  })
+
+  it('keep the name from a span processor', async () => {
+    const exporter = new InMemorySpanExporter()
+    const done = () => Promise.resolve()
+    const onStart = (span: Span): void => void span.updateName('renamed')
+    const renaming = { onStart, onEnd: () => undefined, forceFlush: done, shutdown: done }
+    const tracerProvider = new BasicTracerProvider({
+      spanProcessors: [renaming, new SimpleSpanProcessor(exporter)],
+    })
+    const theatre = await stage([text('Hi.', { usage })])
+    await again(theatre, { telemetry: new Recorded().otel({ tracerProvider }) }).run('Go.').result
+    const chats = exporter.getFinishedSpans().filter(({ attributes }) => 'gen_ai.request.model' in attributes)
+    expect(chats.map(({ name }) => name)).toContain('renamed')
+    expect(chats.map(({ name }) => name)).not.toContain('chat gpt-test')
   })
 
   it('are one per requested model if one is abandoned for another', async () => {
