@@ -465,6 +465,17 @@ describe('runSession', () => {
     expect(leaseOf(store, 's')).toBeNull()
     // Too early, so it has no effect.
     expect(await runSession(first.agent, { session: 's', maxRetryWaitMs: 30_000 })).toEqual(rest)
+    // A message that arrives in the meantime does not hide that the answers were not delivered.
+    let arrived = 0
+    const release: SyncSessionStore['release'] = (lease) => {
+      arrived ||= store.inbox.put('s', '{"type":"RESUME"}').message
+      return store.release(lease)
+    }
+    const { agent } = program({ ...store, release }, [], first.clock)
+    const answers = [{ type: 'resume' }] as const
+    const unheard = await runSession(agent, { session: 's', answers, maxRetryWaitMs: 30_000 })
+    expect(unheard).toEqual({ ...rest, undelivered: true })
+    store.inbox.remove('s', [arrived])
 
     const later = program(store)
     later.clock.set(50_000)

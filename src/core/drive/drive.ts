@@ -272,8 +272,9 @@ async function driveToRest(
     const start = await findStart()
     if (start) begun = await begin(start)
     const rest = begun ? null : await findRest()
-    // The sender of a message that has arrived in the meantime relies on this process.
-    if (rest) return { rest, mayHaveNext: () => log.inbox.hasNews }
+    // The sender of a message that has arrived in the meantime relies on this process, unless the run waits for
+    // the next call. That call repeats the answers that are marked as undelivered here.
+    if (rest) return { rest, mayHaveNext: () => rest.stopped === undefined && log.inbox.hasNews }
   } catch (error) {
     await log.close()
     throw error
