@@ -1,5 +1,5 @@
-import { optionsRule, expectArgument } from '../core/base/values.js'
 import * as z from 'zod'
+import { optionsRule, expectArgument } from '../core/base/values.js'
 import { truncate } from '../../guards/lib/words.js'
 import { defineTool } from '../core/tools/define-tool.js'
 import type { Tool } from '../core/tools/tool.js'

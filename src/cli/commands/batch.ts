@@ -1,3 +1,7 @@
+import { createReadStream } from 'node:fs'
+import { open, stat } from 'node:fs/promises'
+import { basename, resolve } from 'node:path'
+import type { Writable } from 'node:stream'
 import type { RunResult, AgentState, Reason } from '../../../machines/agent/run-result.js'
 import { noUsage, type Usage } from '../../../machines/agent/usage.js'
 import { type AgentInternals, internalsByAgent } from '../../core/agent/agent-internals.js'
@@ -40,10 +44,6 @@ import {
 } from '../options.js'
 import { createProgressLine, waitForWrites } from '../output.js'
 import { closeAfter, openStoreForRun } from '../session-store.js'
-import { createReadStream } from 'node:fs'
-import { open, stat } from 'node:fs/promises'
-import { basename, resolve } from 'node:path'
-import type { Writable } from 'node:stream'
 import { parseJsonOr } from '../../core/base/json.js'
 import { asObject, asText } from '../../core/base/values.js'
 

@@ -1,4 +1,3 @@
-import { valueOr } from '../base/maybe-promise.js'
 import type {
   AnyMachineSnapshot,
   StateValue,
@@ -6,6 +5,7 @@ import type {
   AnyStateNode,
   AnyTransitionDefinition,
 } from 'xstate'
+import { valueOr } from '../base/maybe-promise.js'
 import { serializeEvent, getStateNodes } from './xstate-graph.js'
 
 /** Formats `RUNNING.asking.requesting`, or `(a.b, c)` for parallel regions. */

@@ -1,5 +1,5 @@
-import { isRestState, isWorkState } from '../../../machines/agent/run-result.js'
 import { type AnyActorRef, type StateMachine, transition as look } from 'xstate'
+import { isRestState, isWorkState } from '../../../machines/agent/run-result.js'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import { needsOutputScreening, waitsForBudget } from '../../../machines/agent/conditions.js'
 import type {

@@ -1,3 +1,4 @@
+import type { SnapshotFrom } from 'xstate'
 import { valueOr } from '../base/maybe-promise.js'
 import { omitUndefined } from '../../../guards/lib/json.js'
 import { findAnswerFault, type Vote } from '../../../machines/agent/approvals.js'
@@ -12,7 +13,6 @@ import {
 } from '../../../machines/agent/questions.js'
 import { inputError, UsageError } from '../base/errors.js'
 import { expectArgument, optionsRule } from '../base/values.js'
-import type { SnapshotFrom } from 'xstate'
 import type { AgentMachine } from '../live/journaled-machine.js'
 import { fitArguments, readJson } from '../tools/parse-arguments.js'
 import type { Tool, ToolsByName } from '../tools/tool.js'

@@ -1,6 +1,6 @@
-import { runControls } from '../live/run-controls.js'
 import type { Observable } from 'rxjs'
 import { type Actor, createActor, type SnapshotFrom, transition } from 'xstate'
+import { runControls } from '../live/run-controls.js'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext, ControlEvent } from '../../../machines/agent/context.js'

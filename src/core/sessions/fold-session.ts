@@ -1,5 +1,5 @@
-import { isWorkState } from '../../../machines/agent/run-result.js'
 import { createActor, initialTransition, type SnapshotFrom, transition } from 'xstate'
+import { isWorkState } from '../../../machines/agent/run-result.js'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import type {
   AgentContext,

@@ -79,9 +79,7 @@ async function copyChildren(parts: StoreParts, folded: FoldedSession, fork: Agen
   const from = folded.run?.context
   if (waiting.length === 0 || from === undefined) return
   for (const call of waiting) {
-    // Forks are written in order.
     const child = await readSessionAtQuestion(parts.store, from, call, folded.at)
-    // Forks are written in order.
     await forkSession(parts, {
       sessionId: getChildSessionId(from, call.id),
       folded: fork.terms?.askFirst ? askFirst(child) : child,

@@ -1,4 +1,3 @@
-import { truncate } from '../../../guards/lib/words.js'
 import type {
   CallToolResult,
   Client,
@@ -6,6 +5,7 @@ import type {
   StandardSchemaV1,
   Tool,
 } from '@modelcontextprotocol/client'
+import { truncate } from '../../../guards/lib/words.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import type { ElicitationAnswer } from '../../../machines/agent/run-result.js'
 import { describeError, listCauses } from '../../core/base/errors.js'

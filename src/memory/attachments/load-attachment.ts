@@ -1,6 +1,6 @@
-import { valueOr } from '../../core/base/maybe-promise.js'
 import { availableParallelism } from 'node:os'
 import { extname } from 'node:path'
+import { valueOr } from '../../core/base/maybe-promise.js'
 import { truncate } from '../../../guards/lib/words.js'
 import { runAbortable, CallAbort, limitTime } from '../../core/base/abort.js'
 import {

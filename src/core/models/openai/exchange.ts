@@ -1,3 +1,5 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Duplex, Readable } from 'node:stream'
 import { type ModelRequest, ModelError, type ModelRequestOptions } from '../provider.js'
 import { type AnswerFormat, closeTimeoutMs, AnswerReader, type ReadAnswerOptions } from './answer-reader.js'
 import { createBodyEncoder, type RequestBody } from './encode-body.js'
@@ -10,9 +12,7 @@ import { createPlainClient, createStatusError, isPlainClientEnough, loadClient }
 import { findNodeHttp, getNodeHttp, type NodeHttp, postByDispatcher, postRequest } from './node-transport.js'
 import type { ClientRequestOptions, OpenAIClient, OpenAIOptions } from './openai-options.js'
 import { createSentSecrets } from './sent-secrets.js'
-import type { IncomingHttpHeaders } from 'node:http'
 import type { CallAbort } from '../../base/abort.js'
-import type { Duplex, Readable } from 'node:stream'
 
 export interface ApiWire {
   readonly path: string

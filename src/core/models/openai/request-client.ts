@@ -1,3 +1,4 @@
+import type * as OpenAIPackage from 'openai'
 import { parseJsonOr } from '../../base/json.js'
 import { loadOnce } from '../../base/platform.js'
 import {
@@ -9,7 +10,6 @@ import {
   listCustomHeaders,
 } from './openai-options.js'
 import { type OutgoingRequest, createOutgoingRequest } from './node-transport.js'
-import type * as OpenAIPackage from 'openai'
 import type { ConfigError } from '../../base/errors.js'
 import { ModelError } from '../provider.js'
 

@@ -1,6 +1,6 @@
-import { valueOr } from '../../base/maybe-promise.js'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { valueOr } from '../../base/maybe-promise.js'
 
 /** Plain text from `getProcessIdentity`, stored with a lease. */
 export type ProcessIdentity = string
