@@ -282,6 +282,24 @@ describe('a message without an author, whose approvers need one', () => {
     await agent.send('s', { type: 'reject', ...question, by: 'bob' })
     expect((await runSession(agent, { session: 's' })).state).toBe('COMPLETED')
   })
+
+  it('can call a sub-agent, and nobody can approve the calls of that sub-agent', async () => {
+    const pay = tool('pay', () => 'paid', { needsApproval: true })
+    const { agent: child } = await stage([call('pay'), text('Done.')], { tools: [pay] })
+    const store = memoryStore()
+    const { agent } = await stage([text('One.'), call('clerk', { task: 'Pay.' }), text('Done.')], {
+      store,
+      tools: [child.asTool({ name: 'clerk', description: 'Pays.' })],
+      approvals: { approvers: { notRequester: true } },
+    })
+    await agent.run('One?', { session: 's', by: 'ann' }).result
+    store.inbox.put('s', '{"type":"MESSAGE","messageId":"k","messages":[{"content":"Pay."}]}')
+    await runSession(agent, { session: 's' })
+    const [question] = (await agent.replay('s')).run?.pending ?? []
+    if (!question) throw new Error('It asks nothing.')
+    const approval = { type: 'approve', ...question, by: 'bob' } as const
+    await expect(agent.send('s', approval)).rejects.toThrow(fault('not_an_approver'))
+  })
 })
 
 describe('the page of a person who may not approve', () => {

@@ -253,7 +253,8 @@ function createRunInputs(parts: AgentParts) {
     const { termsAbove: above = {} } = binding
     const approvers = [...(above.approvers ?? []), ...(parts.approvers ?? [])]
     const expiry = joinExpiry([above.expiry ?? {}, parts.expiry ?? {}])
-    if (!requesters && !mayLackAuthor && approvers.some(({ notRequester }) => notRequester))
+    // The approvers of a parent were checked when its run started.
+    if (!requesters && !mayLackAuthor && parts.approvers?.some(({ notRequester }) => notRequester))
       throw inputError(
         "approvals.approvers.notRequester needs the input's author. Start the run with { by: 'ann' }.",
         'by',
