@@ -107,7 +107,7 @@ async function readList(visitor: Visitor): Promise<SessionsView> {
 }
 
 test('no damaged log makes a route of the studio fail without a typed error', async () => {
-  const cases = fc.sample(damagedLog(), sampled(240))
+  const cases = fc.sample(damagedLog(), sampled(120))
   cases.forEach((records, i) => add(`s${i}`, records))
   const visitor = await visit({ store, agent: rehearsed.agent })
   const problems = new Map<string, string | null>()
