@@ -59,7 +59,7 @@ export interface AgentParts {
   telemetry: Telemetry | undefined
 }
 
-/** What a request to the model needs. `parts` are those of the agent that has the conversation. */
+/** The scope of a model request. `parts` belong to the agent that has the conversation. */
 export type AskScope = { parts: AgentParts } & Omit<EffectScope, 'self'>
 
 /** The input of `prepareStep`. */

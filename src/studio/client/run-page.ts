@@ -36,7 +36,7 @@ interface PageProps extends Omit<RunProps, 'id'> {
 
 type Dialog = { Fork: typeof ForkDialog; change: Change | null; seq: number } | { Share: typeof ShareDialog }
 
-/** What the parts of the run page show and do. */
+/** The data and actions of the parts of the run page. */
 export type RunPage = ReturnType<typeof useRunPage>
 
 export function useRunPage(props: PageProps) {

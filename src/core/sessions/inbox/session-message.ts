@@ -69,7 +69,8 @@ interface AnswerTarget {
  *   chat pages and the hosts start that turn after the current one. After a `cancel`, the messages wait until the
  *   user writes again.
  * - `now` passes the text to the model at the next safe point, as with `steer`. If the run ends before it reads the
- *   message, the message is queued as with `next`. If the run ends between the two, the next run starts with the text.
+ *   message, the message is queued as with `next`. If the run has read it, but ends before its model receives it, the
+ *   next run starts with the text.
  *
  * `messageId` has 1 to 200 characters and defaults to a new id. A message that is sent twice with the same id is used
  * once. The id becomes the message's `data.clientId`.
