@@ -99,7 +99,7 @@ export async function checkOptionalPackages(folder, url) {
     if (node === here && !hasSqlite) {
       await run(node, ['stored.mjs', url], { code: 1, words: noSqlite })
       const session = ['run', '--rehearsal', '--session', 's']
-      const inMemory = [...noSqlite, 'This session is stored only in memory.']
+      const inMemory = [...noSqlite, 'this session is stored only in memory.']
       await run(node, [cli, ...session, 'Go.'], { words: inMemory, lines: 1, env: home })
       await run(node, [cli, ...session, '--store', 'file:kept', 'Go.'], {
         code: 2,
