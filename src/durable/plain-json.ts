@@ -11,7 +11,7 @@ export function copyJson<Value>(value: Value, path: string): Value {
     return (value === undefined ? value : copy(value, path, new Set(), { left: mostValues })) as Value
   } catch (error) {
     if (error instanceof UsageError) throw error
-    // A getter throws.
+    // A getter throws, or the value is nested too deeply.
     throw new UsageError('not_json', `${path} cannot be read: ${describeError(error)}`, path, {
       cause: error,
     })
@@ -67,9 +67,9 @@ export function toPlainFailure(error: unknown): Record<string, unknown> {
   try {
     const { name, message, code } = error as Record<'name' | 'message' | 'code', unknown>
     // The code may be inherited.
-    const entries = Object.entries({ code, ...error }).flatMap(([key, value]) => {
-      return valueOr(() => (value === undefined ? [] : [[key, copyJson(value, key)] as const]), [])
-    })
+    const entries = Object.entries({ code, ...error }).flatMap(([key, value]) =>
+      valueOr(() => (value === undefined ? [] : [[key, copyJson(value, key)] as const]), []),
+    )
     const extra = Object.fromEntries(entries)
     return {
       ...extra,

@@ -157,6 +157,7 @@ async function failure(scene: ProviderScene, request: Partial<ModelRequest> = {}
   throw new CheckFailure(`it should have failed, but answered ${show(outcome.response.text)}`)
 }
 
+/** Polls in real time, because the checked provider has its own timers and connections. */
 async function until({ over }: ProviderScene, isSo: () => boolean): Promise<void> {
   while (!isSo() && !over.aborted) await new Promise((resolve) => setTimeout(resolve, 5))
 }
