@@ -200,6 +200,31 @@ describe('eval', () => {
     expect(await run(['sessions', 'list', '--json'])).toMatchObject({ code: 0 })
   })
 
+  test('reports a damaged session of a store, and replays the others', async () => {
+    const there = await place(() => 'Nothing.')
+    const replay = ['eval', '--agent', 'agent.mjs', '--from-store']
+    await withProgram(there, [{ text: 'Nothing.' }, { text: 'Nothing.' }], {}, async (agent) => {
+      await agent.run('Anything?', { session: 'whole' }).result
+      await agent.run('Anything else?', { session: 'torn' }).result
+    })
+    const damage = (session: string) =>
+      there.withStore((store) => {
+        const lease = store.acquire(session, { holder: 'somebody', ttlMs: 60_000 })
+        const seq = store.read(session).length + 1
+        store.append(lease, [{ seq, at: 0, type: 'event', data: '{}', check: 'none' }])
+        store.release(lease)
+      })
+    await damage('torn')
+    const { code, out, err } = await there.run(replay)
+    expect(code).toBe(0)
+    expect(err).toMatch(/^statewright: skipped a session: .*'torn': record 4 is damaged[^\n]*\n$/)
+    expect(out).toMatch(/1 case, /)
+    await damage('whole')
+    const none = await there.run(replay)
+    expect(none.code).toBe(2)
+    expect(none.err).toMatch(/(skipped a session: .*\n.*){2}has no matching session/)
+  })
+
   test('refuses invalid options in one sentence, before any request', async () => {
     const { run, rehearsal } = await place(twoOfThree)
     const agent = ['--agent', 'agent.mjs']

@@ -183,7 +183,10 @@ async function runEvaluation(
 async function readCases({ cases, source, store: url }: EvalOptions, io: CliIO): Promise<EvaluationCase[]> {
   const { parseCases, readSessionCases } = await import('../../testing/evaluate/evaluation-case.js')
   if (cases !== undefined) return parseCases(await loadFile(cases, io.cwd, 'CASES'), cases)
-  const found = await closeAfter(await openStoreToShow(url, io), (store) => readSessionCases(store, source))
+  const onDamaged = ({ message }: Error): void => writeNotice(io, `skipped a session: ${message}`)
+  const found = await closeAfter(await openStoreToShow(url, io), (store) =>
+    readSessionCases(store, { ...source, onDamaged }),
+  )
   if (found.length > 0) return found
   throw badUsageError(
     `--from-store: ${await describeStore(url, io)} has no matching ${source?.marked ? 'marked step' : 'session with a user message'}. Forks and ` +

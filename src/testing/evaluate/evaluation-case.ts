@@ -13,6 +13,7 @@ import { replayEvents } from '../../core/run/watch-session.js'
 import { openRecord } from '../../core/sessions/log/log-record.js'
 import { readSessionAt, toSessionSnapshot } from '../../core/sessions/replay-session.js'
 import { listSessions } from '../../core/run/delete-sessions.js'
+import { StoreError } from '../../core/sessions/store/store-error.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 
 /**
@@ -204,6 +205,8 @@ export interface SessionCasesOptions {
   agent?: string
   /** Whether to convert only the steps that people have marked. Each of these steps becomes a case. */
   marked?: boolean
+  /** Called for each session that cannot be read, which is then skipped. By default, the first one throws. */
+  onDamaged?: (error: StoreError) => void
 }
 
 /**
@@ -219,7 +222,7 @@ export interface SessionCasesOptions {
  * if (cases.length > 0) await evaluate({ agent, cases })
  *
  * @throws {EvaluationError} `invalid_option`
- * @throws {StoreError} `corrupt_log`, …
+ * @throws {StoreError} `corrupt_log`, … without `onDamaged`, `store_unavailable`
  */
 export async function readSessionCases(
   store: SessionStore,
@@ -227,18 +230,23 @@ export async function readSessionCases(
 ): Promise<EvaluationCase<string>[]> {
   expectArgument('readSessionCases(store)', store, objectRule(['list', 'read', 'get'], 'a SessionStore'))
   expectArgument('readSessionCases(store, options)', options, optionsRule)
-  const { last = 100, marked = false, ...which } = options
+  const { last = 100, marked = false, onDamaged, ...which } = options
   if (!Number.isSafeInteger(last) || last < 1)
     throw evaluationOptionError('last', 'must be a positive integer')
   const cases: EvaluationCase<string>[] = []
   for await (const entry of listSessions(store, which)) {
     const { id, summary, marks = [] } = entry
     if (summary?.tags?.[evaluationTag] !== undefined || isMachineSession(entry)) continue
-    for (const mark of marked ? marks : [undefined]) {
-      // One log at a time is in memory.
-      const one = await readSessionCase(store, id, { tags: summary?.tags, mark })
-      if (one !== null) cases.push(one)
-      if (cases.length === last) return cases
+    try {
+      for (const mark of marked ? marks : [undefined]) {
+        // One log at a time is in memory.
+        const one = await readSessionCase(store, id, { tags: summary?.tags, mark })
+        if (one !== null) cases.push(one)
+        if (cases.length === last) return cases
+      }
+    } catch (error) {
+      if (!onDamaged || !(error instanceof StoreError) || error.code === 'store_unavailable') throw error
+      onDamaged(error)
     }
   }
   return cases
