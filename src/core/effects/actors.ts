@@ -27,7 +27,9 @@ export function createActors(parts: AgentParts) {
     toSpeaker(parts, context.speaker)
   const counters = new WeakMap<AgentParts, Promise<TokenCounter>>()
   return {
-    requestModel: fromAgent<ModelOutput, { conclude: boolean }>((effect) => requestModel(parts, effect)),
+    requestModel: fromEffect<ModelOutput, { conclude: boolean }>(async (started) =>
+      requestModel(parts, { ...started, ...getAgent(started.self) }),
+    ),
     /** A callback actor, because XState drops its events once the actor has been stopped. */
     runTools: toLightLogic(
       fromCallback<AgentMachineEvent>(({ sendBack, self }) => {
@@ -61,7 +63,8 @@ export function createActors(parts: AgentParts) {
       (retrieve, effect) => retrieve(parts, effect),
     ),
     /** Rejects with `context_overflow` if nothing fits, and with `missing_package` without a tokenizer. */
-    fitContext: fromAgent<CompactionOutput>(async (effect) => {
+    fitContext: fromEffect<CompactionOutput>(async (started) => {
+      const effect = { ...started, ...getAgent(started.self) }
       const { fitTranscript, loadCounter, toActorError } = await loadFitting()
       const agent = speaking(effect)
       try {
@@ -79,21 +82,13 @@ export function createActors(parts: AgentParts) {
 
 type Work<Input> = { input: Input } & Pick<EffectScope, 'abort' | 'self'>
 
-/** An actor of a run. Its work receives the run's runtime and context. */
-const fromAgent = <Output, Input = NonReducibleUnknown>(
-  work: (effect: { input: Input } & EffectScope) => Promise<Output>,
-) =>
-  fromEffect<Output, Input>(async (started) => {
-    const { runtime, context } = getAgent(started.self)
-    return work({ ...started, runtime, context })
-  })
-
 /** An agent's actor that starts when the log is durable. Loads its code before, because a run may stop meanwhile. */
 const fromDurable = <Code, Output, Input = NonReducibleUnknown>(
   load: () => Promise<Code>,
   work: (code: Code, effect: { input: Input } & EffectScope) => Promise<Output>,
 ) =>
-  fromAgent<Output, Input>(async (effect) => {
+  fromEffect<Output, Input>(async (started) => {
+    const effect = { ...started, ...getAgent(started.self) }
     const code = await load()
     await effect.runtime.waitUntilDurable()
     effect.abort.throwIfAborted()
