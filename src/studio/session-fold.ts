@@ -5,7 +5,7 @@ import { addUsage, noUsage, type Usage } from '../../machines/agent/usage.js'
 import { isRecord } from '../../guards/lib/stored.js'
 import { describeError } from '../core/base/errors.js'
 import { stretchMs, yieldToEventLoop } from '../core/base/platform.js'
-import { observeMachine } from '../core/chart/observe-machine.js'
+import { type Macrostep, observeMachine } from '../core/chart/observe-machine.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { LogRecord } from '../core/sessions/store/store.js'
 import { damagedLogError, openRecord, type RecordContent } from '../core/sessions/log/log-record.js'
@@ -240,9 +240,10 @@ export class SessionFold {
   /** `opened` is the content of the record, if it was read before. */
   #applyRecord(before: Moment, record: LogRecord, opened?: RecordContent): SessionStep {
     const session: FoldedSession = { ...before.session }
-    takenTransitions = []
+    const transitionIds: string[] = []
+    const folding = createReducer(transitionIds)
     if (opened) applyOpenedRecord(session, record, opened, this.#id, folding)
-    const entry = opened ?? applyChecked(session, record, this.#id)
+    const entry = opened ?? applyChecked(session, record, this.#id, folding)
     const event = entry.type === 'event' ? entry.event : null
     const after: Moment = {
       session,
@@ -253,7 +254,7 @@ export class SessionFold {
     const from = this.base > 0 && record.seq === this.base + 1 ? after : before
     const was = from.session.run?.context ?? null
     const now = session.run?.context ?? null
-    return { record, entry, event, before: from, after, was, now, transitionIds: takenTransitions }
+    return { record, entry, event, before: from, after, was, now, transitionIds }
   }
 }
 
@@ -286,7 +287,12 @@ export function readOpening(
 }
 
 /** Another program may have written a record that does not fit its type, or an impossible state. */
-function applyChecked(session: FoldedSession, record: LogRecord, id: string): RecordContent {
+function applyChecked(
+  session: FoldedSession,
+  record: LogRecord,
+  id: string,
+  folding?: RunReducer,
+): RecordContent {
   const entry = applyRecord(session, record, id, folding)
   const fault = findSessionFault(session) ?? findOriginFault(entry)
   if (fault === null) return entry
@@ -308,21 +314,22 @@ interface OpenedRecord {
 
 /** Observes transitions. It has no session state. */
 const observedMachine = observeMachine(agentMachine)
-let takenTransitions: string[] = []
 
-const folding: RunReducer = {
-  start: (input) => recordTransitions(observedMachine.start(input)),
-  step: (run, event) => recordTransitions(observedMachine.step(run, event)),
-  restore: (state) =>
-    createActor(observedMachine.machine, {
-      snapshot: state as never,
-      input: undefined,
-    }).getSnapshot() as FoldedRun,
-}
-
-function recordTransitions({ snapshot, transitions }: ReturnType<typeof observedMachine.step>): FoldedRun {
-  takenTransitions = transitions.map(({ declared }) => declared.id)
-  return snapshot as unknown as FoldedRun
+/** Adds the ids of the transitions that a record takes to `taken`. */
+function createReducer(taken: string[]): RunReducer {
+  const take = ({ snapshot, transitions }: Macrostep): FoldedRun => {
+    taken.push(...transitions.map(({ declared }) => declared.id))
+    return snapshot as unknown as FoldedRun
+  }
+  return {
+    start: (input) => take(observedMachine.start(input)),
+    step: (run, event) => take(observedMachine.step(run, event)),
+    restore: (state) =>
+      createActor(observedMachine.machine, {
+        snapshot: state as never,
+        input: undefined,
+      }).getSnapshot() as FoldedRun,
+  }
 }
 
 function toDecision(
