@@ -80,6 +80,7 @@ export type AgentActorScope = ActorScope<never, AnyEventObject>
 export class AgentRuntime {
   /** The scope of the machine, which stamps emitted events. */
   readonly scope: AgentActorScope
+  readonly #emitStamped: AgentActorScope['emit']
   readonly clock: Clock
   readonly time: RunClock
   readonly binding: Binding
@@ -131,26 +132,8 @@ export class AgentRuntime {
     this.time = new RunClock(clock, binding.journal?.resumesAt)
     this.binding = binding
     this.prices = binding.prices ?? prices
-    this.scope = {
-      ...scope,
-      emit: (announcement) => {
-        this.begin()
-        this.telemetry?.event(announcement as unknown as EmittedEvent)
-        const { type } = announcement as unknown as EmittedEvent
-        if (!replayedTypes.has(type) && !hasListener(scope.self, type)) {
-          // Events without a listener also use a number, so late subscribers never receive a number twice.
-          this.#seq += 1
-          freezeOnce(announcement)
-          return
-        }
-        const seq = ++this.#seq
-        const stamp = { id: `${this.#origin}:${seq}`, runId, seq, at: clock.now() }
-        const event = freezeOnce(extendObject(announcement as unknown as EmittedEvent, stamp))
-        if (event.type === 'state_changed') this.#currentEvents = [event]
-        else if (isRequest(event)) this.#currentEvents.push(event)
-        scope.emit(event)
-      },
-    }
+    this.#emitStamped = scope.emit
+    this.scope = { ...scope, emit: (announcement) => this.emit(announcement as unknown as EmittedEvent) }
     runtimes.set(scope.self, this)
   }
 
@@ -238,9 +221,22 @@ export class AgentRuntime {
     this.emit({ type: 'warning', code: 'no_timers', message })
   }
 
-  /** For deltas and progress, which are not machine events. */
+  /** Numbers and emits an event of the machine, or one that is not in the log, such as a delta. */
   emit(announcement: EmittedEvent): void {
-    this.scope.emit(announcement)
+    this.begin()
+    this.telemetry?.event(announcement)
+    const { type } = announcement
+    const seq = ++this.#seq
+    // Events without a listener also use a number, so late subscribers never receive a number twice.
+    if (!replayedTypes.has(type) && !this.hasListener(type)) {
+      freezeOnce(announcement)
+      return
+    }
+    const stamp = { id: `${this.#origin}:${seq}`, runId: this.#runId, seq, at: this.clock.now() }
+    const event = freezeOnce(extendObject(announcement, stamp))
+    if (event.type === 'state_changed') this.#currentEvents = [event]
+    else if (isRequest(event)) this.#currentEvents.push(event)
+    this.#emitStamped(event)
   }
 
   /** Resolves when all entries are durable. No effect may start before. If they cannot be stored, the run ends. */
