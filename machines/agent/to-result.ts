@@ -1,15 +1,14 @@
 import { findDueTime } from './due-times.js'
 import type { AgentContext } from './context.js'
 import { listPendingCalls } from './questions.js'
-import { type RunInProgress, type RunResult, isRestState } from './run-result.js'
+import { type RunResult, isRestState } from './run-result.js'
 import { maskMessages } from './mask-uncleared.js'
 
+/**
+ * The result of a run at any time. While the run works, it is a `RunInProgress`. The cast is safe because the machine
+ * guarantees the fields of each state.
+ */
 export function toRunResult(context: AgentContext): RunResult {
-  return toCurrentResult(context) as RunResult
-}
-
-/** The result of a run at any time. The cast is safe because the machine guarantees the fields of each state. */
-export function toCurrentResult(context: AgentContext): RunResult | RunInProgress {
   const state = context.state ?? 'RUNNING'
   const resumable = isRestState(state)
   const wakeAt = findDueTime(context)
@@ -28,7 +27,7 @@ export function toCurrentResult(context: AgentContext): RunResult | RunInProgres
     resumable,
     sessionId: context.sessionId,
     runId: context.runId,
-  } as unknown as RunResult | RunInProgress
+  } as unknown as RunResult
 }
 
 /** Null if it has an output object, or if the agent has no output schema. */

@@ -1,7 +1,7 @@
 import type { AgentConfig } from '../../machines/agent/config.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { isRestState, isWorkState, type RunResult } from '../../machines/agent/run-result.js'
-import { toCurrentResult } from '../../machines/agent/to-result.js'
+import { toRunResult } from '../../machines/agent/to-result.js'
 import { type CliIO, writeNotice } from './command.js'
 import { type ExitCode, exitCodes, toExitCode } from './exit-codes.js'
 import type { CommonOptions } from './options.js'
@@ -207,7 +207,7 @@ function createConversation(
 
   function describeState(): string {
     const { context } = run.snapshot() as { context: AgentContext }
-    const { state, pending = [] } = toCurrentResult(context)
+    const { state, pending = [] } = toRunResult(context)
     const counts = [context.messages.length, context.steering.length]
     return [state, ...counts, ...pending.map(({ callId }) => callId)].join(' ')
   }

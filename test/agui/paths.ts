@@ -1,7 +1,7 @@
 import { agentMachine } from '../../machines/agent.machine.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { isWorkState } from '../../machines/agent/run-result.js'
-import { toCurrentResult } from '../../machines/agent/to-result.js'
+import { toRunResult } from '../../machines/agent/to-result.js'
 import { unclearedInput, withheldResult } from '../../machines/agent/screening.js'
 import { maskMessages } from '../../machines/agent/mask-uncleared.js'
 import { type AGUIMessage, toAGUIMessages } from '../../src/agui/index.js'
@@ -31,7 +31,7 @@ export async function follow(
     const fold = createAGUIFold({ threadId: 't', runId: `r${ends.length}`, history })
     const events = [...fold.begin(), ...received.flatMap((event) => fold.handleEvent(event))]
     // A path of the machine may end anywhere; a run of the protocol ends at rests.
-    events.push(...fold.end(toCurrentResult(stands) as RunStatus))
+    events.push(...fold.end(toRunResult(stands) as RunStatus))
     const last = events.at(-1)
     ends.push(last?.type === 'RUN_FINISHED' ? last.outcome.type : String(last?.type))
     history = maskMessages(stands)

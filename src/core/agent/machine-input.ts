@@ -13,7 +13,7 @@ import { systemClock } from '../base/clock.js'
 import { resolveConfig } from '../config/resolve-config.js'
 import { createSessionState } from '../sessions/session-state.js'
 import type { PendingCall, RunInProgress, RunResult } from '../../../machines/agent/run-result.js'
-import { toCurrentResult } from '../../../machines/agent/to-result.js'
+import { toRunResult } from '../../../machines/agent/to-result.js'
 import { listAnswerableCalls } from '../../../machines/agent/questions.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import { completeSnapshot } from '../sessions/log/stored-state.js'
@@ -102,7 +102,7 @@ export function runnableCalls(snapshot: AnyAgentSnapshot): BatchCall[] {
  * @throws {UsageError} `invalid_snapshot`
  */
 export function outputOf(snapshot: AnyAgentSnapshot): RunResult | RunInProgress {
-  return toCurrentResult(readContext(snapshot))
+  return toRunResult(readContext(snapshot))
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Grant } from '../../../machines/agent/grant.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import type { RunInProgress, RunResult, TurnEnd } from '../../../machines/agent/run-result.js'
-import { toCurrentResult } from '../../../machines/agent/to-result.js'
+import { toRunResult } from '../../../machines/agent/to-result.js'
 import { maskMessages } from '../../../machines/agent/mask-uncleared.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import { optionError } from '../base/errors.js'
@@ -61,7 +61,7 @@ export function toSessionSnapshot(
     ...(name !== undefined && { name }),
     messages: run ? maskMessages(run.context) : state.messages,
     usage: run?.context.usage.session ?? state.usage,
-    run: run ? toCurrentResult(run.context) : null,
+    run: run ? toRunResult(run.context) : null,
     snapshot: run ? toMachineState(run) : null,
     ...(ends.length > 0 && { ends }),
     ...(grants.length > 0 && { grants }),

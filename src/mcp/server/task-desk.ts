@@ -1,4 +1,4 @@
-import { isActiveState, isRestState, type RunResult } from '../../../machines/agent/run-result.js'
+import { isActiveState, isRestState } from '../../../machines/agent/run-result.js'
 import type { ControlEvent, AgentContext } from '../../../machines/agent/context.js'
 import { omitUndefined } from '../../../guards/lib/json.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
@@ -27,7 +27,7 @@ import { type Question, readFormAnswer, listQuestions } from './questions.js'
 import { findDueTime } from '../../../machines/agent/due-times.js'
 import { isDue } from '../../core/drive/wake-sleepers.js'
 import { readRunTime } from '../../core/sessions/open-session.js'
-import { toCurrentResult } from '../../../machines/agent/to-result.js'
+import { toRunResult } from '../../../machines/agent/to-result.js'
 import { listPendingCalls } from '../../../machines/agent/questions.js'
 import type { Agent } from '../../core/agent/agent-options.js'
 import { formatToolName } from '../../core/format/format-call.js'
@@ -433,9 +433,7 @@ async function viewTask(
   const { output, reason } = context
   if (state === 'COMPLETED') {
     const agent = context.features.structuredOutput && agents.findAgentFor(definition)?.agent
-    const { object } = agent
-      ? await (agent as Agent).withObject(toCurrentResult(context) as RunResult)
-      : { object: undefined }
+    const { object } = agent ? await (agent as Agent).withObject(toRunResult(context)) : { object: undefined }
     // Converted to JSON, because a schema may have created values such as dates.
     const json = object === undefined ? undefined : (JSON.parse(JSON.stringify(object)) as unknown)
     const structured = isObject(json) && { structuredContent: json }
