@@ -27,7 +27,7 @@ import { createJournaledMachine, type JournaledOptions } from '../live/journaled
 import type { Binding } from '../live/runtime.js'
 import { getTraits, getSpeakerTools, isLostSpeaker, toSpeaker, type AgentParts } from '../live/agent-parts.js'
 import { Run } from '../run/run.js'
-import type { RunOrigin } from '../run/run-parts.js'
+import type { AgentRunParts, RunOrigin } from '../run/run-parts.js'
 import { toRequesters } from '../sessions/principal.js'
 import { inputError } from '../base/errors.js'
 import { createSession, Session } from '../sessions/session.js'
@@ -110,7 +110,7 @@ export function assembleAgent(
 
   const toolsOf = (speaker: string | null | undefined) => getSpeakerTools(tools, speaker)
 
-  const run: ChildHost['run'] = (handle) => new Run({ machine, clock, tools: toolsOf, output, ...handle })
+  const runParts: AgentRunParts = { machine, clock, tools: toolsOf, output }
 
   const host: ChildHost = {
     definitionAs: createDefinitionFactory(parts),
@@ -119,7 +119,7 @@ export function assembleAgent(
     bind,
     bindings,
     ready,
-    run,
+    runParts,
   }
 
   const internals: AgentInternals = {
@@ -169,7 +169,7 @@ export function assembleAgent(
         checkSessionId(session.id)
         const { tags } = options
         const start = { runId, session, conversation, config, context, budgets, tags, ...requesters }
-        return run({ ...handle, origin: openStored().then((stored) => stored.begin(start)) })
+        return new Run({ ...runParts, ...handle, origin: openStored().then((stored) => stored.begin(start)) })
       }
       refuseTags(options.tags)
       try {
@@ -184,10 +184,15 @@ export function assembleAgent(
           config.context.window > 0 ||
           output?.ready !== undefined ||
           toolsOf(agentInput.speaker).search !== undefined
-        return run({ ...handle, origin: { input: agentInput }, ready: waits ? ready(agentInput) : undefined })
+        return new Run({
+          ...runParts,
+          ...handle,
+          origin: { input: agentInput },
+          ready: waits ? ready(agentInput) : undefined,
+        })
       } catch (error) {
         // The session is busy or invalid. The run is refused in the same way as with a store.
-        return run({ ...handle, origin: Promise.reject(error) })
+        return new Run({ ...runParts, ...handle, origin: Promise.reject(error) })
       }
     },
     resume: async (sessionId, runOptions) => {
@@ -205,7 +210,7 @@ export function assembleAgent(
       const runId = createId()
       const begin = async (): Promise<RunOrigin> =>
         (await openStored()).branch(runOptions, { runId, session })
-      return run({ runId, session, origin: begin(), signal: runOptions?.signal, inspect })
+      return new Run({ ...runParts, runId, session, origin: begin(), signal: runOptions?.signal, inspect })
     },
     deleteSession: async (sessionId) => {
       const id = checkSessionId(sessionId)

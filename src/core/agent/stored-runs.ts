@@ -13,7 +13,7 @@ import { isLostSpeaker } from '../live/agent-parts.js'
 import { deleteSessions, type SessionOwner } from '../run/delete-sessions.js'
 import { editFork, type ForkOptions } from '../run/edit-fork.js'
 import { bindStoredRun, endLeftChildren, endStoredRun, releaseOnError } from '../run/stored-run.js'
-import type { Run } from '../run/run.js'
+import { Run } from '../run/run.js'
 import type { Inspector } from '../run/safe-listeners.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
 import type { RunOrigin, RunParts } from '../run/run-parts.js'
@@ -156,7 +156,7 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
   ): Promise<() => Run> => {
     const session = new Session(acquired.log.sessionId, acquired.folded.name)
     const origin = await beginAcquired(acquired, { ...start, runId, session, config: parts.config })
-    return () => host.run({ runId, session, origin, inspect: agent.inspect })
+    return () => new Run({ ...host.runParts, runId, session, origin, inspect: agent.inspect })
   }
 
   /**
@@ -188,7 +188,7 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
       const bound = bindStoredRun(host.bindings, log, folded, folded.run, { context, store, budgets, tags })
       const session = new Session(id, folded.name)
       session.update(folded.run.context)
-      return host.run({ ...bound, session, signal, inspect })
+      return new Run({ ...host.runParts, ...bound, session, signal, inspect })
     })
 
   return {

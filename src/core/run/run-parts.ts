@@ -28,12 +28,16 @@ export interface ParentLink {
   onEvent: (event: AgentEvent) => void
 }
 
-export interface RunParts {
+/** What all runs of an agent have in common. */
+export interface AgentRunParts {
   machine: AgentMachine
   clock: Clock
   /** The tools of an agent in the session. Null selects its first agent. */
   tools: (speaker: string | null | undefined) => ToolSet
   output: StructuredOutput | undefined
+}
+
+export interface RunParts extends AgentRunParts {
   runId: string
   session: Session
   /** A promise if the session has to be read first. If it rejects, the run is refused. */

@@ -15,8 +15,8 @@ import type { Binding } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { createId } from '../base/platform.js'
 import { bindStoredRun, endLeftChildren, releaseOnError } from '../run/stored-run.js'
-import type { Run } from '../run/run.js'
-import type { RunParts } from '../run/run-parts.js'
+import { Run } from '../run/run.js'
+import type { AgentRunParts, RunParts } from '../run/run-parts.js'
 import { Session } from '../sessions/session.js'
 import type { DelegateRequest } from '../tools/tool.js'
 
@@ -27,7 +27,7 @@ export interface ChildHost {
   definitionAs(label: AgentLabel | undefined): AgentDefinition
   /** Rejects when a run cannot start. */
   ready(input: AgentInput, prices?: PriceBook): Promise<void>
-  run(handle: Omit<RunParts, 'machine' | 'clock' | 'tools' | 'output'>): Run
+  runParts: AgentRunParts
   bind(
     run: Pick<AgentInput, 'runId' | 'sessionId' | 'config' | 'input'> & {
       requesters?: readonly Principal[] | undefined
@@ -67,7 +67,7 @@ export async function runChild(
       await log.inbox.readFirst()
       const bound = bindStoredRun(host.bindings, log, folded, folded.run, { store })
       session.update(folded.run.context)
-      return { run: host.run({ session, ...bound }), log }
+      return { run: new Run({ ...host.runParts, session, ...bound }), log }
     }
     const { input: childInput, binding } = open()
     const input = { ...childInput, sessionId }
@@ -75,7 +75,7 @@ export async function runChild(
     await host.ready(input)
     const { messages, usage, guardrails, warnedOfBudget, fit = null } = childInput
     log.addInitialState({ ...createSessionState(), messages, usage, guardrails, warnedOfBudget, fit })
-    return { run: host.run({ session, runId: input.runId, origin: { input, log } }), log }
+    return { run: new Run({ ...host.runParts, session, runId: input.runId, origin: { input, log } }), log }
   })
 }
 
@@ -122,7 +122,7 @@ function createChildRun(host: ChildHost, errand: DelegateRequest, begun: Pick<Ru
   const { parent, actorId: id, watch, onEvent, sessionId, name } = errand
   const session = new Session(sessionId, name)
   const above = { parent, id, watch, onEvent }
-  return host.run({ ...begun, session, above })
+  return new Run({ ...host.runParts, ...begun, session, above })
 }
 
 /** After a crash, the dead process may hold its lease on this session slightly longer than on the parent session. */
