@@ -1,4 +1,4 @@
-import type { Json } from './json.js'
+import { type Json, parseJsonOr } from './json.js'
 
 /**
  * The canonical form of a JSON text. Keys are sorted at every depth, whitespace is removed, numbers and strings have
@@ -12,12 +12,8 @@ import type { Json } from './json.js'
  * numerically, and accepts overflowing numbers, lone surrogates and any depth.
  */
 export function canonicalForms(text: string): { exact: string; tidied: string } | null {
-  let value: Json
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return null
-  }
+  const value = parseJsonOr(text, undefined) as Json | undefined
+  if (value === undefined) return null
   const quoted = escapesNothing(text) ? inQuotes : JSON.stringify
   let isTidied = true
   const exact = write(value, quoted, (inner) => {

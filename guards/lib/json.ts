@@ -13,6 +13,14 @@ export function omitUndefined<Value extends object>(
   return kept as Value
 }
 
+export function parseJsonOr(text: string, fallback: unknown): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return fallback
+  }
+}
+
 export function groupBy<Key, Item>(items: readonly Item[], getKey: (item: Item) => Key): Map<Key, Item[]> {
   const groups = new Map<Key, Item[]>()
   for (const item of items) {

@@ -1,4 +1,5 @@
 import { fingerprintCall } from '../../guards/lib/fingerprint.js'
+import { parseJsonOr } from '../../guards/lib/json.js'
 import { isRecord } from '../../guards/lib/stored.js'
 import type { Approval } from './approvals.js'
 import { type BatchCall, getFirstFingerprint } from './batch-calls.js'
@@ -65,16 +66,10 @@ export function allowsArguments({ when, tool, arguments: approved }: Grant, call
 
 /** Compares own keys of parsed JSON, because keys such as `__proto__` are inherited by every object. */
 function matchesAll(when: Readonly<Record<string, GrantMatcher>>, text: string): boolean {
-  let values: unknown
-  try {
-    values = JSON.parse(text)
-  } catch {
-    return false
-  }
+  const values = parseJsonOr(text, null)
   if (!isRecord(values)) return false
-  const record = values
   return Object.entries(when).every(
-    ([name, matcher]) => Object.hasOwn(record, name) && matches(matcher, record[name]),
+    ([name, matcher]) => Object.hasOwn(values, name) && matches(matcher, values[name]),
   )
 }
 

@@ -70,7 +70,7 @@ test.each([
 ])('%s accepts only the return value of mcpTools', async (name, ask) => {
   const failure = await failureOf(ask({ name: 'mine', tools: [] } as never))
   expect(failure).toMatchObject({ code: 'invalid_argument' })
-  expect(failure.message).toBe(`${name}(server) must be the return value of mcpTools() (got another object).`)
+  expect(failure.message).toBe(`${name}(server) must be the return value of mcpTools() (got an object).`)
 })
 
 /** A server that answers `method` with this value, valid or not. */

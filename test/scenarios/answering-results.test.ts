@@ -335,8 +335,8 @@ describe('stopWhen', () => {
       /^stopWhen threw: .*Oh\./,
     ],
     ['rejects', () => Promise.reject(new Error('Oh.')), /^stopWhen threw: .*Oh\./],
-    ['returns no boolean', () => 'yes', /^stopWhen returned a value of type string\./],
-    ['returns nothing', () => undefined, /^stopWhen returned a value of type undefined\./],
+    ['returns no boolean', () => 'yes', /^stopWhen returned a string\./],
+    ['returns nothing', () => undefined, /^stopWhen returned nothing\./],
   ] as [string, () => never, RegExp][])(
     'ends the run with its name if it %s',
     async (_, stopWhen, message) => {

@@ -1,4 +1,4 @@
-import { omitUndefined } from '../../../guards/lib/json.js'
+import { omitUndefined, parseJsonOr } from '../../../guards/lib/json.js'
 import { toAction, toActionOn } from '../update-action.js'
 import type { Emit } from '../announcements.js'
 import { type AgentMachineEvent, getEventTime, type AgentContext } from '../context.js'
@@ -199,16 +199,8 @@ function toScreenedCall(call: BatchCall, { action, content, name }: Partial<Call
 
 /** Replaces arguments with `{}` if redaction broke their JSON, because messages need valid JSON. */
 function withJsonArguments(call: BatchCall): BatchCall {
-  return isJson(call.arguments) ? call : { ...call, arguments: withheldArguments }
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return text.trim() === ''
-  }
+  const isJson = call.arguments.trim() === '' || parseJsonOr(call.arguments, undefined) !== undefined
+  return isJson ? call : { ...call, arguments: withheldArguments }
 }
 
 /** Shields fail closed, so a call without a screening is refused. */

@@ -1,6 +1,8 @@
 import { valueOr } from './maybe-promise.js'
 import type { Json } from '../../../machines/agent/json.js'
 
+export { parseJsonOr } from '../../../guards/lib/json.js'
+
 /** Maximum nesting depth. Values at deeper levels are replaced by a description to avoid a stack overflow. */
 const maxDepth = 200
 
@@ -103,13 +105,10 @@ function convertEntries(entries: readonly [string, unknown][], walk: Walk): Json
 }
 
 function listEntries(value: object): [string, unknown][] {
-  return Object.keys(value).map((name) => {
-    try {
-      return [name, (value as Record<string, unknown>)[name]]
-    } catch {
-      return [name, '[unreadable]']
-    }
-  })
+  return Object.keys(value).map((name) => [
+    name,
+    valueOr(() => (value as Record<string, unknown>)[name], '[unreadable]'),
+  ])
 }
 
 function describeBinary(value: object): string | undefined {
@@ -127,11 +126,7 @@ function getTag(value: object): string {
 
 export function readProperty(value: unknown, key: PropertyKey): unknown {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return undefined
-  try {
-    return (value as Record<PropertyKey, unknown>)[key]
-  } catch {
-    return undefined
-  }
+  return valueOr(() => (value as Record<PropertyKey, unknown>)[key], undefined)
 }
 
 export function readPath(value: unknown, keys: readonly PropertyKey[]): unknown {
@@ -141,10 +136,6 @@ export function readPath(value: unknown, keys: readonly PropertyKey[]): unknown 
 export function readText(value: unknown, key: string): string {
   const text = readProperty(value, key)
   return typeof text === 'string' ? text : ''
-}
-
-export function parseJsonOr(text: string, fallback: unknown): unknown {
-  return valueOr(() => JSON.parse(text), fallback)
 }
 
 export interface JsonProblem {

@@ -1,6 +1,7 @@
 import { valueOr } from './maybe-promise.js'
 import type { Message } from '../../../machines/agent/messages.js'
-import { asList, asObject } from './values.js'
+import { truncate } from '../../../guards/lib/words.js'
+import { asList, asObject, describeArgument } from './values.js'
 import { toJson } from './json.js'
 
 /**
@@ -78,6 +79,26 @@ export function splitsPair(text: string, at: number): boolean {
 
 export function isBetween(value: number, low: number, high: number): boolean {
   return value >= low && value <= high
+}
+
+/** A value in an error: a shortened text in quotes, a number, or the type of any other value. */
+export function describeFound(value: unknown): string {
+  if (typeof value === 'string') return `'${shortenText(value)}'`
+  return typeof value === 'number' ? String(value) : describeArgument(value)
+}
+
+/** Such as `prices["gpt-5"].inputPerMillion` or `messages[0].role`. */
+export function formatKeyPath(keys: readonly PropertyKey[]): string {
+  return keys.reduce<string>((path, key) => {
+    if (typeof key === 'number') return `${path}[${key}]`
+    const name = String(key)
+    if (!/^[A-Za-z_$][\w$]{0,59}$/.test(name)) return `${path}[${JSON.stringify(shortenText(name))}]`
+    return path === '' ? name : `${path}.${name}`
+  }, '')
+}
+
+function shortenText(text: string): string {
+  return truncate(text.slice(0, 100).replaceAll(/\s+/g, ' '), 61)
 }
 
 export function findNearestName(name: string, candidates: readonly string[]): string | undefined {

@@ -131,10 +131,10 @@ function isPromise(value: unknown): boolean {
 
 export function describeArgument(value: unknown): string {
   if (value === undefined) return 'nothing'
-  if (value === null) return 'null'
+  if (value === null || typeof value === 'boolean') return String(value)
   if (Array.isArray(value)) return 'a list'
   if (isPromise(value)) return 'a promise; await it first'
-  return typeof value === 'object' ? 'another object' : `a ${typeof value}`
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
 
 /** Readers for a provider's parsed JSON, in which any field may be missing or have any type. */

@@ -1,6 +1,6 @@
 import { readPath } from '../base/json.js'
 import { ConfigError } from '../base/errors.js'
-import { findNearestName, normalizeName } from '../base/text.js'
+import { describeFound, findNearestName, formatKeyPath, normalizeName } from '../base/text.js'
 import { anyKey, type Kind, type Path } from './kind.js'
 import { findOtherName } from './other-names.js'
 
@@ -23,13 +23,13 @@ export function checkInput<Value, Taken>(
   let read: Value
   try {
     read = kind.read(input, [], (at, phrase) => {
-      const path = formatPath(at)
+      const path = formatKeyPath(at)
       if (problems.has(path)) return
       if (phrase === null) {
         problems.set(path, { path, sentence: describeUnknownKey(at, kind, beside) })
         return
       }
-      const shown = isSecret?.(path) ? '' : ` (got ${showValue(readPath(input, at))})`
+      const shown = isSecret?.(path) ? '' : ` (got ${describeFound(readPath(input, at))})`
       problems.set(path, { path, sentence: `${path === '' ? 'It' : path} must be ${phrase}${shown}.` })
     })
   } catch (cause) {
@@ -54,7 +54,7 @@ function describeUnknownKey(at: Path, kind: Kind, beside: readonly string[]): st
   const path = at.slice(0, -1)
   const key = String(at.at(-1))
   const siblings = [...listKeysAt(kind, path), ...(path.length === 0 ? beside : [])]
-  return `${formatPath(at)} is not a known key. ${findHint(key, path, siblings, kind)}`
+  return `${formatKeyPath(at)} is not a known key. ${findHint(key, path, siblings, kind)}`
 }
 
 /** Another spelling in this section comes first, similarity last: it could match `max_retries` to an unrelated key. */
@@ -63,7 +63,7 @@ function findHint(key: string, path: Path, siblings: readonly string[], kind: Ki
   const other = findOtherName(key)
   if (sameName === undefined && other !== undefined) return `Use ${other}.`
   const match = sameName ?? findNearestName(key, siblings)
-  const there = match === undefined ? findInOtherSection(key, kind) : formatPath([...path, match])
+  const there = match === undefined ? findInOtherSection(key, kind) : formatKeyPath([...path, match])
   return there === undefined ? `Known keys: ${siblings.join(', ')}.` : `Did you mean ${there}?`
 }
 
@@ -73,40 +73,6 @@ function findInOtherSection(key: string, kind: Kind): string | undefined {
   const paths = listKeyPaths(kind).toReversed()
   const byName = new Map(paths.map((path) => [path.slice(path.lastIndexOf('.') + 1), path]))
   return byName.get(findNearestName(key, [...byName.keys()]) ?? '')
-}
-
-/** Formats a path, such as `prices["gpt-5"].inputPerMillion` or `messages[0].role`. */
-function formatPath(keys: Path): string {
-  return keys.reduce<string>((path, key) => {
-    if (typeof key === 'number') return `${path}[${key}]`
-    const name = String(key)
-    if (!/^[A-Za-z_$][\w$]{0,59}$/.test(name)) return `${path}[${JSON.stringify(shortenText(name))}]`
-    return path === '' ? name : `${path}.${name}`
-  }, '')
-}
-
-/** Formats a value for an error message. Never throws. */
-function showValue(value: unknown): string {
-  if (value === null) return 'null'
-  switch (typeof value) {
-    case 'undefined':
-      return 'nothing'
-    case 'string':
-      return `'${shortenText(value)}'`
-    case 'object':
-      return Array.isArray(value) ? 'a list' : 'an object'
-    case 'number':
-    case 'boolean':
-    case 'bigint':
-      return String(value)
-    default:
-      return `a ${typeof value}`
-  }
-}
-
-function shortenText(value: string): string {
-  const text = value.slice(0, 100).replaceAll(/\s+/g, ' ')
-  return text.length > 60 ? `${text.slice(0, 60)}…` : text
 }
 
 function listKeysAt(kind: Kind, path: Path): string[] {

@@ -1,12 +1,7 @@
 import { optionError } from '../base/errors.js'
 import { readProperty } from '../base/json.js'
-import {
-  type ArgumentRule,
-  describeArgument,
-  expectArgument,
-  functionRule,
-  optionsRule,
-} from '../base/values.js'
+import { describeFound } from '../base/text.js'
+import { type ArgumentRule, expectArgument, functionRule, optionsRule } from '../base/values.js'
 import { hintFor } from './other-names.js'
 
 /** With `isRequired`, the rule also tests a missing option. */
@@ -40,14 +35,9 @@ export function checkOptions<Options extends object>(
   for (const [key, rule] of entries) {
     const value = values[key]
     if (!rule || (value === undefined && !rule.isRequired) || rule.is(value)) continue
-    throw fail(`${name}: ${key} must be ${rule.phrase} (got ${formatFound(value)}).`, key)
+    throw fail(`${name}: ${key} must be ${rule.phrase} (got ${describeFound(value)}).`, key)
   }
   return values as Options
-}
-
-function formatFound(value: unknown): string {
-  if (typeof value === 'string') return `'${value.slice(0, 100)}'`
-  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : describeArgument(value)
 }
 
 export const countRule: ArgumentRule = {

@@ -12,7 +12,8 @@ import { toEvidence, truncate } from '../../../guards/lib/words.js'
 import { formatArguments } from '../../../guards/lib/fingerprint.js'
 import type { EffectScope } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import { deepFreeze } from '../base/values.js'
+import { deepFreeze, describeArgument } from '../base/values.js'
+import { valueOr } from '../base/maybe-promise.js'
 import type {
   GuardedCall,
   GuardedResult,
@@ -76,12 +77,8 @@ function toGuardedCall({ tools }: AgentContext, { id, name, arguments: text }: B
 /** Parses arguments in the same way as tools. For a tool without parameters, models send empty arguments or null. */
 function readArguments(text: string): Json {
   if (text.trim() === '') return {}
-  try {
-    // Content that is nested too deeply to freeze counts as unreadable.
-    return deepFreeze((JSON.parse(text) as Json) ?? {})
-  } catch {
-    return null
-  }
+  // Content that is nested too deeply to freeze counts as unreadable.
+  return valueOr(() => deepFreeze((JSON.parse(text) as Json) ?? {}), null)
 }
 
 type CheckedGuardVerdict =
@@ -98,7 +95,7 @@ function readGuardVerdict(
 ): { verdict: CheckedGuardVerdict } | { problem: string } {
   if (value === undefined || value === true) return { verdict: null }
   if (typeof value !== 'object' || value === null)
-    return { problem: `verdict() returned ${describeValue(value)}; ${shapes}` }
+    return { problem: `verdict() returned ${describeArgument(value)}; ${shapes}` }
   const { action, message, evidence, callIds: ids } = value as Record<string, unknown>
   if (action === 'ok') return { verdict: null }
   if (action !== 'nudge' && action !== 'block' && action !== 'halt') {
@@ -121,10 +118,6 @@ function readGuardVerdict(
   return problem === null
     ? { verdict: { action, ...words, callIds: callIds as string[] | null } }
     : { problem }
-}
-
-function describeValue(value: unknown): string {
-  return value === null || value === false ? String(value) : `a ${typeof value}`
 }
 
 const shapes = "return nothing, true, { action: 'ok' }, or { action: 'nudge' | 'block' | 'halt', message }"
@@ -249,7 +242,7 @@ async function askStopWhen(stopWhen: StopWhen, question: StopQuestion): Promise<
     throw rememberThrown(createFailure(`threw: ${describeError(error)}.`), error)
   }
   if (typeof returned === 'boolean') return returned
-  throw createFailure(`returned ${returned === null ? 'null' : `a value of type ${typeof returned}`}.`)
+  throw createFailure(`returned ${describeArgument(returned)}.`)
 }
 
 function createFailure(what: string): ModelActorError {

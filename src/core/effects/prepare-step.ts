@@ -6,7 +6,7 @@ import type { StepPlan } from '../../../machines/agent/step-plan.js'
 import { omitUndefined } from '../../../guards/lib/json.js'
 import { createActorError, describeError, rememberThrown } from '../base/errors.js'
 import { freezeOnce } from '../base/values.js'
-import { findNearestName } from '../base/text.js'
+import { describeFound, findNearestName } from '../base/text.js'
 import { parseJsonOr } from '../base/json.js'
 import { hintFor } from '../config/other-names.js'
 import { resolveRequestOptions } from '../config/request-options.js'
@@ -74,7 +74,7 @@ function readModel(model: unknown, { models = {} }: AgentParts): string {
   if (typeof model === 'string' && Object.hasOwn(models, model)) return model
   const names = Object.keys(models)
   const known = names.length === 0 ? 'createAgent has no models' : `the models are ${names.join(', ')}`
-  return refuse(`returned the model ${describe(model)}, but ${known}.${hint(model, names)}`)
+  return refuse(`returned the model ${describeFound(model)}, but ${known}.${hint(model, names)}`)
 }
 
 function readTools(tools: unknown, { tools: set }: AgentParts): string[] {
@@ -82,7 +82,7 @@ function readTools(tools: unknown, { tools: set }: AgentParts): string[] {
   const unknown = (tools as unknown[]).find((name) => typeof name !== 'string' || set.get(name) === undefined)
   if (unknown === undefined) return [...new Set(tools as string[])]
   return refuse(
-    `returned the tool ${describe(unknown)}, which this agent does not have.${hint(unknown, set.names)}`,
+    `returned the tool ${describeFound(unknown)}, which this agent does not have.${hint(unknown, set.names)}`,
   )
 }
 
@@ -154,10 +154,6 @@ function listLastResults({ messages, steps }: AgentContext): StepResult[] {
     const input = parseJsonOr(called.arguments, null) as Json
     return [{ id, name: called.name, arguments: input, status, content: message.content }]
   })
-}
-
-function describe(value: unknown): string {
-  return typeof value === 'string' ? `'${value}'` : `of type ${value === null ? 'null' : typeof value}`
 }
 
 function hint(value: unknown, names: readonly string[]): string {

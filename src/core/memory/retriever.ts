@@ -1,5 +1,6 @@
 import type { RetrievedSnippet } from '../../../machines/agent/messages.js'
 import { StatewrightError, configError } from '../base/errors.js'
+import { describeArgument } from '../base/values.js'
 
 export type { RetrievedSnippet } from '../../../machines/agent/messages.js'
 
@@ -80,6 +81,6 @@ export function parseSnippets(found: unknown): RetrievedSnippet[] {
 }
 
 function invalidSnippetsError(wanted: string, got: unknown): MemoryError {
-  const shown = got === null ? 'null' : typeof got
-  return new MemoryError('invalid_snippets', `The retriever must return ${wanted}; it returned ${shown}.`)
+  const message = `The retriever must return ${wanted}; it returned ${describeArgument(got)}.`
+  return new MemoryError('invalid_snippets', message)
 }

@@ -1,4 +1,5 @@
 import { memoize } from '../base/values.js'
+import { valueOr } from '../base/maybe-promise.js'
 import type { ContentPart, MediaPart } from '../../../machines/agent/messages.js'
 import type { MediaKind } from '../../../machines/agent/refusals.js'
 import { inputError } from '../base/errors.js'
@@ -46,6 +47,12 @@ export function toContentPart(input: unknown, at: string): ContentPart {
     throw inputError(`${at} has the type ${type}, but no valid ${type} field.`, at)
   if (/^file:/i.test(payload) && type !== 'text') throw inputError(`${at} ${localFileHint}`, at)
   return part as ContentPart
+}
+
+/** The part, or null for text and for invalid input. */
+export function readMediaPart(input: unknown): MediaPart | null {
+  const part = valueOr(() => toContentPart(input, 'media'), null)
+  return part?.type === 'text' ? null : part
 }
 
 function toImagePart(part: Fields, at: string): ContentPart {

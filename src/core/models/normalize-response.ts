@@ -1,6 +1,6 @@
 import type { Json } from '../../../machines/agent/json.js'
 import type { MediaKind } from '../../../machines/agent/refusals.js'
-import type { MediaPart, ToolCall } from '../../../machines/agent/messages.js'
+import type { ToolCall } from '../../../machines/agent/messages.js'
 import type { FailureKind, ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
 import { getOrCreate, readTokens, readUsd, readWaitMs, asList, asText } from '../base/values.js'
@@ -8,7 +8,7 @@ import { createId } from '../base/platform.js'
 import { stripControls } from '../base/text.js'
 import { readCitations } from './citations.js'
 import { listDistinctCalls, type SentCall } from './calls.js'
-import { isMediaList, toContentPart } from './media.js'
+import { isMediaList, readMediaPart } from './media.js'
 import { completeUsage, toCount } from './openai/read-usage.js'
 import { toPlainJson, readHostedBy, readProviderItems } from './plain-json.js'
 
@@ -20,7 +20,7 @@ import { toPlainJson, readHostedBy, readProviderItems } from './plain-json.js'
 export function normalizeResponse(response: ModelResponse, toCallId = (id: string) => id): ModelResponse {
   const source: Partial<Record<keyof ModelResponse, unknown>> = response ?? {}
   const details = normalizeDetails(source.reasoningDetails)
-  const media = asList(source.media).flatMap(readMedia)
+  const media = asList(source.media).flatMap((part) => readMediaPart(part) ?? [])
   const annotations = readCitations(normalizeDetails(source.annotations))
   // All items or none, because items may depend on each other.
   const providerItems = readProviderItems(source.providerItems)
@@ -38,15 +38,6 @@ export function normalizeResponse(response: ModelResponse, toCallId = (id: strin
     ...(annotations.length > 0 && { annotations }),
     ...(providerItems && { providerItems }),
     ...(typeof source.by === 'string' && { by: source.by }),
-  }
-}
-
-function readMedia(source: unknown): MediaPart[] {
-  try {
-    const part = toContentPart(source, 'media')
-    return part.type === 'text' ? [] : [part]
-  } catch {
-    return []
   }
 }
 

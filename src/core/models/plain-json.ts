@@ -1,3 +1,4 @@
+import { valueOr } from '../base/maybe-promise.js'
 import type { Json } from '../../../machines/agent/json.js'
 import type { HostedCallOrigin, ProviderItems } from '../../../machines/agent/messages.js'
 
@@ -6,13 +7,10 @@ export const maxDepth = 100
 
 /** A plain JSON copy, or undefined if the value is not valid JSON (a BigInt, a cycle) or nested too deeply. */
 export function toPlainJson(value: unknown): Json | undefined {
-  try {
-    const text: string | undefined = JSON.stringify(value)
-    const plain = text === undefined ? undefined : (JSON.parse(text) as Json)
-    return plain === undefined || isNestedDeeper(plain, maxDepth) ? undefined : plain
-  } catch {
-    return undefined
-  }
+  const text = valueOr((): string | undefined => JSON.stringify(value), undefined)
+  if (text === undefined) return undefined
+  const plain = JSON.parse(text) as Json
+  return isNestedDeeper(plain, maxDepth) ? undefined : plain
 }
 
 export function isNestedDeeper(value: unknown, levels: number): boolean {

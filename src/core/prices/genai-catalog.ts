@@ -1,5 +1,6 @@
 import { calcPrice, findProvider, type Provider } from '@pydantic/genai-prices'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
+import { valueOr } from '../base/maybe-promise.js'
 import { getOrCreate } from '../base/values.js'
 import { stripReleaseDate } from './estimate-tokens.js'
 
@@ -20,13 +21,9 @@ export function calculateCatalogPrice(
 ): number | null {
   const entry = getOrCreate(entryByModel, `${provider}\n${model}`, () => findEntry(provider, model))
   if (entry === null) return null
-  try {
-    const { modelId, provider: narrow } = entry
-    const priced = calcPrice(toCatalogUsage(usage), modelId, { provider: narrow, timestamp: new Date(at) })
-    return priced?.total_price ?? null
-  } catch {
-    return null
-  }
+  const { modelId, provider: narrow } = entry
+  const options = { provider: narrow, timestamp: new Date(at) }
+  return valueOr(() => calcPrice(toCatalogUsage(usage), modelId, options)?.total_price, null) ?? null
 }
 
 /** A provider reduced to one model, because searching hundreds of models is slow. */
@@ -44,12 +41,9 @@ function findEntry(provider: string, model: string): Entry | null {
   // The catalog also matches similar provider names, but those may be proxies with other prices.
   if (known?.id !== providerId) return null
   for (const modelId of [model, stripReleaseDate(model)]) {
-    try {
-      const found = calcPrice({ input_tokens: 1 }, modelId, { providerId })?.model
-      if (found) return { modelId, provider: { ...known, models: [found] } }
-    } catch {
-      // The catalog lists the model without a price.
-    }
+    // Throws if the catalog lists the model without a price.
+    const found = valueOr(() => calcPrice({ input_tokens: 1 }, modelId, { providerId })?.model, undefined)
+    if (found) return { modelId, provider: { ...known, models: [found] } }
   }
   return null
 }

@@ -1,5 +1,6 @@
 import type { TokenUsage } from '../../../machines/agent/usage.js'
 import { type ModelPrice, type PriceTable, resolvePriceTable } from '../config/price-table.js'
+import { valueOr } from '../base/maybe-promise.js'
 import { readUsd } from '../base/values.js'
 import { configError } from '../base/errors.js'
 import { systemClock } from '../base/clock.js'
@@ -110,12 +111,8 @@ function calculateCost(usage: TokenUsage, price: ModelPrice): number {
 
 function guardPriceFunction(price: PriceFunction): PriceFunction {
   return (provider, model, usage) => {
-    try {
-      const cost = price(provider, model, usage)
-      return cost === undefined ? cost : readUsd(cost)
-    } catch {
-      return null
-    }
+    const cost = valueOr(() => price(provider, model, usage), null)
+    return cost === undefined ? cost : readUsd(cost)
   }
 }
 

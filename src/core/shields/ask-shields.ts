@@ -4,7 +4,7 @@ import { type CallAbort, attachSignal, runWithTimeout } from '../base/abort.js'
 import { type Clock, systemClock } from '../base/clock.js'
 import { describeError } from '../base/errors.js'
 import { type Shield, type ShieldScene, defaultTimeoutMs } from './define-shield.js'
-import { expectArgument, listRule, objectRule } from '../base/values.js'
+import { describeArgument, expectArgument, listRule, objectRule } from '../base/values.js'
 
 export interface AskShieldsOptions extends ShieldScene {
   signal: AbortSignal
@@ -83,11 +83,8 @@ type CheckedShieldVerdict =
 
 /** Returns a sentence if the verdict is invalid. An invalid message is ignored, so that a block is not a failure. */
 function readShieldVerdict(value: unknown): CheckedShieldVerdict | { problem: string } {
-  if (typeof value !== 'object' || value === null) {
-    const shown =
-      value === null || typeof value === 'boolean' ? String(value) : `a value of type ${typeof value}`
-    return { problem: `check() returned ${shown}; ${shapes}` }
-  }
+  if (typeof value !== 'object' || value === null)
+    return { problem: `check() returned ${describeArgument(value)}; ${shapes}` }
   const { action, message: text, content } = value as Record<string, unknown>
   const message = typeof text === 'string' && text.trim() !== '' ? truncate(text, 2000) : null
   if (action === 'allow' || action === 'warn' || action === 'block') return { action, message }

@@ -1,4 +1,5 @@
 import { Allow, parse } from 'partial-json'
+import { valueOr } from '../base/maybe-promise.js'
 import { JsonScan } from '../models/json-scan.js'
 import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 
@@ -38,13 +39,11 @@ export function createPartialReader(next: (object: object) => void): (piece: Ans
 function parseStart(text: string): object | undefined {
   const start = text.indexOf('{')
   if (start === -1) return undefined
-  try {
+  return valueOr(() => {
     const object = parse(text.slice(start), partial) as object
     if (prototypeKeyPattern.test(text)) resetPrototypes(object)
     return object
-  } catch {
-    return undefined
-  }
+  }, undefined)
 }
 
 /** Matches the key `__proto__`, possibly escaped, because the parser would assign it. */

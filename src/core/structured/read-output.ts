@@ -1,6 +1,7 @@
 import { describeError, UsageError } from '../base/errors.js'
 import { explainIssues, parseWithoutProto, validateWith } from '../tools/parse-arguments.js'
 import { findJsonProblem } from '../base/json.js'
+import { valueOr } from '../base/maybe-promise.js'
 import { expectArgument, objectRule } from '../base/values.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { StructuredOutput } from './structured-output.js'
@@ -14,12 +15,8 @@ export function readOutput(
 ): Reading | Promise<Reading> {
   if (text.trim() === '') return toProblem('The answer is empty, but must be a JSON object.')
   const json = stripFence(text.trim())
-  let value: unknown
-  try {
-    value = parseWithoutProto(json)
-  } catch {
-    return toProblem(`The answer is not a JSON object: ${describeJsonProblem(json)}.`)
-  }
+  const value = valueOr(() => parseWithoutProto(json), undefined)
+  if (value === undefined) return toProblem(`The answer is not a JSON object: ${describeJsonProblem(json)}.`)
   return validateWith<Reading>(
     { validate },
     value,

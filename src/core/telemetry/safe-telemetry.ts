@@ -9,6 +9,7 @@ import type {
 import type { AnyActorRef } from 'xstate'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { describeError, configError } from '../base/errors.js'
+import { parseJsonOr } from '../base/json.js'
 
 export type SafeTelemetry = ReturnType<typeof makeSafe>
 
@@ -161,12 +162,7 @@ function beginAll(all: readonly Telemetry[], info: TelemetryRunInfo): RunTelemet
 
 /** Splits the links of several telemetries. A link from an earlier process with only one telemetry is passed to all. */
 function splitLinks(link: string | null, count: number): readonly (string | null)[] {
-  try {
-    const links: unknown = JSON.parse(link ?? '')
-    if (Array.isArray(links))
-      return links.map((one: unknown) => (typeof one === 'string' ? one : null)).slice(0, count)
-  } catch {
-    // The link is not a list.
-  }
-  return Array.from({ length: count }, () => link)
+  const links = parseJsonOr(link ?? '', null)
+  if (!Array.isArray(links)) return Array.from({ length: count }, () => link)
+  return links.map((one: unknown) => (typeof one === 'string' ? one : null)).slice(0, count)
 }

@@ -1,4 +1,6 @@
 import { findJsonProblem } from '../base/json.js'
+import { valueOr } from '../base/maybe-promise.js'
+import { formatKeyPath } from '../base/text.js'
 import type { Tool } from './tool.js'
 import { describeError } from '../base/errors.js'
 import type { Issue, Validate, Validation } from './input-schema.js'
@@ -9,12 +11,8 @@ import type { Json } from '../../../machines/agent/json.js'
  * Returns a promise only if the schema validates asynchronously.
  */
 export function parseArguments(tool: Tool, text: string): ParsedArguments | Promise<ParsedArguments> {
-  let value: unknown
-  try {
-    value = readJson(text)
-  } catch {
-    return { ok: false, message: explainBadJson(tool, text) }
-  }
+  const value = valueOr(() => readJson(text), undefined)
+  if (value === undefined) return { ok: false, message: explainBadJson(tool, text) }
   return fitArguments(tool, value)
 }
 
@@ -112,20 +110,10 @@ export function explainIssues(issues: readonly Issue[], parameters?: Json): stri
     const keys = path.map((segment) => (typeof segment === 'object' ? segment.key : segment))
     const schema = /expected|must|should/i.test(message) ? undefined : findSchema(parameters, keys)
     const expected = schema === undefined ? '' : `; expected ${JSON.stringify(schema).slice(0, mostShown)}`
-    return `- ${formatPath(keys)}: ${message}${expected}`
+    return `- ${formatKeyPath(keys) || '(arguments)'}: ${message}${expected}`
   })
   if (issues.length > mostListed) lines.push(`- and ${issues.length - mostListed} more`)
   return lines.join('\n')
-}
-
-function formatPath(keys: readonly PropertyKey[]): string {
-  if (keys.length === 0) return '(arguments)'
-  const steps = keys.map((key) => {
-    if (typeof key === 'number') return `[${key}]`
-    const name = String(key)
-    return /^[\w$-]+$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`
-  })
-  return steps.join('').replace(/^\./, '')
 }
 
 function findSchema(parameters: Json | undefined, keys: readonly PropertyKey[]): Json | undefined {

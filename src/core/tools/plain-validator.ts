@@ -1,6 +1,7 @@
 import { format, type OutputUnit, type Schema, Validator } from '@cfworker/json-schema'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { asList, isObject } from '../base/values.js'
+import { valueOr } from '../base/maybe-promise.js'
 import { loadOnce } from '../base/platform.js'
 import { normalizeSchema } from '../models/normalize-schema.js'
 
@@ -20,12 +21,8 @@ export interface Issue {
  */
 export async function createPlainValidator(schema: JsonObject): Promise<(value: unknown) => Validation> {
   const { checks, schema: safe } = await withLinearPatterns(normalizeSchema(schema))
-  let validator: Validator | null = null
-  try {
-    validator = new Validator(safe as Schema, '2020-12', false)
-  } catch {
-    // The schema is contradictory, for example because of a duplicate `$id`.
-  }
+  // Null for a contradictory schema, for example because of a duplicate `$id`.
+  const validator = valueOr(() => new Validator(safe as Schema, '2020-12', false), null)
   return (value) => {
     // The validator looks up formats globally, but it is synchronous, so no other code sees these formats.
     Object.assign(format, checks)
@@ -60,14 +57,10 @@ async function withLinearPatterns(schema: JsonObject): Promise<{ schema: unknown
   const named = (pattern: string): string | null => {
     const name = `${patternName}${pattern}`
     if (Object.hasOwn(checks, name)) return name
-    try {
-      const compiled = engine?.compile(engine.translateRegExp(pattern))
-      if (compiled === undefined) return null
-      checks[name] = (source) => compiled.matcher(source).find()
-      return name
-    } catch {
-      return null
-    }
+    const compiled = valueOr(() => engine?.compile(engine.translateRegExp(pattern)), undefined)
+    if (compiled === undefined) return null
+    checks[name] = (source) => compiled.matcher(source).find()
+    return name
   }
 
   const copy = (part: unknown): unknown => {
@@ -111,11 +104,7 @@ function hasUnsafeKeys(schema: unknown): boolean {
  * one character from the start.
  */
 function isSafe(pattern: string): boolean {
-  try {
-    new RegExp(pattern, 'u').test('')
-  } catch {
-    return false
-  }
+  if (!valueOr(() => new RegExp(pattern, 'u'), null)) return false
   const bare = pattern.replace(/\\[^]/gu, 'x').replace(/\[[^\]]*\]/gu, 'x')
   const repeats = bare.match(/[*+?{]/g)?.length ?? 0
   if (/\\[1-9k]/.test(pattern)) return false

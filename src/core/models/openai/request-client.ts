@@ -1,5 +1,6 @@
 import type * as OpenAIPackage from 'openai'
 import { parseJsonOr } from '../../base/json.js'
+import { valueOr } from '../../base/maybe-promise.js'
 import { loadOnce } from '../../base/platform.js'
 import {
   getBaseURL,
@@ -175,12 +176,8 @@ export async function loadClient(options: OpenAIOptions): Promise<OpenAIPackage.
     })
 
   if (options.apiKey) return build(options.apiKey)
-  try {
-    return build(undefined)
-  } catch {
-    // The environment has no key either. If this was another error, the next call throws it again.
-    return build(placeholderKey)
-  }
+  // Throws if the environment has no key either. If this was another error, the next call throws it again.
+  return valueOr(() => build(undefined), null) ?? build(placeholderKey)
 }
 
 function refuseMissingCredentials(options: OpenAIOptions): void {

@@ -8,7 +8,7 @@ import type {
 } from '../../../../machines/agent/messages.js'
 import type { ModelResponse } from '../../../../machines/agent/model-response.js'
 import { asJsonText, asList, asObject, asText, getOrCreate } from '../../base/values.js'
-import { describeMediaList, toContentPart } from '../media.js'
+import { describeMediaList, readMediaPart } from '../media.js'
 import { toWellFormed } from '../plain-json.js'
 import type { WireMessage } from './wire-messages.js'
 import { noDelta, type Delta } from './answer-reader.js'
@@ -112,14 +112,14 @@ export function readWords(item: JsonObject, kind: 'text' | 'refusal'): string {
 export const isImageCall = ({ type }: JsonObject): boolean => type === 'image_generation_call'
 
 export function readPictures(items: readonly JsonObject[]): MediaPart[] {
-  return items.filter(isImageCall).flatMap(readPicture)
+  return items.filter(isImageCall).flatMap((item) => readPicture(item) ?? [])
 }
 
 /** Replaces the image with the length of its base64, because the message contains the image in `media`. */
 function stripPicture(item: JsonObject): JsonObject {
   // The provider rejects other fields in items that are sent back.
   const { id = '', type = '', status = 'completed' } = item
-  const hasPicture = readPicture(item).length > 0
+  const hasPicture = readPicture(item) !== null
   return { id, type, status, result: hasPicture ? asText(item.result).length : null }
 }
 
@@ -129,15 +129,10 @@ function restorePicture(item: JsonObject, picture: MediaPart | undefined): JsonO
   return result.length === item.result ? { ...item, result } : null
 }
 
-function readPicture({ result, output_format: format }: JsonObject): MediaPart[] {
+/** Null if there is no image, or if it is unreadable. */
+function readPicture({ result, output_format: format }: JsonObject): MediaPart | null {
   const mediaType = asText(format) === '' ? {} : { mediaType: `image/${asText(format)}` }
-  try {
-    const part = toContentPart({ type: 'image', image: asText(result), ...mediaType }, 'result')
-    return part.type === 'text' ? [] : [part]
-  } catch {
-    // There is no image, or it is unreadable.
-    return []
-  }
+  return readMediaPart({ type: 'image', image: asText(result), ...mediaType })
 }
 
 /** Whether the provider sent an item before it calls a tool on an MCP server. */

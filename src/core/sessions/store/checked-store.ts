@@ -35,14 +35,7 @@ export function limitStoreTime(
   clock: Clock,
   remedy = ' (storeTimeoutMs). Check that it is reachable. agent.resume(id) continues from the stored records.',
 ): SessionStore {
-  /** Releases a lease that arrives too late, because the caller no longer waits for it. */
-  const giveBack = async (lease: Lease): Promise<void> => {
-    try {
-      await store.release(lease)
-    } catch {
-      // The lease expires by itself.
-    }
-  }
+  const ignore = (): void => undefined
   const limitAll = <Part extends object>(
     part: Part,
     names: readonly (keyof Part & string)[],
@@ -73,7 +66,8 @@ export function limitStoreTime(
   const { inbox, timers } = store
   const limitedStore: SessionStore = {
     ...limitAll(store, storeMethods, '', {
-      acquire: (lease: Lease) => void giveBack(lease),
+      // Nobody waits for a lease that arrives too late. If its release fails, it expires by itself.
+      acquire: (lease: Lease) => void attempt(() => store.release(lease), ignore, ignore),
     }),
     close: () => store.close(),
     ...(inbox && {
