@@ -1,4 +1,5 @@
 import { expectArgument, listRule, objectRule } from '../core/base/values.js'
+import { findNonJson } from './canonical-json.js'
 import { PathError } from './errors.js'
 import type { MachinePath, PathStep } from './machine-path.js'
 import type { PropertyStory } from './properties/check-properties.js'
@@ -99,7 +100,7 @@ function formatStep(step: PathStep, path: MachinePath): string[] {
     `state: ${formatLiteral({ value, status }, path, label)}`,
   ]
   if (emitted) parts.push(`emitted: ${formatLiteral(emitted, path, `the events that '${label}' emits`)}`)
-  if ('output' in step) parts.push(`output: ${formatLiteral(output, path, 'the output') ?? 'undefined'}`)
+  if ('output' in step) parts.push(`output: ${formatLiteral(output, path, 'the output')}`)
   return [`      // ${toOneLine(label)}`, `      { ${parts.join(', ')} },`]
 }
 
@@ -112,33 +113,13 @@ function formatEvent({ event, label }: PathStep, path: MachinePath): string {
 
 /** JSON is valid JavaScript except for `__proto__`, which would set the prototype. */
 function formatLiteral(value: unknown, path: Pick<MachinePath, 'name'>, what: string): string {
-  const found = findNonJson(value, new Set())
+  if (value === undefined) return 'undefined'
+  const found = findNonJson(value)
   if (found !== undefined) {
     const text = `Path '${path.name}': ${what} contains ${found}, which JSON cannot represent. Use plain data in inputs and events.`
     throw new PathError('not_json', text, what)
   }
   return JSON.stringify(value).replaceAll('"__proto__":', '["__proto__"]:')
-}
-
-function findNonJson(value: unknown, open: Set<object>): string | undefined {
-  if (typeof value === 'number') return Number.isFinite(value) ? undefined : String(value)
-  if (typeof value !== 'object' || value === null) {
-    return ['string', 'boolean', 'undefined', 'object'].includes(typeof value)
-      ? undefined
-      : `a ${typeof value}`
-  }
-  const prototype: unknown = Object.getPrototypeOf(value)
-  if (open.has(value)) return 'a circular reference'
-  if (!Array.isArray(value) && prototype !== null && Object.getPrototypeOf(prototype) !== null) {
-    return `an instance of ${value.constructor.name}`
-  }
-  open.add(value)
-  for (const part of Object.values(value)) {
-    const found = findNonJson(part, open)
-    if (found !== undefined) return found
-  }
-  open.delete(value)
-  return undefined
 }
 
 function formatProperty(name: string): string {

@@ -219,6 +219,17 @@ test('the traces are tests that the changed machine fails', async () => {
   expect(text).toContain('emitted: [{"type":"said","word":"yes"}] }')
 })
 
+test('a difference in the output becomes a test even if one machine has no output', () => {
+  const ending = { initial: 'a', states: { a: { on: { GO: 'b' } }, b: { type: 'final' as const } } }
+  const silent = createMachine(ending)
+  const { differences } = diffMachines(silent, createMachine({ ...ending, output: { word: 'new' } }), {
+    events: go,
+  })
+  expect(differences.map(({ kind }) => kind)).toEqual(['output'])
+  const paths = differences.map(({ before }) => before)
+  expect(generateJestTests(paths, { imports: [] })).toContain('"status":"done"}, output: undefined }')
+})
+
 /** The agent machine with guards that no longer excuse polling tools. */
 const impatient = agentMachine.provide({
   actions: Object.fromEntries(
