@@ -32,12 +32,17 @@ export async function findCheckProblem(withinMs: number, work: Promise<unknown>)
   }
 }
 
-/** @throws StatewrightError `bad_option` for an unknown check name */
-export function checkSkippedNames(names: readonly string[], known: readonly string[]): void {
+/** `available` describes the known names. @throws StatewrightError `bad_option` for an unknown check name */
+export function checkNames(
+  key: string,
+  names: readonly string[],
+  known: readonly string[],
+  available = known.join(', '),
+): void {
   const unknown = names.find((name) => !known.includes(name))
   if (unknown === undefined) return
-  const text = `skip: unknown check '${unknown}'. Available: ${known.join(', ')}.`
-  throw new StatewrightError('bad_option', text, 'skip')
+  const text = `${key}: unknown check '${unknown}'. Available: ${available}.`
+  throw new StatewrightError('bad_option', text, key)
 }
 
 export interface RandomChoices {
@@ -48,14 +53,19 @@ export interface RandomChoices {
   text: (most: number) => string
 }
 
-export function createRandomChoices(seed: number): RandomChoices {
+/** Splitmix32: numbers from 0 to 1, exclusive. */
+export function createRandom(seed: number): () => number {
   let state = seed >>> 0
-  const next = (): number => {
+  return () => {
     state = (state + 0x9e3779b9) >>> 0
     let mixed = Math.imul(state ^ (state >>> 16), 0x21f0aaad)
     mixed = Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97)
     return ((mixed ^ (mixed >>> 15)) >>> 0) / 0x1_0000_0000
   }
+}
+
+export function createRandomChoices(seed: number): RandomChoices {
+  const next = createRandom(seed)
   const whole = (most: number): number => Math.floor(next() * (most + 1))
   const character = (): string => {
     const kind = whole(4)

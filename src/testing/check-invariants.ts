@@ -1,5 +1,6 @@
+import { describeError } from '../core/base/errors.js'
 import type { AnyEventObject, AnyStateMachine, SnapshotFrom } from 'xstate'
-import { assertMachine, PathError, getErrorMessage } from './errors.js'
+import { assertMachine, PathError } from './errors.js'
 import { type Exploration, exploreMachine, type Visit } from './explore.js'
 import { observeMachine, type MachineAction } from '../core/chart/observe-machine.js'
 import {
@@ -152,7 +153,7 @@ function findBreach<TMachine extends AnyStateMachine>(
   try {
     verdict = invariant.holds(snapshot, arrival)
   } catch (error) {
-    return getErrorMessage(error)
+    return describeError(error)
   }
   if (typeof verdict === 'object' && verdict !== null && 'then' in verdict) {
     const text = `The invariant '${invariant.name}' is asynchronous. It must be synchronous.`

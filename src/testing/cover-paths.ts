@@ -103,7 +103,6 @@ type Item = string
 /** A state or, with `pairs`, a state and the last transition. Its steps are listed lazily. */
 type WalkNode = () => readonly WalkStep[]
 
-/** A start, or an edge. */
 interface WalkStep {
   /** Undefined for a start, like the edge. */
   from?: WalkNode
@@ -118,7 +117,6 @@ type Walk = [start: WalkStep, ...WalkStep[]]
 /** The first way to each node. */
 type Ways = Map<WalkNode, WalkStep | undefined>
 
-/** Lists the starts. */
 function createWalkGraph({ starts }: Exploration, pairs: boolean): WalkStep[] {
   const nodes = new Map<Vertex, Map<DefinedTransition | undefined, WalkNode>>()
 

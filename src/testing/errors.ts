@@ -1,5 +1,6 @@
 import { StatewrightError } from '../core/base/errors.js'
-import { describeArgument } from '../core/base/values.js'
+import { readProperty } from '../core/base/json.js'
+import { describeArgument, isObject } from '../core/base/values.js'
 import type { AnyStateMachine } from 'xstate'
 
 /**
@@ -44,34 +45,26 @@ export class PathError extends StatewrightError {
   declare readonly code: PathErrorCode
 }
 
-export function getErrorMessage(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown)
-}
-
 /** @throws {PathError} `not_a_machine`, `xstate_v4` */
 export function assertMachine(value: unknown): asserts value is AnyStateMachine {
-  const machine = toRecord(value)
-  if (machine === undefined) throw notAMachineError(describeArgument(value))
-  if (typeof machine.withContext === 'function' || typeof machine.withConfig === 'function') {
+  if (!isObject(value)) throw notAMachineError(describeArgument(value))
+  const { withContext, withConfig, getSnapshot, createMachine, __xstatenode: isNode, root, config } = value
+  if (typeof withContext === 'function' || typeof withConfig === 'function') {
     throw new PathError(
       'xstate_v4',
       'This machine was created with XState v4. Create it with createMachine from xstate 5.',
     )
   }
-  if (typeof machine.getSnapshot === 'function')
-    throw notAMachineError('an actor; pass the machine that it runs')
-  if (typeof machine.createMachine === 'function') {
+  if (typeof getSnapshot === 'function') throw notAMachineError('an actor; pass the machine that it runs')
+  if (typeof createMachine === 'function')
     throw notAMachineError('the result of setup(); call its createMachine()')
-  }
-  const { __xstatenode: isNode } = machine
-  if (isNode !== true || toRecord(machine.root) === undefined) {
+  if (isNode !== true || !isObject(root)) {
+    const isConfig = 'states' in value
     throw notAMachineError(
-      'states' in machine
-        ? 'a plain configuration; pass it to createMachine()'
-        : 'a different kind of object',
+      isConfig ? 'a plain configuration; pass it to createMachine()' : 'a different kind of object',
     )
   }
-  checkV4Config(machine.config, '')
+  checkV4Config(config, '')
 }
 
 function notAMachineError(found: string): PathError {
@@ -80,21 +73,15 @@ function notAMachineError(found: string): PathError {
 
 /** Rejects a v4 machine. XState v5 ignores renamed keys, so it would run without its guards and activities. */
 function checkV4Config(config: unknown, path: string): void {
-  const node = toRecord(config)
-  if (node === undefined) return
-  const transitions = [node.on, node.after].flatMap((handlers) => Object.entries(toRecord(handlers) ?? {}))
-  for (const [event, branches] of [
-    ...transitions,
-    ['always', node.always],
-    ['onDone', node.onDone],
-  ] as const) {
+  const { on, after, always, onDone, activities, states } = (config ?? {}) as Record<string, unknown>
+  const handlers = [...Object.entries(on ?? {}), ...Object.entries(after ?? {})]
+  for (const [event, branches] of [...handlers, ['always', always], ['onDone', onDone]] as const) {
     for (const branch of [branches].flat()) {
-      if (toRecord(branch)?.cond !== undefined) throw v4KeyError('cond', 'guard', `${path}.${event}`)
+      if (readProperty(branch, 'cond') !== undefined) throw v4KeyError('cond', 'guard', `${path}.${event}`)
     }
   }
-  if (node.activities !== undefined) throw v4KeyError('activities', 'invoke', path)
-  for (const [key, child] of Object.entries(toRecord(node.states) ?? {}))
-    checkV4Config(child, `${path}.${key}`)
+  if (activities !== undefined) throw v4KeyError('activities', 'invoke', path)
+  for (const [key, child] of Object.entries(states ?? {})) checkV4Config(child, `${path}.${key}`)
 }
 
 function v4KeyError(key: string, replacement: string, path: string): PathError {
@@ -104,8 +91,4 @@ function v4KeyError(key: string, replacement: string, path: string): PathError {
     `The config uses '${key}' at ${where}, a key of XState v4 that v5 ignores. Use '${replacement}' instead.`,
     where,
   )
-}
-
-function toRecord(value: unknown): Record<string, unknown> | undefined {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
 }

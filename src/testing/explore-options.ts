@@ -1,5 +1,7 @@
+import { describeError } from '../core/base/errors.js'
 import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine, InputFrom, SnapshotFrom } from 'xstate'
-import { PathError, getErrorMessage } from './errors.js'
+import { PathError } from './errors.js'
+import { toJson } from '../core/base/json.js'
 import { describeEvent, describeEventType, listTransitions } from '../core/chart/state-labels.js'
 
 /** A list, with generated labels, or an object whose keys are the labels. */
@@ -100,15 +102,17 @@ export function resolveSpace(options: ExploreOptions, key = 'alphabet'): Explore
   }
 }
 
+/** The values with their labels. The values of a list have none. */
+function listNamed<T>(option: string, values: NamedValues<T>, expected: string): [label: string, value: T][] {
+  if (typeof values !== 'object' || values === null) throw badOptionError(option, expected)
+  return Array.isArray(values) ? values.map((value: T) => ['', value]) : Object.entries<T>(values as never)
+}
+
 function nameInputs(inputs: NamedValues<unknown>): NamedInput[] {
-  if (typeof inputs !== 'object' || inputs === null)
-    throw badOptionError('inputs', 'a list, or an object of named inputs')
-  const named = Array.isArray(inputs)
-    ? inputs.map((value: unknown, i) => ({ label: `input ${i + 1}`, value }))
-    : Object.entries(inputs).map(([label, value]) => ({ label, value }))
+  const named = listNamed('inputs', inputs, 'a list, or an object of named inputs')
   if (named.length === 0)
     throw badOptionError('inputs', 'at least one input; omit it for a machine without input')
-  return named
+  return named.map(([label, value], i) => ({ label: label || `input ${i + 1}`, value }))
 }
 
 function createEventLookup(alphabet: ExploreOptions['alphabet'], key: string): ExploreSpace['listEvents'] {
@@ -126,24 +130,19 @@ function callOption<Value>(option: string, call: () => Value, where: () => strin
   try {
     return call()
   } catch (cause) {
-    throw new PathError('bad_option', `${where()}: ${getErrorMessage(cause)}`, option, { cause })
+    throw new PathError('bad_option', `${where()}: ${describeError(cause)}`, option, { cause })
   }
 }
 
 function nameEvents(events: NamedValues<AnyEventObject>, key: string): NamedEvent[] {
-  if (typeof events !== 'object' || events === null) {
-    throw badOptionError(key, 'a list of events, an object of named events, or a function that returns one')
-  }
-  const named = Array.isArray(events)
-    ? events.map((event: AnyEventObject) => ({ event, label: '' }))
-    : Object.entries(events).map(([label, event]) => ({ event, label }))
-  for (const entry of named) {
-    if (typeof entry.event?.type !== 'string' || entry.event.type === '') {
-      throw badOptionError(key, `made of events with a type, but contains ${toSafeText(entry.event)}`)
+  const expected = 'a list of events, an object of named events, or a function that returns one'
+  return listNamed(key, events, expected).map(([label, event]) => {
+    if (typeof event?.type !== 'string' || event.type === '') {
+      const found = JSON.stringify(toJson(event))
+      throw badOptionError(key, `made of events with a type, but contains ${found}`)
     }
-    entry.label ||= describeEvent(entry.event)
-  }
-  return named
+    return { event, label: label || describeEvent(event) }
+  })
 }
 
 function createKeyFunction(
@@ -159,14 +158,6 @@ function createKeyFunction(
 
 function badOptionError(option: string, expected: string): PathError {
   return new PathError('bad_option', `The option '${option}' must be ${expected}.`, option)
-}
-
-function toSafeText(value: unknown): string {
-  try {
-    return JSON.stringify(value) ?? String(value)
-  } catch {
-    return String(value)
-  }
 }
 
 /** The default `serializeState`: everything that determines a snapshot's future. */

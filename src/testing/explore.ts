@@ -1,3 +1,4 @@
+import { describeError } from '../core/base/errors.js'
 import { getOrCreate, isObject } from '../core/base/values.js'
 import type { AnyEventObject, AnyStateMachine, SnapshotFrom, AnyMachineSnapshot } from 'xstate'
 import {
@@ -7,7 +8,7 @@ import {
   type MachineAction,
   type ObservedMachine,
 } from '../core/chart/observe-machine.js'
-import { assertMachine, PathError, getErrorMessage } from './errors.js'
+import { assertMachine, PathError } from './errors.js'
 import {
   type ExploreOptions,
   resolveSpace,
@@ -266,15 +267,15 @@ export function toMachineError(
   const broken = observed.brokenGuard()
   if (broken) {
     const { guard, id } = broken.declared
-    const missing = /^Guard '(.+?)' is not implemented/.exec(getErrorMessage(broken.error))?.[1]
+    const missing = /^Guard '(.+?)' is not implemented/.exec(describeError(broken.error))?.[1]
     if (missing !== undefined) {
       const text = `The guard '${missing}' has no implementation. Provide one in setup({ guards }) or machine.provide().`
       return new PathError('guard_missing', text, missing, options)
     }
-    const text = `The guard '${guard}' threw ${where}: ${getErrorMessage(broken.error)}\nTransition: ${id}${way}`
+    const text = `The guard '${guard}' threw ${where}: ${describeError(broken.error)}\nTransition: ${id}${way}`
     return new PathError('guard_threw', text, guard ?? undefined, options)
   }
-  const message = getErrorMessage(error)
+  const message = describeError(error)
   if (message.startsWith('Infinite loop detected')) {
     const text = `The machine never settles ${where}: its always transitions or raised events form an endless loop.`
     return new PathError('endless_loop', text + way, undefined, options)

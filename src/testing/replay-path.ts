@@ -7,11 +7,11 @@ import {
   type AnyStateMachine,
 } from 'xstate'
 import { optionsRule, expectArgument, objectRule } from '../core/base/values.js'
-import { getErrorMessage, assertMachine } from './errors.js'
+import { assertMachine } from './errors.js'
 import { createWriter } from './explore-options.js'
 import { describeEvent, describeState } from '../core/chart/state-labels.js'
 import { systemClock } from '../core/base/clock.js'
-import { UsageError } from '../core/base/errors.js'
+import { describeError, UsageError } from '../core/base/errors.js'
 import { type MachineRecord, openMachineRecord } from '../core/sessions/log/machine-record.js'
 import { checkSessionId } from '../core/sessions/store/session-id.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
@@ -126,7 +126,7 @@ export async function replay(
     const last = path.steps.at(-1)
     if (!result.ok || !last) return result
     const expected = toRestingState(last.state)
-    const message = `every state was reached as expected, but ${getErrorMessage(error)}`
+    const message = `every state was reached as expected, but ${describeError(error)}`
     return { ok: false, step: result.steps - 1, event: last.event, expected, actual: expected, message }
   }
 }
@@ -150,7 +150,7 @@ async function playPath(path: ReplayPath, harness: ReplayHarness, within: Within
           ? findParting(more, harness, write)
           : `should lead to ${describeState(expected)}, but led to ${describeState(actual)}`
     } catch (error) {
-      problem = `should lead to ${describeState(expected)}, but ${getErrorMessage(error)}`
+      problem = `should lead to ${describeState(expected)}, but ${describeError(error)}`
     }
     if (problem === null) continue
     return { ok: false, step, event, expected, actual, message: `${describeEvent(event)} ${problem}` }

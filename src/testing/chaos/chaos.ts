@@ -433,8 +433,6 @@ function refuseWrite(fault: StoreFault, { sessionId }: Lease): StoreError {
   return new StoreError('store_unavailable', what, sessionId)
 }
 
-type Methods = Partial<Record<(typeof storeMethods)[number], (...args: unknown[]) => unknown>>
-
 /** Wraps every method of a store, including a store that is a class instance. After a death, no call settles. */
 function guardAll(
   store: SessionStore,
@@ -451,13 +449,11 @@ function guardAll(
           state.isDead ? silence() : (value as (...args: unknown[]) => unknown).apply(target, args)
       },
     })
-  const guarded = guard(store) as SessionStore & Methods
-  const methods = storeMethods
-    .filter((name) => guarded[name])
-    .map((name) => [name, (...args: unknown[]) => guarded[name]?.(...args)])
+  const guarded = guard(store)
   const { inbox, timers } = guarded
+  const methods = storeMethods.flatMap((name) => (guarded[name] ? [[name, guarded[name]] as const] : []))
   return {
-    ...(Object.fromEntries(methods) as SessionStore),
+    ...(Object.fromEntries(methods) as unknown as SessionStore),
     append: (...args) => (state.isDead ? silence() : append(...args)),
     close: () => store.close(),
     ...(inbox && { inbox }),

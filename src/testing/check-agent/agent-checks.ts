@@ -59,13 +59,11 @@ const basicChecks: AgentChecks = {
   call: check(
     'The model calls a tool; the call is executed once and the model receives its result',
     async (scene) => {
-      const { name } = scene.tool
       const result = await scene.callOnce()
       expectNormal(result)
-      const { length } = scene.executions
-      expectTrue(length === 1, `${name} was executed ${formatCount(length, 'time')}`)
+      scene.expectExecutions(1, result)
       expectOneResult(scene)
-      return `${name}, ${endOf(result)}`
+      return `${scene.tool.name}, ${endOf(result)}`
     },
   ),
 }
@@ -174,8 +172,7 @@ const cancel = (title: string, run: Cancel): AgentCheckSpec =>
 const inCall = (title: string, then: Behavior): AgentCheckSpec =>
   cancel(title, async (scene, controller) => {
     const result = await scene.cancelInCall(then, controller)
-    const { length } = scene.executions
-    expectTrue(length === 1, `${formatCount(length, 'call was', 'calls were')} executed`)
+    scene.expectExecutions(1, result)
     scene.expectRequests(1, result, 1)
     return result
   })
@@ -222,7 +219,7 @@ const keepResult: Cancel = async (scene, controller) => {
     return hang(execution, signal)
   }
   const result = await scene.play(turns({ calls }), {}, { signal: controller.signal })
-  expectTrue(scene.executions.length === 2, `${scene.executions.length} of 2 calls were executed`)
+  scene.expectExecutions(2, result)
   const results = textsOf((await scene.sayAgain()).messages, 'tool')
   const isKept = results.some((text) => text.includes('Paid for.'))
   expectTrue(isKept, `the next request has the results ${JSON.stringify(results)}`)
@@ -435,9 +432,8 @@ const approvals = (title: string, run: (waiting: Waiting) => Promise<string>): A
   check(title, async (scene) => run(await untilAsked(scene)))
 
 function expectRuns(scene: AgentScene, times: number, result: RunResult): string {
-  const { length } = scene.executions
-  expectTrue(length === times, `the call was executed ${length} times, not ${times} (${describeEnd(result)})`)
-  return `executed ${formatCount(length, 'time')}, ${endOf(result)}`
+  scene.expectExecutions(times, result)
+  return `executed ${formatCount(times, 'time')}, ${endOf(result)}`
 }
 
 function withOtherArguments(store: SessionStore, call: PendingCall): SessionStore {

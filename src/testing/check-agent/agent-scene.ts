@@ -115,6 +115,13 @@ export class AgentScene {
     expectTrue(isWithin, `${formatCount(length, 'request')} (${describeEnd(result)})`)
   }
 
+  /** @throws CheckFailure for fewer or more executed calls */
+  expectExecutions(times: number, result: RunResult): void {
+    const { length } = this.executions
+    const calls = formatCount(length, 'call was', 'calls were')
+    expectTrue(length === times, `${calls} executed, not ${times} (${describeEnd(result)})`)
+  }
+
   open(script: Script, faults: SceneFaults = {}, store: SessionStore = this.store): AgentProcess {
     const process = openProcess(this, script, faults, store)
     this.#processes.push(process)

@@ -1,5 +1,6 @@
 import type { ModelResponse } from '../../../machines/agent/model-response.js'
 import type { ModelProvider, ModelRequest, ModelRequestOptions } from '../../core/models/provider.js'
+import { noUsage } from '../../../machines/agent/usage.js'
 import { createRandomChoices } from '../check-assertions.js'
 import { type AgentFacts, sampleValue } from './agent-facts.js'
 
@@ -74,13 +75,7 @@ function toResponse({ text = '', calls = [], finishReason }: Turn, at: number): 
     })),
     finishReason: finishReason ?? (calls.length > 0 ? 'tool_calls' : 'stop'),
     complete: true,
-    usage: {
-      inputTokens: input,
-      outputTokens: output,
-      totalTokens: input + output,
-      cachedInputTokens: 0,
-      reasoningTokens: 0,
-    },
+    usage: { ...noUsage, inputTokens: input, outputTokens: output, totalTokens: input + output },
     model: 'scripted-1',
   }
 }

@@ -1,4 +1,7 @@
+import { describeError } from '../../core/base/errors.js'
+import { truncate } from '../../../guards/lib/words.js'
 import { getOrCreate } from '../../core/base/values.js'
+import { formatCount } from '../../core/format/format-words.js'
 import {
   type MachinePath,
   createPathTo,
@@ -10,7 +13,7 @@ import {
 import type { AnyEventObject, AnyStateMachine, InputFrom, SnapshotFrom } from 'xstate'
 import { observeMachine, type Macrostep, type ObservedMachine } from '../../core/chart/observe-machine.js'
 import { describeEvent, describeState, type DefinedTransition } from '../../core/chart/state-labels.js'
-import { assertMachine, PathError, getErrorMessage } from '../errors.js'
+import { assertMachine, PathError } from '../errors.js'
 import {
   type ExploreOptions,
   type ExploreProgress,
@@ -115,7 +118,7 @@ function checkMachine(side: Side, machine: unknown): void {
     assertMachine(machine)
   } catch (error) {
     if (!(error instanceof PathError)) throw error
-    const message = `diffMachines(before, after): '${side}': ${getErrorMessage(error)}`
+    const message = `diffMachines(before, after): '${side}': ${describeError(error)}`
     throw new PathError(error.code, message, side, { cause: error })
   }
 }
@@ -189,7 +192,7 @@ function describeChange(
 
 const nouns = { state: 'state', emitted: 'list of emitted events', output: 'output' } as const
 
-const write = createWriter()
+const maxText = 300
 
 function formatDifference(difference: Omit<MachineDifference, 'toString'>): string {
   const { title, kind, before, after, contexts } = difference
@@ -210,25 +213,18 @@ function formatDifference(difference: Omit<MachineDifference, 'toString'>): stri
 function describeStep(step: PathStep | undefined, kind: MachineDifference['kind']): string {
   if (!step) return ''
   const where = describeState(step.state)
-  if (kind === 'output') return `${where} with the output ${shorten(write(step.output))}`
-  if (kind === 'emitted')
-    return `${where}, emits ${shorten((step.emitted ?? []).map((event) => describeEvent(event)).join(', ') || 'nothing')}`
-  return where
-}
-
-const maxText = 300
-
-function shorten(text: string): string {
-  return text.length > maxText ? `${text.slice(0, maxText)} …` : text
+  if (kind === 'output') return `${where} with the output ${truncate(createWriter()(step.output), maxText)}`
+  if (kind === 'state') return where
+  const emitted = (step.emitted ?? []).map((event) => describeEvent(event)).join(', ')
+  return `${where}, emits ${truncate(emitted || 'nothing', maxText)}`
 }
 
 function formatDiff({ differences, pairs, bounded, declared }: Omit<MachineDiff, 'toString'>): string {
   const where = `${bounded === null ? 'all' : 'the first'} ${pairs} pairs of states`
   const limit = bounded === null ? [] : [bounded]
   if (differences.length === 0) return [`The machines behave the same in ${where}.`, ...limit].join('\n')
-  const count = differences.length === 1 ? '1 transition' : `${differences.length} transitions`
   return [
-    `The machines differ at ${count}. The comparison covers ${where}.`,
+    `The machines differ at ${formatCount(differences.length, 'transition')}. The comparison covers ${where}.`,
     ...limit,
     ...formatList('Declared only before', declared.removed),
     ...formatList('Declared only after', declared.added),

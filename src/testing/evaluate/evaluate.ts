@@ -386,13 +386,10 @@ function giveResult({ status, content, media, errorKind }: RecordedResult['resul
   throw new ToolError(errorKind ?? 'failed', content.replace(prefixPattern, ''))
 }
 
-interface CaseOutcome extends RunFacts {
+interface CaseOutcome extends Pick<EvaluatedRun, 'steps' | 'durationMs' | 'guards' | 'error' | 'diverged'> {
   session: string
   result: RunResult | null
   usage: Usage
-  steps: number
-  error?: EvaluatedRun['error']
-  diverged?: EvaluatedRun['diverged']
 }
 
 interface CaseRunnerOptions {
@@ -511,7 +508,6 @@ function createCaseRunner({ id, parts, store, context, budgets, signal }: CaseRu
 
 type EndedCase = Pick<CaseOutcome, 'result' | 'usage' | 'steps' | 'diverged'>
 
-/** A failure that is unrelated to the agent. */
 function findFailure(result: RunResult | null): EvaluatedRun['error'] | undefined {
   if (result?.state !== 'ERROR' && result?.state !== 'BUDGET_EXCEEDED') return undefined
   if (!failures.has(result.reason)) return undefined
@@ -527,12 +523,10 @@ export function toSessionId(evaluation: string, caseId: string, repeat: number):
   return `${evaluation}.${sha256(caseId).slice(0, 32)}.${repeat}`
 }
 
-interface RunFacts {
-  durationMs: number
-  guards: GuardSaid[]
-}
-
-async function readRunFacts(store: SessionStore, session: string): Promise<RunFacts> {
+async function readRunFacts(
+  store: SessionStore,
+  session: string,
+): Promise<Pick<CaseOutcome, 'durationMs' | 'guards'>> {
   const records = await store.read(session)
   const guards = [...replayEvents(records, session)].flatMap(({ events }) =>
     events.flatMap((event): GuardSaid[] => {
@@ -546,10 +540,9 @@ async function readRunFacts(store: SessionStore, session: string): Promise<RunFa
 
 /** The time between records of the same run, excluding pauses between runs and before a resume. */
 function measureWork(records: readonly LogRecord[], session: string): number {
-  let [total, before, head] = [0, 0, records[0]?.type === 'snapshot' ? records[0].seq - 1 : 0]
+  let [total, before] = [0, 0]
   for (const record of records) {
-    const entry = openRecord(record, head, session)
-    head = record.seq
+    const entry = openRecord(record, record.seq - 1, session)
     const begins =
       entry.type === 'opened' ||
       entry.type === 'start' ||

@@ -1,6 +1,7 @@
 import type { AgentState, Reason, RunFailure } from '../../../machines/agent/run-result.js'
 import type { SessionTags } from '../../core/sessions/store/session-tags.js'
 import { type ArgumentRule, expectArgument, objectRule } from '../../core/base/values.js'
+import { createRandom } from '../check-assertions.js'
 import { EvaluationError } from './evaluation-case.js'
 
 /** A value with its 95% interval. */
@@ -324,17 +325,6 @@ export function findQuantile(sorted: ArrayLike<number>, share: number): number {
 
 export function getMean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length
-}
-
-/** Mulberry32. */
-export function createRandom(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
 }
 
 /** A case whose score changed. */

@@ -446,7 +446,6 @@ type Traits = Record<string, ToolTraits>
 /** Adapts recorded entries to what the current agent would do, and adds the differences to `found`. */
 function createCurrentAgent(scene: PlayScene, live: LiveTools | null) {
   const { recording, parts, standIn, appContext, policiesAbove, isSame } = scene
-  /** Calls and messages for which a difference has been reported. */
   const reported = new Set<string>()
   const notes = new Set<string>()
   const uncleared = new Set<string>()

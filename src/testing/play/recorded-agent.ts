@@ -43,7 +43,6 @@ export function createRecordedAgent(recording: object, changes: Partial<AgentOpt
   return agent
 }
 
-/** Finds the agents by name. */
 type RecordedTeam = (name: string) => Agent
 
 function createTeam({ agent, records }: ReadableRecording): RecordedTeam {

@@ -17,6 +17,7 @@ import { checkSessionId } from '../../core/sessions/store/session-id.js'
 import { unknownSessionError } from '../../core/sessions/store/store-error.js'
 import {
   applyOpenedRecord,
+  applyRecord,
   createFoldedSession,
   type FoldedSession,
 } from '../../core/sessions/fold-session.js'
@@ -411,7 +412,7 @@ function foldWholeLog(
   const whole = new Map<number, string | null>()
   const below = new Map<string, DelegatedCall>()
   for (const record of log) {
-    applyOpenedRecord(folded, record, openRecord(record, folded.head, session), session)
+    applyRecord(folded, record, session)
     whole.set(record.seq, getPlace(folded))
     const context = folded.run?.context
     // Result shields have not screened the events that the sub-agent emitted.

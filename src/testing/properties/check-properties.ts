@@ -113,9 +113,10 @@ export function createPropertyCheck<TMachine extends AnyStateMachine, Name exten
       const { breach, begun } = findBreach(getGraph(exploration, at, untried[judge.name as Name]), judge)
       const counterexample = breach ? playBreach({ observed: again, space, judge }, breach) : null
       const holds = counterexample ? false : bounded === null ? true : null
-      const message = counterexample
-        ? counterexample.toString()
-        : `${judge.name}: ${bounded === null ? `holds in ${states === 1 ? 'its only state' : `all ${states} states`}` : `no violation in ${states} ${states === 1 ? 'state' : 'states'}. ${bounded}`}`
+      const where = states === 1 ? 'its only state' : `all ${states} states`
+      const checked = `no violation in ${states} ${states === 1 ? 'state' : 'states'}`
+      const verdict = bounded === null ? `holds in ${where}` : `${checked}. ${bounded}`
+      const message = counterexample?.toString() ?? `${judge.name}: ${verdict}`
       return [judge.name, { holds, states, begun, bounded, counterexample, message }]
     })
     return Object.fromEntries(reports) as Record<Name, PropertyReport>
@@ -311,7 +312,6 @@ function judgeWait(court: Court, walk: Walk): Found {
   return isLost ? [`${judge.goal} never holds`, walk.moments.at(-1)] : null
 }
 
-/** Whether the loop returns to its first state. */
 function isRound({ space }: Court, { moments, loopFrom }: Walk): boolean {
   const [begin, end] = [moments[loopFrom - 1], moments.at(-1)]
   return begin !== undefined && end !== undefined && space.toKey(begin.snapshot) === space.toKey(end.snapshot)

@@ -1,7 +1,8 @@
+import { describeError } from '../../core/base/errors.js'
 import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
 import { getOrCreate } from '../../core/base/values.js'
 import { describeState, describeValue } from '../../core/chart/state-labels.js'
-import { PathError, getErrorMessage } from '../errors.js'
+import { PathError } from '../errors.js'
 import { createStateTest, type Moment, type MomentCondition, type Property } from './property.js'
 import type { NamedEvent } from '../explore-options.js'
 import type { Exploration, Visit } from '../explore.js'
@@ -42,7 +43,7 @@ export function createJudge(machine: AnyStateMachine, name: string, property: Pr
       return ask(moment)
     } catch (cause) {
       const where = `after ${moment.event.type} in ${describeState(moment.snapshot)}`
-      const text = `The property '${name}' threw ${where}: ${getErrorMessage(cause)}`
+      const text = `The property '${name}' threw ${where}: ${describeError(cause)}`
       throw new PathError('property_threw', text, name, { cause })
     }
   }
@@ -108,7 +109,7 @@ function nameCondition(condition: MomentCondition): string {
 interface MomentNode {
   vertex: Vertex
   depth: number
-  via: MomentMove | undefined
+  via: Way<MomentNode>
   verdict: Verdict
   /** All events that were tried. The nodes of one vertex share this list. */
   moves: readonly MomentMove[]
@@ -120,8 +121,10 @@ interface MomentMove {
   event: NamedEvent
   to: MomentNode
   isEffective: boolean
-  from?: MomentNode
 }
+
+/** The last move to a place. Undefined for a start. */
+type Way<Place> = { move: MomentMove; from: Place } | undefined
 
 /** `step` states whether the rank fell, stayed or rose. */
 export interface Verdict {
@@ -190,7 +193,7 @@ export function judgeVisits(judges: readonly Judge[]) {
     const isOpen = new Set(vertices.slice(expanded))
     const nodes: MomentNode[] = []
     const byVertex = new Map<Vertex, MomentNode[]>()
-    const linked = new Map<Vertex, MomentMove[]>()
+    const movesFrom = new Map<Vertex, MomentMove[]>()
 
     function getNode({ to, verdicts }: (typeof starts)[number], from?: MomentNode): MomentNode {
       const siblings = getOrCreate(byVertex, to, () => [])
@@ -207,21 +210,21 @@ export function judgeVisits(judges: readonly Judge[]) {
     function linkMoves(from: MomentNode): MomentMove[] {
       const tried = (moves.get(from.vertex) ?? []).filter(({ event }) => !untried.includes(event.event.type))
       return tried.map((move) => {
-        const { event, isEffective } = move
         const before = nodes.length
         const to = getNode(move, from)
-        if (nodes.length > before) to.via = { event, to, isEffective, from }
-        return { event, to, isEffective }
+        const linked = { event: move.event, to, isEffective: move.isEffective }
+        if (nodes.length > before) to.via = { move: linked, from }
+        return linked
       })
     }
 
     const first = new Set(starts.map((start) => getNode(start)))
-    for (const node of nodes) node.moves = getOrCreate(linked, node.vertex, () => linkMoves(node))
+    for (const node of nodes) node.moves = getOrCreate(movesFrom, node.vertex, () => linkMoves(node))
     return { starts: [...first], nodes }
   }
 }
 
-interface JudgedMove extends Omit<MomentMove, 'to' | 'from'> {
+interface JudgedMove extends Omit<MomentMove, 'to'> {
   to: Vertex
   verdicts: readonly Verdict[]
 }
@@ -261,10 +264,11 @@ export function findBreach(graph: MomentGraph, judge: Judge): Finding {
   }
 }
 
-function traceNode(node: MomentNode): Pick<Breach, 'start' | 'moves'> {
+function trace<Place extends { via: Way<Place> }>(place: Place): { start: Place; moves: MomentMove[] } {
   const moves: MomentMove[] = []
-  for (let { via } = node; via; via = via.from?.via) moves.unshift(via)
-  return { start: moves[0]?.from ?? node, moves }
+  let start = place
+  for (; start.via; start = start.via.from) moves.unshift(start.via.move)
+  return { start, moves }
 }
 
 function describeNode({ vertex }: MomentNode): string {
@@ -273,16 +277,13 @@ function describeNode({ vertex }: MomentNode): string {
 
 function findMoment({ nodes }: MomentGraph, isWrong: (node: MomentNode) => boolean): Breach | undefined {
   const node = nodes.find(isWrong)
-  return node && { reason: `does not hold in ${describeNode(node)}`, ...traceNode(node), loop: null }
+  return node && { reason: `does not hold in ${describeNode(node)}`, ...trace(node), loop: null }
 }
 
-/** A node and the way on which a search has found it. */
-interface Place {
+/** A node that a search has found, in a run that waits for the goal or not. */
+interface WaitPlace {
   node: MomentNode
-  via: { move: MomentMove; from: Place } | undefined
-}
-
-interface WaitPlace extends Place {
+  via: Way<WaitPlace>
   isWaiting: boolean
   depth: number
 }
@@ -314,7 +315,7 @@ function findEndlessWait({ starts, nodes }: MomentGraph, judge: Judge): Finding 
     const { node, isWaiting } = place
     if (isWaiting && !node.verdict.p) {
       const reason = `is violated in ${describeNode(node)} before the goal holds`
-      return { breach: { reason, ...tracePlace(place), loop: null }, begun }
+      return { breach: { reason, ...traceWait(place), loop: null }, begun }
     }
     const region = isWaiting ? regions.get(node) : undefined
     if (region) {
@@ -332,13 +333,11 @@ function findEndlessWait({ starts, nodes }: MomentGraph, judge: Judge): Finding 
       : round.length === 0
         ? ': no fair event is possible there'
         : ', even if every fair event that stays possible happens'
-  return { breach: { reason: `${judge.goal} never holds${why}`, ...tracePlace(place), loop: round }, begun }
+  return { breach: { reason: `${judge.goal} never holds${why}`, ...traceWait(place), loop: round }, begun }
 }
 
-function tracePlace(place: Place): Pick<Breach, 'start' | 'moves'> {
-  const moves: MomentMove[] = []
-  let start = place
-  for (; start.via; start = start.via.from) moves.unshift(start.via.move)
+function traceWait(place: WaitPlace): Pick<Breach, 'start' | 'moves'> {
+  const { start, moves } = trace(place)
   return { start: start.node, moves }
 }
 
@@ -355,7 +354,7 @@ function findDeadEnd({ nodes }: MomentGraph): Finding {
   const reason = nodes.some(isGoal)
     ? `the goal is unreachable from ${describeNode(stuck)}`
     : 'no reachable state satisfies it'
-  return { breach: { reason, ...traceNode(stuck), loop: null }, begun: origins.length }
+  return { breach: { reason, ...trace(stuck), loop: null }, begun: origins.length }
 }
 
 /** A step that raises the rank, or a cycle to the same state value that does not lower the rank. */
@@ -366,7 +365,7 @@ function findIdleCycle({ nodes }: MomentGraph): Breach | undefined {
   const cycle = findValueCycle()
   if (!rise || (cycle && rise.depth > cycle.moves.length)) return cycle
   const reason = `the rank increases on the way to ${describeNode(rise)}`
-  return { reason, ...traceNode(rise), loop: null }
+  return { reason, ...trace(rise), loop: null }
 
   function findValueCycle(): Breach | undefined {
     const inside = new Set(nodes)
@@ -377,7 +376,7 @@ function findIdleCycle({ nodes }: MomentGraph): Breach | undefined {
       const loop = findWay(node, inside, (move) => isIdle(move) && values.get(move.to) === value, isIdle)
       if (loop.length === 0) continue
       const unchanged = `the rank is unchanged when the machine returns to ${describeNode(node)}`
-      return { reason: unchanged, ...traceNode(node), loop }
+      return { reason: unchanged, ...trace(node), loop }
     }
     return undefined
   }
@@ -524,7 +523,9 @@ function findWay(
   return search(from, nodes, (_, move) => (isEdge(move) ? 0 : null), isWanted)
 }
 
-interface SearchedPlace extends Place {
+interface SearchedPlace {
+  node: MomentNode
+  via: Way<SearchedPlace>
   /** Bit mask of the types that the path has taken or found impossible. */
   done: number
 }
@@ -542,8 +543,8 @@ function search(
     for (const move of place.node.moves) {
       const done = nodes.has(move.to) ? advance(place.done, move) : null
       if (done === null) continue
-      const reached = { node: move.to, done, via: { move, from: place } }
-      if (isWanted(move, done)) return tracePlace(reached).moves
+      const reached: SearchedPlace = { node: move.to, done, via: { move, from: place } }
+      if (isWanted(move, done)) return trace(reached).moves
       const known = getOrCreate(seen, move.to, () => new Set<number>())
       if (known.has(done)) continue
       known.add(done)

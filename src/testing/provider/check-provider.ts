@@ -12,7 +12,7 @@ import {
   expectSame as same,
   expectTrue as ok,
   formatValue as show,
-  checkSkippedNames,
+  checkNames,
   findCheckProblem,
 } from '../check-assertions.js'
 import { parseJsonOr } from '../../core/base/json.js'
@@ -551,7 +551,7 @@ export async function checkProvider(
   )
   expectArgument('checkProvider(make, serve, options)', options, optionsRule)
   const { skip = {}, withinMs = 10_000 } = options
-  checkSkippedNames(Object.keys(skip), Object.keys(all))
+  checkNames('skip', Object.keys(skip), Object.keys(all))
   const report: ProviderReport = { provider: '', model: '', checks: [], broken: [] }
   for (const [title, check] of Object.entries(all)) {
     for (const stream of check.only === undefined ? [true, false] : [true]) {

@@ -548,18 +548,23 @@ function spend({ run, session }: Totals, usage: Usage): Totals {
   return { run: add(run), session: add(session) }
 }
 
-function findSpent({ limits, budget }: Json, { run, session }: Totals): string | null {
-  const { inputTokens, outputTokens, cachedInputTokens, cost } = budget.scope === 'session' ? session : run
-  const free = budget.countCached ? 0 : Math.min(cachedInputTokens, inputTokens)
-  if (limits.tokenBudget > 0 && inputTokens + outputTokens - free >= limits.tokenBudget) return 'token_budget'
+/** What counts towards the limits, in the scope of the budget. */
+function countSpent({ scope, countCached }: Json, totals: Totals) {
+  const { inputTokens, outputTokens, cachedInputTokens, cost } = totals[scope as keyof Totals]
+  const free = countCached ? 0 : Math.min(cachedInputTokens, inputTokens)
+  return { tokens: inputTokens + outputTokens - free, outputTokens, cost }
+}
+
+function findSpent({ limits, budget }: Json, totals: Totals): string | null {
+  const { tokens, outputTokens, cost } = countSpent(budget, totals)
+  if (limits.tokenBudget > 0 && tokens >= limits.tokenBudget) return 'token_budget'
   if (limits.outputTokens > 0 && outputTokens >= limits.outputTokens) return 'output_tokens'
   return limits.costLimit > 0 && (cost ?? 0) * (1 + 1e-9) >= limits.costLimit ? 'cost_limit' : null
 }
 
 function findNear({ limits, budget, guardrails }: Json, totals: Totals): string | null {
-  const { inputTokens, outputTokens, cachedInputTokens, cost } = totals[budget.scope as 'run' | 'session']
-  const free = budget.countCached ? 0 : Math.min(cachedInputTokens, inputTokens)
-  const tokensLeft = Math.max(0, limits.tokenBudget - (inputTokens + outputTokens - free))
+  const { tokens, cost } = countSpent(budget, totals)
+  const tokensLeft = Math.max(0, limits.tokenBudget - tokens)
   if (limits.tokenBudget > 0 && tokensLeft <= guardrails.reserveTokens) return 'token_budget'
   const costLeft = findCostLeft(limits.costLimit, cost)
   const reserve = limits.costLimit * guardrails.reserveCostFraction * (1 + 1e-9)

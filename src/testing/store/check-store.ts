@@ -2,7 +2,7 @@ import { optionsRule, functionRule, expectArgument } from '../../core/base/value
 import { StatewrightError } from '../../core/base/errors.js'
 import { createId } from '../../core/base/platform.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
-import { checkSkippedNames, findCheckProblem } from '../check-assertions.js'
+import { checkNames, findCheckProblem } from '../check-assertions.js'
 import { anyOrderChecks, crowdChecks, sharedChecks } from './crowd-checks.js'
 import { findUnreadChecks, inboxChecks, listUnreadChecks, timerChecks } from './inbox-checks.js'
 import { leaseChecks, renewAllChecks } from './lease-checks.js'
@@ -113,7 +113,7 @@ export async function checkStore(
   expectArgument('checkStore(open, options)', options, optionsRule)
   const { skip = {} } = options
   const names = storeChecks.map(({ name }) => name)
-  checkSkippedNames(Object.keys(skip), names)
+  checkNames('skip', Object.keys(skip), names)
   const checker = createStoreChecker(open, options)
   const report: StoreReport = { clock: await checker.detectClock(), checks: [], broken: [] }
   for (const check of storeChecks) {
@@ -165,13 +165,11 @@ export function createStoreChecker(
       opened.push(store)
       return store
     }
-    const problem =
-      (await findCheckProblem(withinMs, work(open))) ??
-      (await findCheckProblem(withinMs, Promise.all(opened.map(closeStore))))
-    if (problem !== null)
-      await Promise.all(opened.map((store) => findCheckProblem(withinMs, closeStore(store))))
+    const problem = await findCheckProblem(withinMs, work(open))
+    const closing = opened.map((store) => findCheckProblem(withinMs, closeStore(store)))
+    const closeProblem = (await Promise.all(closing)).find((found) => found !== null)
     await options.remove?.(place)
-    return problem
+    return problem ?? closeProblem ?? null
   }
 
   return {

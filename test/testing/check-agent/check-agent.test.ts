@@ -297,7 +297,7 @@ test('the answers for an agent with an output schema are objects', async () => {
 
 describe('checkAgent refuses', () => {
   test.each<[string, CheckAgentOptions, string]>([
-    ['an unknown check', { only: ['cancel/nothing'] }, "only names the unknown check 'cancel/nothing'"],
+    ['an unknown check', { only: ['cancel/nothing'] }, "only: unknown check 'cancel/nothing'"],
     ['an empty list', { only: [] }, 'only must be a list of at least one name'],
     ['a seed that is not a number', { seed: 0.5 }, 'seed must be a whole number'],
     ['an input of an unknown tool', { inputs: { nothing: {} } }, "the agent has no tool 'nothing'"],
