@@ -25,7 +25,7 @@ import { type ModelActorError, classifyResponse } from './model-response.js'
 import { type BatchCall, findOpenCallIndex, getCallFingerprint, isRunnable } from './batch-calls.js'
 import { findNextPlan } from './step-plan.js'
 import { countAttempts, isNewRefusal, isRefusedQuestion, readRefusal } from './refusals.js'
-import { type InputScreening, toList } from './screening.js'
+import { isBlockVerdict, isInputBlocked, toList } from './screening.js'
 import { addToTotals, findBudgetReason, isNearBudget } from './budget-totals.js'
 import type { Usage } from './usage.js'
 import { listUnclearedInput } from './mask-uncleared.js'
@@ -51,20 +51,16 @@ export const isInteractive: Condition = ({ context }) => context.config.interact
 
 export const hasUnclearedInput: Condition = ({ context }) => listUnclearedInput(context).length > 0
 
-/** A shield blocks the content, or its screening is missing. Shields fail closed. */
+/**
+ * A shield blocks the content, or its screening is missing. Shields fail closed. Carried-over steering is withheld if it
+ * is blocked, and the run goes on, because its user message is a different one.
+ */
 export const isBlocked: Condition = ({ context, event }) => {
   const output = 'output' in event ? (event.output as unknown) : null
   if (event.type !== 'xstate.done.actor.inputShields') return isBlockVerdict(output)
-  const screenings = toList(output) as readonly InputScreening[]
-  return (
-    screenings.some(isBlockVerdict) ||
-    listUnclearedInput(context).some((_, i) => !screenings.some(({ index }) => index === i))
+  return listUnclearedInput(context).some(
+    ({ data }, i) => data?.['reason'] !== 'undelivered' && isInputBlocked(toList(output), i),
   )
-}
-
-function isBlockVerdict(screening: unknown): boolean {
-  const { action, content } = (screening ?? {}) as { action?: unknown; content?: unknown }
-  return action === 'block' || typeof action !== 'string' || typeof content !== 'string'
 }
 
 export const needsOutputScreening: Condition = ({ context, event }) => {

@@ -81,6 +81,17 @@ export const withheldArguments = '{}'
 export const withheldName = 'withheld'
 export const withheldResult = 'Withheld: no shield has cleared this result.'
 
+export function isBlockVerdict(screening: unknown): boolean {
+  const { action, content } = (screening ?? {}) as { action?: unknown; content?: unknown }
+  return action === 'block' || typeof action !== 'string' || typeof content !== 'string'
+}
+
+/** Shields fail closed, so a message without a screening is blocked. */
+export function isInputBlocked(screenings: readonly unknown[], index: number): boolean {
+  const mine = screenings.filter((one) => (one as InputScreening | null)?.index === index)
+  return mine.length === 0 || mine.some(isBlockVerdict)
+}
+
 /** Reads an actor's output as a list. Other values become an empty list, because actions must not throw. */
 export function toList(output: unknown): readonly unknown[] {
   return Array.isArray(output) ? output : []

@@ -46,6 +46,28 @@ describe('input', () => {
     expect(result).toMatchObject({ state: 'BLOCKED', steps: 1 })
     expect(play.requests).toHaveLength(1)
   })
+
+  test('refused steering from an earlier run is withheld, and does not end the next run', async () => {
+    const play = await stage([call('wait'), text('Hello.'), text('Bye.')], {
+      store: memoryStore(),
+      limits: { maxSteps: 1 },
+      shields: { input: [forbid('bomb')] },
+      tools: [
+        tool('wait', () => {
+          run.run.steer('Now the bomb.')
+          return 'waited'
+        }),
+      ],
+    })
+    const run = play.run('Go.', { session: 'ann' })
+    expect(await run.run.result).toMatchObject({ state: 'MAX_STEPS' })
+    const next = play.run('Hi.', { session: 'ann' })
+    expect(await next.run.result).toMatchObject({ state: 'COMPLETED', output: 'Hello.' })
+    expect(next.of('shield')).toMatchObject([{ point: 'input', action: 'block' }])
+    expect(JSON.stringify(play.wire(1))).not.toContain('bomb')
+    // Other input of the run still ends it.
+    expect(await play.run('The bomb.', { session: 'ann' }).run.result).toMatchObject({ state: 'BLOCKED' })
+  })
 })
 
 describe('output', () => {

@@ -10,6 +10,7 @@ import { announceDecisions } from './judge-batch.js'
 import {
   type CallScreening,
   type InputScreening,
+  isInputBlocked,
   toList,
   type Screening,
   type ShieldFinding,
@@ -36,10 +37,8 @@ export const applyInputScreening = toActionOn('xstate.done.actor.inputShields', 
 })
 
 function toScreenedMessage(message: UserMessage, index: number, screenings: readonly InputScreening[]) {
+  if (isInputBlocked(screenings, index)) return maskMessage(message, withheldInput)
   const mine = screenings.filter((screening) => screening.index === index)
-  // Shields fail closed, so a message without a screening is refused.
-  if (mine.length === 0 || mine.some(({ action }) => action === 'block'))
-    return maskMessage(message, withheldInput)
   const content = withScreenedTexts(message.content, mine)
   return { ...message, content, data: { ...message.data, screened: true } }
 }

@@ -126,7 +126,8 @@ export function createStoredRuns(agent: StoredAgent, store: SessionStore) {
       const authors = undelivered.length > 0 ? folded.run?.context.requesters : []
       const by = addRequester(authors, queued ? queued.by : requesters?.[0])
       // The latest run had read this steering when it ended, but its model had not received it.
-      const input = [...undelivered.map((content) => ({ content })), ...conversation.newMessages]
+      const carried = undelivered.map((content) => ({ content, data: { reason: 'undelivered' } }))
+      const input = [...carried, ...conversation.newMessages]
       // A queued message that cannot start would block all later messages.
       const request = {
         runId,

@@ -17,6 +17,8 @@ interface Counts extends Sleep {
   lastMessageNumber: number
   batchNumber: number
   uncleared: number
+  /** How many of the uncleared messages are steering from an earlier run. They come first, and do not end the run. */
+  carried: number
   outputProblem: string | null
   /** The limit whose reserve is spent on the final answer. */
   near: string | null
@@ -71,10 +73,14 @@ export const details: Details = {
     isUnseen: (run) => countsOf(run).uncleared > 0,
     blocks: (run, { event }) => {
       const looks = looksOf(event)
+      if (run.place !== 'screeningInput') return looks.some(isBlock)
       // Without a verdict, content is blocked.
-      const inputs = run.place === 'screeningInput' ? countsOf(run).uncleared : 0
-      const isUnseen = (i: number): boolean => !looks.some(({ index }) => index === i)
-      return looks.some(isBlock) || Array.from({ length: inputs }, (_, i) => isUnseen(i)).includes(true)
+      const { uncleared, carried } = countsOf(run)
+      const isClear = (i: number): boolean => {
+        const mine = looks.filter(({ index }) => index === i)
+        return mine.length > 0 && !mine.some(isBlock)
+      }
+      return Array.from({ length: uncleared }, (_, i) => i < carried || isClear(i)).includes(false)
     },
     isOfMessage: (run, { event }) => {
       const [, question] = findAsked(run, event)
@@ -95,6 +101,7 @@ export const details: Details = {
       lastMessageNumber: (last.lastMessageNumber ?? 0) + input.input.length,
       batchNumber: 0,
       uncleared: input.features.inputShields ? input.input.length : 0,
+      carried: input.input.filter(isCarried).length,
       outputProblem: null,
       near: null,
       deadline: timeoutMs > 0 ? input.now + timeoutMs : null,
@@ -130,7 +137,8 @@ export const details: Details = {
     ...context.usage,
     ...Object.fromEntries(compared.map((key) => [key, context[key] ?? null])),
     backOffUntil: context.backOffUntil,
-    uncleared: countUncleared(context),
+    uncleared: listUncleared(context).length,
+    carried: listUncleared(context).filter(isCarried).length,
     outputProblem: context.pendingAnswer?.outputProblem ?? context.outputProblem,
     near: /^(token_budget|cost_limit)$/.test(context.reason) ? context.reason : null,
     hosted: context.calls.filter(({ hosted }: Json) => hosted).map(({ id }: Json) => id),
@@ -161,13 +169,15 @@ export const details: Details = {
 
 const compared = ['lastMessageNumber', 'batchNumber', 'deadline', 'timeLeft', 'wakeAt', 'callCounts'] as const
 
-function countUncleared({ messages, features }: Json): number {
-  if (!features.inputShields) return 0
+function listUncleared({ messages, features }: Json): Json[] {
+  if (!features.inputShields) return []
   const spoken = messages.findLastIndex(({ role }: Json) => role === 'assistant')
   const isUnheard = ({ role, internal, data }: Json): boolean =>
     role === 'user' && !internal && data?.screened !== true
-  return messages.slice(spoken + 1).filter(isUnheard).length
+  return messages.slice(spoken + 1).filter(isUnheard)
 }
+
+const isCarried = ({ data }: Json): boolean => data?.reason === 'undelivered'
 
 interface Look {
   action?: unknown
@@ -194,7 +204,7 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
   // The partial text of an interrupted answer is its last message.
   const text = row.event === '' ? '' : (event.partial?.text ?? event.error?.partialText ?? '')
   if (text !== '' && (isEnd(row.to) || row.to === 'stopping'))
-    after = withCounts(after, { lastMessageNumber: lastMessageNumber + 1, uncleared: 0 })
+    after = withCounts(after, { lastMessageNumber: lastMessageNumber + 1, uncleared: 0, carried: 0 })
   const set = (change: Partial<Counts>): Run => withCounts(after, change)
   const addMessages = (added: number) => ({ lastMessageNumber: lastMessageNumber + added })
   const addInput = (added: number) => ({
@@ -218,7 +228,11 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
     const { toolCalls } = response
     const hosted = toolCalls.filter((call: Json) => call.hosted).map(({ id }: Json) => id)
     const skills = { ...before.skills, before: before.skills.history.length, pending: {} }
-    const answered = next.response !== 'empty' && { ...addMessages(1 + toolCalls.length), uncleared: 0 }
+    const answered = next.response !== 'empty' && {
+      ...addMessages(1 + toolCalls.length),
+      uncleared: 0,
+      carried: 0,
+    }
     const batchNumber = lastMessageNumber + 1
     return set({ batchNumber, outputProblem, hosted, skills, handoffs: {}, ...answered })
   }
@@ -234,7 +248,7 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
       return set({ handoffs: { ...before.handoffs, [callId]: { to, tools } } })
     }
     case 'done inputShields':
-      return set({ uncleared: 0, ...addMessages(row.to === 'BLOCKED' ? 1 : 0) })
+      return set({ uncleared: 0, carried: 0, ...addMessages(row.to === 'BLOCKED' ? 1 : 0) })
     case 'done outputShields': {
       const [look] = looksOf(event)
       // A shield's refusal is a message from the model. An empty answer or a tool result is not.
