@@ -272,6 +272,18 @@ describe("an edit that does not match the tool's schema", () => {
     expect(resultsOf(messages)).toEqual([expect.stringContaining('moved 1')])
   })
 
+  it('is refused if it is null, although the tool needs no arguments', async () => {
+    const pay = tool('pay', () => 'paid', { needsApproval: true })
+    const play = (await stage([call('pay', { to: 'Ann' }), done], { tools: [pay] })).run()
+    await play.rest()
+    expect(() => play.run.approve('call_1_1', null as never)).toThrow(
+      /still waiting\. The arguments are null/,
+    )
+    play.run.approve('call_1_1')
+    await play.end(2)
+    expect(pay.inputs).toEqual([{ to: 'Ann' }])
+  })
+
   it('is also refused for a call of a sub-agent', async () => {
     const child = await stage([call('transfer', { amount: 99 }), text('Moved.')], { tools: [transfer()] })
     const research = child.agent.asTool({ name: 'research', description: 'Finds out.' }) as Tool

@@ -290,6 +290,9 @@ export function parseEditedArguments(
     const why = 'The provider executes this call, so its arguments cannot be edited.'
     throw refused(call, `${why} Approve it unchanged, or reject it with a reason.`)
   }
+  // A tool without required arguments would accept null as an empty object, which nobody has approved.
+  if (value === null)
+    throw refused(call, `The arguments are null. Leave them out to approve call '${call.callId}' unchanged.`)
   const text = toJsonText(value)
   if (text === undefined)
     throw refused(call, `The value for call '${call.callId}' cannot be serialized as JSON.`)
