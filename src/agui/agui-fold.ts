@@ -77,12 +77,17 @@ export function createAGUIFold(start: FoldStart) {
   }
   const requests = new Map<string, PendingCall>()
   const ends = toAGUIEnds(start.ends ?? [], history, getMessageId)
-  let { state, reason, error }: Pick<Turn, 'state' | 'reason'> & { error: Failure | null } = startStatus ?? {
+  let {
+    state,
+    reason,
+    error,
+    wakeAt,
+  }: Pick<Turn, 'state' | 'reason' | 'wakeAt'> & { error: Failure | null } = startStatus ?? {
     state: 'RUNNING',
     reason: null,
     error: null,
+    wakeAt: null,
   }
-  let wakeAt: number | null = null
   let timestamp = history.at(-1)?.createdAt ?? 0
   const opening = history.findLast(isTurnOpening)
   let openingId = opening && getMessageId(opening)

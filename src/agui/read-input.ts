@@ -97,10 +97,10 @@ async function readMessage({ id, content }: Fields, at: string, files: PageFiles
   if (!Array.isArray(content))
     throw invalidInputError(`${at}.content must be a string or a list of parts.`, `${at}.content`)
   const read = list(object)(content, `${at}.content`)
-  if (read.length === 0) throw emptyError()
   const parts: InputPart[] = []
   // Sequential, so that the error names the first invalid part.
   for (const [i, part] of read.entries()) parts.push(await readPart(part, `${at}.content[${i}]`, files))
+  if (parts.every((part) => part.type === 'text' && part.text.trim() === '')) throw emptyError()
   return { content: parts, clientId }
 }
 

@@ -424,6 +424,13 @@ describe('the permissions of a request', () => {
       'invalid_input',
     ],
     [
+      'a message of blank parts',
+      input({ messages: [{ id: 'u1', role: 'user', content: [{ type: 'text', text: ' ' }] }] }),
+      {},
+      400,
+      'invalid_input',
+    ],
+    [
       'a message without an id',
       input({ messages: [{ role: 'user', content: 'Go.' }] }),
       {},

@@ -55,3 +55,21 @@ test('pages see the wake time of a sleeping run', async () => {
   const format = createEventFormatter({ color: false })
   expect(events.map(format).join('')).toContain('● PAUSED  sleeping until 2026-05-04 07:00:00 UTC')
 })
+
+test('a page that opens while the run sleeps sees the wake time', () => {
+  const status = {
+    state: 'PAUSED',
+    reason: 'sleeping',
+    error: null,
+    pending: [],
+    settled: [],
+    wakeAt,
+  } as const
+  const page = createAGUIFold({ threadId: 't', runId: 'r', history: [], status })
+  const value = { state: 'PAUSED', reason: 'sleeping', wakeAt }
+  expect(page.begin()).toContainEqual({
+    type: 'STATE_DELTA',
+    delta: [{ op: 'add', path: '/statewright', value }],
+  })
+  expect(page.getStatus()).toMatchObject({ wakeAt })
+})
