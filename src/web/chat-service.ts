@@ -119,8 +119,9 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
         return session.resumeWith(reply, { clientId, isNewTurn: true })
       }
       case 'PAUSED': {
+        if (!isText(message)) return queueAndResume(message)
         // The inbox stores the id of the message, so that a copy is recognized even after the run has ended.
-        const usesInbox = clientId !== undefined && isText(message) && (await session.canUseInbox())
+        const usesInbox = clientId !== undefined && (await session.canUseInbox())
         if (usesInbox) await queue.send('now', message)
         const steer = (run: AnyRun): void => {
           if (!usesInbox) run.steer(joinTextParts(message.content), { by })
@@ -145,6 +146,14 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
       if (!hasCode(error, 'run_ended', 'not_waiting')) throw error
       return queue.add(message)
     }
+  }
+
+  /** A paused run can read only text, so a message with files becomes the next turn. */
+  async function queueAndResume(message: IncomingMessage): Promise<QueuedAnswer> {
+    if (whenBusy === 'refuse' || !session.hasInbox) throw runInProgressError(sessionId)
+    const queued = await queue.add(message)
+    await session.resumeWith((run) => run.resume({ by }))
+    return queued
   }
 
   async function startRun(message: IncomingMessage, attempt: number): Promise<Subscription | QueuedAnswer> {

@@ -1,6 +1,13 @@
 import type { UIMessage } from 'ai'
 import { SimulatedClock } from 'xstate'
-import { defineGuard, type Message, memoryStore, type SessionStore, StoreError } from '../../src/index.js'
+import {
+  defineGuard,
+  type Message,
+  memoryStore,
+  type SessionStore,
+  sleepUntil,
+  StoreError,
+} from '../../src/index.js'
 import { chatHandler, type ChatHandlerOptions, toUIMessages } from '../../src/ui/index.js'
 import { passing } from '../support/passing.js'
 import { distant } from '../support/distant.js'
@@ -502,6 +509,23 @@ it.each(stores)(
     ])
   },
 )
+
+it('a message with files to a paused run keeps its files, and is answered after this run', async () => {
+  const nap = tool('nap', () => sleepUntil(Date.parse('2099-01-01T00:00:00Z')))
+  const { handler, theatre } = await opened([call('nap'), done, text('A heron.')], {
+    store: memoryStore(),
+    tools: [nap],
+  })
+  await chunksOf(await handler(messageRequest('c1', 'u1', 'Sleep.')))
+  const image = { type: 'file', url: 'data:image/png;base64,AAAA', mediaType: 'image/png' }
+  const message = { id: 'u2', role: 'user', parts: [{ type: 'text', text: 'What is it?' }, image] }
+  const chunks = await chunksOf(await handler(post({ id: 'c1', messages: [message] })))
+  expect(chunks).toContainEqual(expect.objectContaining({ delta: 'A heron.' }))
+  expect(theatre.wire(2).slice(-2)).toMatchObject([
+    { role: 'assistant', content: 'Done.' },
+    { role: 'user', content: [{ text: 'What is it?' }, { type: 'image_url' }] },
+  ])
+})
 
 it('a message right after a rest waits until the process releases the session', async () => {
   const near = memoryStore()
