@@ -8,7 +8,8 @@ import { readElicitation, ElicitationFault } from '../../src/mcp/client/asking-c
 import { ManualModel } from '../support/manual-model.js'
 import { stage, textOf, type Play, type Stage } from '../support/play.js'
 import { call, calls, text } from '../support/tools.js'
-import { odd, oddCommand } from './support.js'
+import { modernServer } from './http-server.js'
+import { odd, oddCommand, open } from './support.js'
 import { sampledKinds } from '../support/extent.js'
 
 const eras = ['2026-07-28', '2025-11-25'] as const
@@ -232,6 +233,42 @@ it('sampling is not offered to servers: of 2026', async () => {
   const theatre = await stage([call('airline_sampling'), done], { tools: [server] })
   await theatre.run().end(2)
   expect(resultsOf(theatre)[0]).toMatch(/sampling\/createMessage/)
+})
+
+const long = 'x'.repeat(1_000_000)
+const seat = {
+  method: 'elicitation/create',
+  params: { message: 'Seat?', requestedSchema: { type: 'object', properties: {} } },
+}
+
+it.each([
+  [
+    'a key',
+    { inputRequests: { [long]: seat } },
+    /asked a person with keys and a requestState of more than 65536/,
+  ],
+  [
+    'its state',
+    { inputRequests: { seat }, requestState: long },
+    /with keys and a requestState of more than 65536/,
+  ],
+  [
+    'a question',
+    { inputRequests: { seat: { ...seat, params: { ...seat.params, message: long } } } },
+    /asked a person in more than 65536/,
+  ],
+  [
+    'the id of a task',
+    { resultType: 'task', taskId: long },
+    /a task with an id of more than 1000 characters/,
+  ],
+])('a server cannot write a long text into the log in %s', async (_, result, words) => {
+  const { url } = await modernServer(() => ({ resultType: 'input_required', ...result }))
+  const store = memoryStore()
+  const theatre = await stage([call('web_go'), done], { tools: [await open({ url })], store })
+  await theatre.run('Go.', { session: 's' }).end(2)
+  expect(resultsOf(theatre)[0]).toMatch(words)
+  expect(JSON.stringify(store.read('s')).length).toBeLessThan(20_000)
 })
 
 describe('an elicitation', () => {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import fc from 'fast-check'
 import { findHeaderFault } from '../../src/mcp/client/to-tool.js'
-import { httpServer, json, startServer } from './http-server.js'
+import { httpServer, json, modernServer, startServer } from './http-server.js'
 import { failureOf, odd, open, use } from './support.js'
 
 const ok = { content: [{ type: 'text', text: 'ok' }] }
@@ -59,20 +59,7 @@ describe('a server without a handshake, over HTTP', () => {
     properties: { region: { type: 'string', 'x-mcp-header': 'Region' }, secret: { type: 'string' } },
   }
 
-  const modern = (tools: object[]) =>
-    httpServer(
-      (request, response) => json(response, request, { resultType: 'complete', ...ok }),
-      (request, response) => {
-        const more = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' }
-        const capabilities = { tools: {} }
-        if (request.method === 'server/discover') {
-          const info = { 'io.modelcontextprotocol/serverInfo': { name: 'web', version: '1' } }
-          json(response, request, { ...more, supportedVersions: ['2026-07-28'], capabilities, _meta: info })
-        } else if (request.method === 'tools/list') json(response, request, { ...more, tools })
-        else return false
-        return true
-      },
-    )
+  const modern = (tools: object[]) => modernServer(() => ({ resultType: 'complete', ...ok }), tools)
 
   it('receives arguments as the headers that the schema requires, without a session', async () => {
     const { url, requests } = await modern([{ name: 'go', inputSchema: schema }])

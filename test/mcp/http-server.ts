@@ -79,15 +79,22 @@ export function askingServer(words: string, content: object[]): Promise<HttpServ
   const page = { mode: 'url', message: words, url: `https://a.example/?q=${words}`, elicitationId: 'e1' }
   const ask = (params: object): object => ({ method: 'elicitation/create', params })
   const inputRequests = { form: ask(form), page: ask(page) }
+  return modernServer(({ params }) => {
+    const isAnswered = params && 'inputResponses' in params
+    return isAnswered ? { resultType: 'complete', content } : { resultType: 'input_required', inputRequests }
+  })
+}
+
+/** A 2026-07-28 server, with the result of each call. */
+export function modernServer(
+  toResult: (request: Request) => object,
+  listed: readonly object[] = tools,
+): Promise<HttpServer> {
   const more = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' }
   return httpServer(
+    (request, response) => json(response, request, toResult(request)),
     (request, response) => {
-      const isAnswered = request.params && 'inputResponses' in request.params
-      const options = { resultType: 'input_required', inputRequests }
-      json(response, request, isAnswered ? { resultType: 'complete', content } : options)
-    },
-    (request, response) => {
-      if (request.method === 'tools/list') json(response, request, { ...more, tools })
+      if (request.method === 'tools/list') json(response, request, { ...more, tools: listed })
       else if (request.method === 'server/discover')
         json(response, request, {
           ...more,

@@ -146,6 +146,14 @@ describe('a server over HTTP', () => {
     expect(executed).toBe(1)
   })
 
+  it('cannot stop the process with a long text about a session', async () => {
+    const { url } = await httpServer(({ id }, response) =>
+      refuse(response, id, -32_603, 'session '.repeat(100_000)),
+    )
+    const failure = await failureOf(use(await open({ url }), 'web_go'))
+    expect(failure.message).toMatch(/^The MCP server 'web': session session/)
+  })
+
   it('cannot cause a repeated call with its own error of the number 404', async () => {
     let executed = 0
     const { url } = await httpServer(({ id }, response) => {

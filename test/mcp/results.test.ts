@@ -219,6 +219,14 @@ describe('a slow call', () => {
     expect(seen).toEqual(reports.slice(0, 1000))
   })
 
+  it('reports at most a thousand characters of each message', async () => {
+    const server = await odd('results', { timeoutMs: 200 })
+    const seen: unknown[] = []
+    const reports = [{ progress: 1, message: 'x'.repeat(100_000) }]
+    await failureOf(use(server, 'results_hang', { reports }, { progress: (value) => void seen.push(value) }))
+    expect(seen).toEqual([{ progress: 1, message: `${'x'.repeat(999)}…` }])
+  })
+
   it('ends with a transient error after timeoutMs without progress, and is cancelled at the server', async () => {
     const server = await odd('results', { timeoutMs: 100 })
     const failure = await failureOf(use(server, 'results_hang'))

@@ -8,7 +8,7 @@ import { fileTokenStore, finishMcpSignIn, loopbackSignIn, type McpAuth } from '.
 import { createSignIn } from '../../src/mcp/client/sign-in/sign-in.js'
 import { createSignInFetch } from '../../src/mcp/client/sign-in/sign-in-fetch.js'
 import { authServer, willing as makeWilling } from './auth-server.js'
-import { httpServer, json } from './http-server.js'
+import { httpServer, json, startServer } from './http-server.js'
 import { buildServing } from '../stores/child.js'
 import { settled } from '../support/manual-model.js'
 import { failureOf, open, use } from './support.js'
@@ -303,9 +303,11 @@ describe('addresses that a server names for the sign-in', () => {
     mine.hostname = 'mcp.example.com'
     theirs.hostname = 'auth.example.com'
     const requestLog: string[] = []
-    const load = createSignInFetch(mine, (host, _, done) => {
-      requestLog.push(host)
-      done(null, [{ address: '127.0.0.1', family: 4 }])
+    const load = createSignInFetch(mine, {
+      resolve: (host, _, done) => {
+        requestLog.push(host)
+        done(null, [{ address: '127.0.0.1', family: 4 }])
+      },
     })
     expect((await failureOf(load(theirs))).message).toContain('not a public address')
     expect(requests).toEqual([])
@@ -316,6 +318,13 @@ describe('addresses that a server names for the sign-in', () => {
       'content-type': expect.stringContaining('text/plain'),
     })
     expect(requestLog).toEqual(['auth.example.com', 'mcp.example.com'])
+  })
+
+  it.each(['', '{'])('are abandoned if they send no more than %j', async (answer) => {
+    const { url } = await startServer((_, response) => void (answer === '' || response.write(answer)))
+    const load = createSignInFetch(new URL(url), { answerMs: 50 })
+    const failure = await failureOf(load(url).then((response) => response.text()))
+    expect(failure.message).toMatch(/The sign-in took longer than 50 ms|aborted/)
   })
 
   it('follow redirects only within the policy', async () => {

@@ -13,6 +13,7 @@ import { Ask, findAsked } from '../../core/tools/tool-outcomes.js'
 import type { ToolExecution } from '../../core/tools/tool.js'
 import { ToolError } from '../../core/tools/tool-error.js'
 import { quoteText, stripInvisible } from './plain-text.js'
+import { countJson } from './read-result.js'
 import { hasUserInfo, isHttpUrl } from '../../core/models/openai/openai-options.js'
 import { isRecord } from '../../../guards/lib/stored.js'
 import { findFault } from '../../core/sessions/elicitation-answer.js'
@@ -42,8 +43,8 @@ type Memo =
   /** The server refuses the call until certain pages have been opened. */
   | { kind: 'pages'; round: number }
 
-/** Maximum characters of the server's request state, because it is written to the log. */
-const maxState = 65_536
+/** Maximum characters of a question, and of the server's state and keys, because they are written to the log. */
+const maxLogged = 65_536
 
 /**
  * Continues a call whose server has requested input, or makes a new one. An `Ask` lets the run rest until people have
@@ -112,9 +113,10 @@ export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask
     const { result } = returned
     if (result['resultType'] !== 'input_required') return result
     const state = result['requestState']
-    if (typeof state === 'string' && state.length > maxState)
-      throw new ElicitationFault(`with a requestState of more than ${maxState} characters`)
     const requests = Object.entries((result['inputRequests'] ?? {}) as Record<string, unknown>)
+    const keys = requests.map(([requestKey]) => requestKey)
+    if (countJson([keys, state ?? null]) > maxLogged)
+      throw new ElicitationFault(`with keys and a requestState of more than ${maxLogged} characters`)
     const other = requests.find(([, request]) => readProperty(request, 'method') !== 'elicitation/create')
     if (other)
       throw new ElicitationFault(
@@ -126,7 +128,7 @@ export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask
       {
         kind: 'input',
         round,
-        keys: requests.map(([requestKey]) => requestKey),
+        keys,
         ...(typeof state === 'string' && { state }),
       },
     )
@@ -167,6 +169,8 @@ const maxUrl = 2_000
 /** Parses the untrusted parameters of `elicitation/create`. @throws {ElicitationFault} */
 export function readElicitation(params: unknown, server: string): Elicitation {
   const [mode = 'form', message] = ['mode', 'message'].map((key) => readProperty(params, key))
+  if (countJson(params as Json) > maxLogged)
+    throw new ElicitationFault(`in more than ${maxLogged} characters`)
   if (typeof message !== 'string' || message.trim() === '') throw new ElicitationFault('without a message')
   const head = { server, message: truncate(stripInvisible(message).trim(), maxMessage) }
   if (mode === 'url') return { ...head, mode, url: readUrl(readProperty(params, 'url')) }

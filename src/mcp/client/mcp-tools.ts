@@ -6,7 +6,7 @@ import { ToolError } from '../../core/tools/tool-error.js'
 import { connectServer, type McpConnection, type McpCall } from './mcp-connection.js'
 import { limitTime } from '../../core/base/abort.js'
 import { answerServer, createOpenCalls } from './asking-call.js'
-import { SessionExpiredError } from './server-wire.js'
+import { doubtHint, SessionExpiredError } from './server-wire.js'
 import {
   type CheckedMcpOptions,
   checkMcpOptions,
@@ -51,6 +51,9 @@ export async function mcpTools(options: McpOptions): Promise<McpServer> {
 
 /** Maximum consecutive reads of a list that keeps changing. */
 const maxRounds = 2
+
+/** Maximum characters of a task's id, because it is written to the log and sent in a header. */
+const maxTaskId = 1_000
 
 /** Maximum warnings about one list that each run repeats. */
 const maxWarnings = 20
@@ -120,6 +123,10 @@ function createReconnectingServer(options: CheckedMcpOptions) {
     })
     const task = findTask(result)
     if (task === undefined) return result
+    if (task.id.length > maxTaskId) {
+      const message = `The MCP server '${name}' created a task with an id of more than ${maxTaskId} characters.`
+      throw new ToolError('failed', `${message} ${doubtHint}`)
+    }
     call.stopTimer()
     await call.keepHandle?.(toHandle(task))
     return followTask(task.id, following, task)

@@ -14,14 +14,15 @@ import type { CheckedMcpOptions } from './mcp-options.js'
 import { stripInvisible } from './plain-text.js'
 import { readAppData, readResult } from './read-result.js'
 import { isRecord } from '../../../guards/lib/stored.js'
+import { mapObject } from '../../core/models/normalize-schema.js'
 import { findRefFault } from '../../core/models/fit-tools.js'
 import { isNestedDeeper } from '../../core/models/plain-json.js'
 
 /** Some providers reject longer descriptions. */
 const maxDescription = 1_024
 
-/** Maximum progress notifications per call. */
-const maxProgress = 1_000
+/** Maximum progress notifications per call, and maximum characters of each message. */
+const [maxProgress, maxProgressChars] = [1_000, 1_000]
 
 export interface McpToolParts {
   server: string
@@ -105,7 +106,10 @@ export function toTool(
         execution,
         onProgress: (report) => {
           reports += 1
-          if (reports <= maxProgress) progress(report)
+          if (reports > maxProgress) return
+          const limit = (value: Json): Json =>
+            typeof value === 'string' ? truncate(value, maxProgressChars) : value
+          progress(mapObject(report, limit))
         },
         open: calls,
         // Continuing a task does not repeat its effects.

@@ -60,8 +60,7 @@ export function mcpServer<Context = unknown>(options: McpServerOptions<Context>)
       const authInfo = { token: '', clientId: grant.prefix, scopes: [], extra: { grant } }
       return await serving.fetch(request, { authInfo })
     } catch (error) {
-      const report = (failure: unknown): void => onError(failure)
-      return toErrorResponse(error, { prefix: '', session: null, expose, onError: report })
+      return toErrorResponse(error, { prefix: '', session: null, expose, onError })
     }
   }
   return Object.assign(handler, { drain: () => host.runner.drain() })

@@ -85,7 +85,13 @@ const optionRules: OptionRules<McpServerOptions> = {
 /** @throws {ConfigError} `invalid_config`, naming the key */
 export function checkServerOptions(by: string, options: McpServerOptions) {
   const given = checkOptions(`${by}(options)`, options, optionRules, configError)
-  const { agents, authorize, name = 'statewright', version = '1.0.0', onError = warnOfError } = given
+  const { agents, authorize, name = 'statewright', version = '1.0.0' } = given
+  const report = async (error: unknown): Promise<void> => {
+    const reported: unknown = (given.onError ?? warnOfError)(error)
+    await reported
+  }
+  // A failure of the app's function affects neither the request nor the process.
+  const onError = (failure: unknown): void => void report(failure).catch(warnOfError)
   const store = getCommonStore(agents)
   if (!store.inbox)
     throw configError(

@@ -88,7 +88,8 @@ export function createProtocolServer(
     let id: string
     try {
       const call = { agent: tool.name, key, ...(await tool.read(params.arguments)) }
-      const task = state === undefined ? await desk.begin(call) : await desk.recall(state, call)
+      const task =
+        state === undefined ? await desk.begin(call, mcpReq.signal) : await desk.recall(state, call)
       if (task === null) throw unknownTaskError(state?.task ?? '')
       ;({ id } = task)
     } catch (error) {

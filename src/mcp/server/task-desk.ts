@@ -100,19 +100,26 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
     })
   }
 
-  async function start({ id, session, turn }: Task, begin: Partial<RunSessionOptions>): Promise<void> {
-    let refusal: unknown
-    let hasEnded = false
-    const running = work(session, { ...begin, turn }, (error) => (refusal = error)).then(
-      () => (hasEnded = true),
-    )
-    for (;;) {
-      const listed = await store.get(session)
-      if ((listed?.summary?.runs ?? 0) >= turn) return
+  /** Resolves when the store has the turn. Rejects if the turn cannot start, or if the caller has left. */
+  async function start(
+    { id, named, session, turn }: Task,
+    begin: Partial<RunSessionOptions>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    while (!signal.aborted) {
+      let refusal: unknown
+      const running = work(session, { ...begin, turn }, (error) => (refusal = error)).then(() => true)
+      let hasEnded = false
+      do {
+        hasEnded = await Promise.race([running, wait(clock, beginLookMs).then(() => false)])
+        if (((await store.get(session))?.summary?.runs ?? 0) >= turn) return
+      } while (!hasEnded)
       const why = `The task '${id}' could not start. Call the tool again.`
-      if (hasEnded && !isSessionBusy(refusal)) throw refusal ?? new StatewrightError('not_begun', why, id)
-      await Promise.race([wait(clock, beginLookMs), ...(hasEnded ? [] : [running])])
+      if (!isSessionBusy(refusal)) throw refusal ?? new StatewrightError('not_begun', why, id)
+      // Another process may be starting this turn, or may have died with the session's lease.
+      await wait(clock, beginLookMs)
     }
+    throw sessionInUseError(named, 'is in use by another process. Try again.')
   }
 
   /** Returns false if the answer came too late to change anything. */
@@ -191,7 +198,7 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
      * Starts the task of a call, or finds the task of an earlier identical call. Resolves when the store has the task.
      * @throws {UsageError} `session_in_use`, `key_reused`, `invalid_session`, `invalid_input`
      */
-    async begin(call: TaskCall): Promise<Task> {
+    async begin(call: TaskCall, signal: AbortSignal): Promise<Task> {
       const { agent, message, key } = call
       const named = call.session ?? (key === undefined ? createId() : createKeyedId(agent, key))
       const session = toSessionId(grant, named)
@@ -206,7 +213,7 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
       const turn = (folded?.runs ?? 0) + 1
       const input = [{ content: message, clientId: formatClientId(createCallName(session, call), turn) }]
       const { by, tags } = grant
-      await start(toTask(named, session, turn), { input, agent, by, ...(tags && { tags }) })
+      await start(toTask(named, session, turn), { input, agent, by, ...(tags && { tags }) }, signal)
       // Another call may have started this turn in the meantime.
       const begun = await read(session)
       const own = begun && findTurn(begun, call, session)

@@ -1,12 +1,14 @@
-import { createAgent, defineAgents, memoryStore } from '../../../src/index.js'
+import { jest } from '@jest/globals'
+import { SimulatedClock } from 'xstate'
+import { type Clock, createAgent, defineAgents, memoryStore } from '../../../src/index.js'
 import { mcpServer, type McpServerOptions } from '../../../src/mcp/server/index.js'
 import { ManualModel, settled } from '../../support/manual-model.js'
 import { tool } from '../../support/tools.js'
 import { awaitTask, connect, rpc, scriptedModel } from './support.js'
 
-function manual(more: Partial<McpServerOptions> = {}) {
+function manual(more: Partial<McpServerOptions> = {}, clock?: Clock) {
   const [model, store] = [new ManualModel(), memoryStore()]
-  const agents = defineAgents({ one: createAgent({ model, store }) })
+  const agents = defineAgents({ one: createAgent({ model, store, ...(clock && { clock }) }) })
   const handler = mcpServer({ agents, authorize: 'none', onError: () => undefined, ...more })
   const until = async (holds: () => unknown): Promise<void> => {
     while (!holds()) await settled()
@@ -30,6 +32,75 @@ test.each([
   await until(() => store.list()[0]?.summary?.state === state)
   model.pending?.answer({ text: 'Done.' })
   await until(() => store.list()[0]?.summary?.state === (state === 'RUNNING' ? 'COMPLETED' : state))
+})
+
+test('a call waits for a session that a dead process still holds', async () => {
+  const { model, store, handler, until } = manual()
+  const say = (message: string) =>
+    rpc(handler, 'tools/call', { name: 'one', arguments: { message, session: 's' } })
+  await say('Go.')
+  await until(() => model.pending)
+  model.pending?.answer({ text: 'Done.' })
+  await awaitTask(handler, 's', ['completed'])
+  await until(() => store.get('s')?.holder === null)
+  const lease = store.acquire('s', { holder: 'dead', ttlMs: 60_000 })
+  const later = say('And then?')
+  for (let i = 0; i < 50; i += 1) await settled()
+  store.release(lease)
+  expect((await later).result?.taskId).toBe('s~2')
+  model.pending?.answer({ text: 'Done.' })
+})
+
+test('a call stops waiting for the session of another process when its client has left', async () => {
+  const clock = new SimulatedClock()
+  const { store, handler } = manual({}, clock)
+  const pass = async (): Promise<void> => {
+    for (let i = 0; i < 50; i += 1) {
+      await settled()
+      clock.increment(10)
+    }
+  }
+  const lease = store.acquire('s', { holder: 'other', ttlMs: 60_000 })
+  const client = await connect(handler)
+  const leave = new AbortController()
+  const call = { name: 'one', arguments: { message: 'Go.', session: 's' } }
+  const gone = client.callTool(call, { signal: leave.signal }).catch(() => 'gone')
+  await pass()
+  leave.abort()
+  expect(await gone).toBe('gone')
+  await pass()
+  store.release(lease)
+  await pass()
+  expect(store.get('s')?.summary ?? null).toBeNull()
+})
+
+test.each([
+  [
+    'throws',
+    () => {
+      throw new Error('secret')
+    },
+  ],
+  ['rejects', () => Promise.reject(new Error('secret'))],
+])('an onError that %s changes nothing for the client', async (_, onError) => {
+  const warned = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+  const { handler } = manual({
+    onError,
+
+    tools: {
+      one: {
+        input: { type: 'object', properties: {} },
+        toMessage: () => {
+          throw new Error('No.')
+        },
+      },
+    },
+  })
+  const { error } = await rpc(handler, 'tools/call', { name: 'one', arguments: {} })
+  expect(error?.message).toBe('The server failed. (internal)')
+  await settled()
+  expect(warned).toHaveBeenCalledWith(expect.stringContaining('secret'), expect.anything())
+  warned.mockRestore()
 })
 
 test('drain starts nothing new, and lets active work end', async () => {

@@ -5,6 +5,8 @@ import {
   createPublicLookup,
   type ResolveHost,
 } from '../../../core/config/address-policy.js'
+import { timeoutError } from '../../../core/base/abort.js'
+import { systemClock, unrefTimer } from '../../../core/base/clock.js'
 import { capResponse } from '../cap-response.js'
 
 /** Limit for metadata, a registration, or tokens. */
@@ -12,12 +14,18 @@ const maxAnswerBytes = 1024 * 1024
 
 const maxRedirects = 5
 
+/** Maximum milliseconds for an answer, including its redirects. */
+const defaultAnswerMs = 30_000
+
 const loopback = ['localhost', '127.0.0.1', '::1']
 
 export type SignInFetch = (to: string | URL, init?: RequestInit) => Promise<Response>
 
 /** Addresses for the sign-in must not be in a private network, unless the server at `address` is in one. */
-export function createSignInFetch(address: URL, resolve?: ResolveHost): SignInFetch {
+export function createSignInFetch(
+  address: URL,
+  { resolve, answerMs = defaultAnswerMs }: { resolve?: ResolveHost; answerMs?: number } = {},
+): SignInFetch {
   const host = address.hostname.replace(/^\[(.*)\]$/, '$1')
   const isLocal = loopback.includes(host) || host.endsWith('.localhost')
   const policy = createAddressPolicy([host, ...(isLocal ? loopback : [])])
@@ -33,10 +41,13 @@ export function createSignInFetch(address: URL, resolve?: ResolveHost): SignInFe
   }
 
   return async (to, init = {}) => {
+    const limit = new AbortController()
+    unrefTimer(systemClock.setTimeout(() => limit.abort(timeoutError('The sign-in', answerMs)), answerMs))
+    const signal = init.signal ? AbortSignal.any([init.signal, limit.signal]) : limit.signal
     let target = new URL(to)
     for (let hops = 0; ; hops += 1) {
       // The next address is known only then.
-      const response = await load(target, { ...init, redirect: 'manual' })
+      const response = await load(target, { ...init, redirect: 'manual', signal })
       const location = response.headers.get('location')
       const isRedirect = response.status >= 300 && response.status < 400 && location !== null
       const isGet = init.method === undefined || init.method === 'GET'
@@ -64,7 +75,7 @@ async function fetchByNode(to: URL, init: RequestInit, lookup: LookupFunction): 
       signal: request.signal,
     })
       .on('response', resolve)
-      .on('error', reject)
+      .on('error', (error) => reject(request.signal.aborted ? (request.signal.reason as Error) : error))
       .end(body)
   })
   const { statusCode: status = 0, headers } = incoming
