@@ -1,4 +1,9 @@
-import { EventForecast, RestPromise } from '../../src/core/run/run-parts.js'
+import { initialTransition, transition } from 'xstate'
+import type { ControlEvent } from '../../machines/agent/context.js'
+import { agentMachine } from '../../machines/agent.machine.js'
+import { createInput } from '../../src/core/agent/machine-input.js'
+import { RunMailbox } from '../../src/core/run/run-mailbox.js'
+import { RestPromise } from '../../src/core/run/run-parts.js'
 
 describe('a rest', () => {
   test('creates its result on demand, not for each of a thousand answers', async () => {
@@ -48,23 +53,35 @@ describe('a rest', () => {
 })
 
 describe('speculative evaluation', () => {
-  test('processes each waiting event once if no event has been emitted', () => {
-    const foresight = new EventForecast<readonly number[], { n: number }>()
+  test('processes each waiting event once if the machine has processed none', () => {
+    let [now] = initialTransition(agentMachine, createInput('Go.'))
+    const mailbox = new RunMailbox()
+    mailbox.open({ getSnapshot: () => now, send: () => undefined } as never, undefined)
     let count = 0
-    const take = (state: readonly number[], { n }: { n: number }): readonly number[] => {
-      count += 1
-      return [...state, n]
+    const listSteering = (before?: ControlEvent) => mailbox.forecast(0, before)?.context.steering ?? []
+    for (let n = 1; n <= 300; n++) {
+      const steer: ControlEvent = {
+        type: 'STEER',
+        // Read by each transition.
+        get text() {
+          count += 1
+          return `Page ${n}.`
+        },
+      }
+      mailbox.post(steer)
+      expect(listSteering()).toHaveLength(n)
     }
-    const start: readonly number[] = [0]
-    const waiting: { n: number }[] = []
-    for (let n = 1; n <= 1_000; n++) {
-      waiting.push({ n })
-      expect(foresight.apply(start, waiting, take)).toHaveLength(n + 1)
+    expect(count).toBe(300)
+    expect(listSteering(mailbox.events[7])).toHaveLength(7)
+    expect(listSteering()).toHaveLength(300)
+    // The machine has processed two events, so the others are evaluated again in the new state.
+    for (const event of mailbox.events.slice(0, 2)) {
+      mailbox.take(event)
+      now = transition(agentMachine, now, { now: 0, ...event })[0]
     }
-    expect(count).toBe(1_000)
-    // Some events were emitted, so the others are evaluated again in the new state.
-    expect(foresight.apply([0, 1, 2], waiting.slice(2), take).at(-1)).toBe(1_000)
-    expect(foresight.apply(start, [{ n: 7 }], take)).toEqual([0, 7])
-    expect(foresight.apply(start, [], take)).toBe(start)
+    expect(mailbox.events).toHaveLength(298)
+    expect(listSteering().at(-1)).toBe('Page 300.')
+    for (const event of mailbox.events) mailbox.take(event)
+    expect(mailbox.forecast(0)).toBe(now)
   })
 })

@@ -163,13 +163,13 @@ export function assembleAgent(
       const session = sessionOf(options.session)
       const runId = createId()
       const config = overrideLimits(parts.config, options.limits)
-      const handle = { runId, session, signal, inspect: inspector }
+      const handle = { ...runParts, runId, session, signal, inspect: inspector }
       if (store) {
         refuseJournalWithStore(journal)
         checkSessionId(session.id)
         const { tags } = options
         const start = { runId, session, conversation, config, context, budgets, tags, ...requesters }
-        return new Run({ ...runParts, ...handle, origin: openStored().then((stored) => stored.begin(start)) })
+        return new Run({ ...handle, origin: openStored().then((stored) => stored.begin(start)) })
       }
       refuseTags(options.tags)
       try {
@@ -185,14 +185,13 @@ export function assembleAgent(
           output?.ready !== undefined ||
           toolsOf(agentInput.speaker).search !== undefined
         return new Run({
-          ...runParts,
           ...handle,
           origin: { input: agentInput },
           ready: waits ? ready(agentInput) : undefined,
         })
       } catch (error) {
         // The session is busy or invalid. The run is refused in the same way as with a store.
-        return new Run({ ...runParts, ...handle, origin: Promise.reject(error) })
+        return new Run({ ...handle, origin: Promise.reject(error) })
       }
     },
     resume: async (sessionId, runOptions) => {

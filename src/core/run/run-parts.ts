@@ -128,24 +128,6 @@ export class RestPromise<Result> {
   }
 }
 
-/** Applies only new events, because a thousand answers in a row would otherwise take half a million transitions. */
-export class EventForecast<State, Event> {
-  #from: State | undefined
-  #applied: Event[] = []
-  #state: State | undefined
-
-  apply(from: State, events: Iterable<Event>, take: (state: State, event: Event) => State): State {
-    const pending = [...events]
-    const isExtended = from === this.#from && this.#applied.every((event, i) => event === pending[i])
-    const known = isExtended ? this.#applied.length : 0
-    const start = isExtended && this.#state !== undefined ? this.#state : from
-    this.#from = from
-    this.#applied = pending
-    this.#state = pending.slice(known).reduce(take, start)
-    return this.#state
-  }
-}
-
 /** The result of an unwritten end. The error is added, not thrown, because the answer has been paid for. */
 export function toUnsavedResult(result: RunResult, error: unknown): RunResult | null {
   if (isRestState(result.state)) return null

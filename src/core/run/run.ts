@@ -1,7 +1,6 @@
 import type { Observable } from 'rxjs'
-import { type Actor, createActor, type SnapshotFrom, transition } from 'xstate'
+import { type Actor, createActor } from 'xstate'
 import { runControls } from '../live/run-controls.js'
-import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext, ControlEvent } from '../../../machines/agent/context.js'
 import { listLate } from '../../../machines/agent/due-times.js'
@@ -39,14 +38,8 @@ import { EventHub } from './event-hub.js'
 import { publishSession } from './live-sessions.js'
 import type { Clock } from '../base/clock.js'
 import { freezeOnce, isObject } from '../base/values.js'
-import {
-  EventForecast,
-  type ParentLink,
-  RestPromise,
-  type RunOrigin,
-  type RunParts,
-  toUnsavedResult,
-} from './run-parts.js'
+import { type AgentSnapshot, ownExpiry, RunMailbox } from './run-mailbox.js'
+import { type ParentLink, RestPromise, type RunOrigin, type RunParts, toUnsavedResult } from './run-parts.js'
 import {
   type GrantOptions,
   outlivesRun,
@@ -63,7 +56,6 @@ import type { Session } from '../sessions/session.js'
 import { readSender, type SentBy } from '../sessions/principal.js'
 import type { AnswerMessage } from '../sessions/inbox/session-message.js'
 
-type AgentSnapshot = SnapshotFrom<AgentMachine>
 type AnswerContent = Pick<AnswerMessage, 'type'> & { editedInput?: unknown; why?: string; value?: unknown }
 
 const doNothing = (): void => undefined
@@ -94,22 +86,11 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   #actor: Actor<AgentMachine> | undefined
   #runtime: AgentRuntime | undefined
   #watch: ParentLink['watch'] | undefined
-  /** Events that the actor has received but not processed. */
-  #sent: ControlEvent[] = []
-  /** Events that wait for the actor or, after a rest, for the session, which another process may hold. */
-  #queue: ControlEvent[] = []
-  #sending: Promise<void> | undefined
-  /** The queued event that ends a rest. While the session is reacquired, its inbox adds events to the queue. */
-  #ending: ControlEvent | undefined
-  #forecasts: EventForecast<AgentSnapshot, ControlEvent> | undefined
+  readonly #mailbox = new RunMailbox()
   /** Whether another process may resume the run. */
   #isReleased = false
-  /** The event sent by this process's timer. */
-  #expiry: ControlEvent | undefined
   /** Checks of events that are still in progress. `release` waits for them. */
   #checks: Promise<unknown> | undefined
-  /** Whether pending messages end the rest, in which case the rest is not reported. */
-  #leavesRest = false
 
   static {
     runControls.release = async (run) => (#release in run ? run.#release() : undefined)
@@ -362,7 +343,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   get #now(): number {
-    const { context } = this.#snapshot ?? {}
+    const context = this.#context
     return (context && this.#runtime?.readTime(context)) ?? 0
   }
 
@@ -375,27 +356,15 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /** After all pending events, to reject a second answer immediately even if the store is slow. */
   get #forecast(): AgentSnapshot | undefined {
-    return this.#forecastAfter(this.#pending)
-  }
-
-  get #pending(): ControlEvent[] {
-    return [...this.#sent, ...this.#queue]
-  }
-
-  #forecastAfter(pending: readonly ControlEvent[]): AgentSnapshot | undefined {
-    const snapshot = this.#snapshot
-    if (!snapshot) return undefined
-    const now = this.#now
-    this.#forecasts ??= new EventForecast()
-    return this.#forecasts.apply(snapshot, pending, (ahead, event) =>
-      ahead.status === 'active' ? transition(agentMachine, ahead, { now, ...event })[0] : ahead,
-    )
+    return this.#mailbox.forecast(this.#now)
   }
 
   get #canResume(): boolean {
     const forecast = this.#forecast
     if (forecast) return canResume(forecast)
-    return this.#pending.findLast(({ type }) => type === 'PAUSE' || type === 'RESUME')?.type === 'PAUSE'
+    return (
+      this.#mailbox.events.findLast(({ type }) => type === 'PAUSE' || type === 'RESUME')?.type === 'PAUSE'
+    )
   }
 
   #createActor(
@@ -419,14 +388,14 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     log?.onFailure((failure) => {
       queueMicrotask(() => {
         // An event that waits for the log reports the failure itself, so that a CANCEL comes first.
-        if (!this.#sending) actor.send(createStoreFailedEvent(failure))
+        if (!this.#mailbox.sending) actor.send(createStoreFailedEvent(failure))
       })
     })
     this.#watch = above?.watch
     actor.subscribe({
       next: (next) => {
-        this.#leavesRest &&= this.#pending.length > 0
-        if (this.#leavesRest && next.status === 'active' && isRestState(next.context.state)) return
+        this.#mailbox.leavesRest &&= this.#mailbox.events.length > 0
+        if (this.#mailbox.leavesRest && next.status === 'active' && isRestState(next.context.state)) return
         this.#settle(next)
         this.#watch?.(next.context, next.output)
       },
@@ -436,18 +405,13 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     })
     this.#runtime = findRuntime(actor)
     const listener: AgentRuntime['listener'] = {
-      onMachineEvent: (event) => {
-        const at = this.#sent.indexOf(event as ControlEvent)
-        if (at !== -1) this.#sent.splice(at, 1)
-      },
+      onMachineEvent: (event) => this.#mailbox.take(event),
       onExpired: () => {
-        this.#expiry = { type: 'APPROVAL_EXPIRED' }
-        if (this.#isExpired()) this.#send(this.#expiry)
+        if (this.#isExpired()) this.#send(ownExpiry)
       },
     }
     if (this.#runtime) this.#runtime.listener = listener
-    // The actor itself queues events until it is started.
-    this.#flush()
+    this.#mailbox.open(actor, log)
     if (log) {
       publishSession(log, { runId: this.id, actor, hub: this.#hub })
       this.#readInbox(log)
@@ -462,9 +426,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       try {
         const received = event && { ...event, inbox: message }
         // A revocation precedes the event that ends the rest, which came later and can start the call.
-        const ending = received?.type === 'REVOKE' ? this.#ending : undefined
-        const place = ending ? this.#queue.indexOf(ending) : this.#queue.length
-        const forecast = received && this.#forecastAfter([...this.#sent, ...this.#queue.slice(0, place)])
+        const ending = received?.type === 'REVOKE' ? this.#mailbox.ending : undefined
+        const forecast = received && this.#mailbox.forecast(this.#now, ending)
         if (!received || !forecast) {
           inbox.refuse(message)
           return
@@ -474,7 +437,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
           return
         }
         checkMessageFits(received, forecast, sessionId, this.#now)
-        this.#send(received, place)
+        this.#send(received, ending)
       } catch (error) {
         if (inbox.refuse(message)) this.#warn('message_refused', describeError(error))
       }
@@ -500,8 +463,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     const { status, context } = actor.getSnapshot()
     const isAtRest = status === 'active' && !isWorkState(context.state)
     // The session stays held, so that messages are applied before another process can take it.
-    this.#leavesRest = isAtRest && this.#pending.length > 0
-    if (status !== 'active' || (isAtRest && !this.#leavesRest)) {
+    this.#mailbox.leavesRest = isAtRest && this.#mailbox.events.length > 0
+    if (status !== 'active' || (isAtRest && !this.#mailbox.leavesRest)) {
       actor.start()
       // XState does not notify subscribers of an actor that starts in a final state.
       if (status !== 'active') {
@@ -534,13 +497,12 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /** The only way to send control events to the actor. */
-  #send(event: ControlEvent, place = this.#queue.length): void {
+  #send(event: ControlEvent, before?: ControlEvent): void {
     if (this.#isRefused || this.#isReleased) return
     if (this.#snapshot && this.#snapshot.status !== 'active') return
-    // If another process holds the session, it ends the expired question, and the run stays at its rest.
-    if (event !== this.#expiry) this.#rest.leave()
-    this.#queue.splice(place, 0, this.#withDigest(event))
-    this.#flush()
+    // An expired question that another process ends leaves the run at its rest.
+    if (event !== ownExpiry) this.#rest.leave()
+    this.#mailbox.post(this.#withDigest(event), before)
   }
 
   /** A grant applies only to the tool's current version, which its digest identifies. */
@@ -550,49 +512,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     const name =
       event.type === 'GRANT' ? event.tool : (calls.find(({ id }) => id === event.callId)?.name ?? '')
     return { ...event, grant: withToolDigest(event.grant, this.#tools(speaker).get(name)) } as typeof event
-  }
-
-  #flush(): void {
-    const actor = this.#actor
-    if (!actor) return
-    while (!this.#sending && !this.#ending) {
-      const [event] = this.#queue
-      if (!event) return
-      const log = this.#log
-      // The event was checked against this rest, so it precedes the messages in the inbox, except revocations.
-      if (log?.isResting) this.#ending = event
-      const reacquired = this.#ending && log?.reacquire()?.then(() => log.inbox.reading)
-      if (reacquired) this.#sending = this.#sendWhenHeld(actor, event, reacquired)
-      else this.#sendToActor(actor, event)
-    }
-  }
-
-  #sendToActor(actor: Actor<AgentMachine>, event: ControlEvent): void {
-    this.#ending = undefined
-    const events = this.#queue.splice(0, this.#queue.indexOf(event) + 1)
-    // The rest before the event is not reported.
-    if (events.length > 1) this.#leavesRest = true
-    this.#sent.push(...events)
-    for (const one of events) actor.send(one)
-  }
-
-  async #sendWhenHeld(actor: Actor<AgentMachine>, event: ControlEvent, ready: Promise<void>): Promise<void> {
-    try {
-      await ready
-      this.#sendToActor(actor, event)
-    } catch (error) {
-      this.#ending = undefined
-      this.#queue = this.#queue.filter((one) => one !== event)
-      // A cancel always applies, even if only in this process.
-      if (event.type === 'CANCEL') {
-        this.#sent.push(event)
-        actor.send(event)
-      }
-      // The process that has taken the session ends the session's questions.
-      else if (event !== this.#expiry) actor.send(createStoreFailedEvent(error))
-    }
-    this.#sending = undefined
-    this.#flush()
   }
 
   /** Stops at a point where another process can resume, and releases the session. */
@@ -608,7 +527,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     await Promise.all(children.map((child) => child.release()))
     // Messages must be in the log before another process resumes the run.
     // New events can arrive while it waits.
-    while (this.#sending || !this.#isQuiet(actor)) await (this.#sending ?? this.#waitUntilQuiet(actor))
+    while (this.#mailbox.sending || !this.#isQuiet(actor))
+      await (this.#mailbox.sending ?? this.#waitUntilQuiet(actor))
     if (log) this.#recordRelease(actor, log)
     this.#isReleased = true
     log?.inbox.close()
