@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type AgentOptions, defineTool, type ForkEdit, patternShield } from '../../src/index.js'
+import { type AgentOptions, defineTool, type ForkEdit, patternShield, type Policy } from '../../src/index.js'
 import type { Turn } from '../../src/rehearsal/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import type { LogRecord } from '../../src/core/sessions/store/store.js'
@@ -302,6 +302,23 @@ describe('edited arguments', () => {
     await expect(fork({ message: 'm2', content: 'No.' })).rejects.toMatchObject({
       code: 'unknown_message',
       message: expect.stringContaining('m1') as string,
+    })
+    expect(store.list()).toHaveLength(1)
+  })
+
+  test('are refused if a policy denies them, and nothing is forked', async () => {
+    const policy: Policy = {
+      id: 'limit',
+      decide: ({ arguments: { amount } }) =>
+        amount > 100 ? { decision: 'deny', reason: 'Too much.' } : 'ask',
+    }
+    const { agent, store } = await createScene([asks(50)], { tools: [transfer([]), tool('look')], policy })
+    await agent.run('Pay.', { session: 's' }).result
+    const edit = { call: 'a', arguments: { amount: 500 } }
+    await expect(agent.fork('s', undefined, { edit })).rejects.toMatchObject({
+      code: 'denied_by_policy',
+      subject: 'a',
+      message: expect.stringMatching(/edited arguments.*Too much/s) as string,
     })
     expect(store.list()).toHaveLength(1)
   })

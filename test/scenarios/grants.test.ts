@@ -1,4 +1,4 @@
-import { createAgent, type Policy, type Principal, type Run } from '../../src/index.js'
+import { createAgent, patternShield, type Policy, type Principal, type Run } from '../../src/index.js'
 import { checkSessionLog } from '../../src/testing/index.js'
 import { fault, minute, start } from '../support/expiring.js'
 import { filePlace } from '../stores/folder.js'
@@ -24,6 +24,22 @@ describe('a grant', () => {
       expect.objectContaining({ tool: 'pay', givers: [{ by: { id: 'bob' }, at: start }] }),
     ])
     expect(checkSessionLog(await store.read('s'))).toBeNull()
+  })
+
+  it('for arguments that shields have not screened needs limits', async () => {
+    const shields = { toolInput: [patternShield({ patterns: [/4711/], action: 'block' })] }
+    const { order, rest, paid, listGrants } = grantWorld({ shields })
+    const run = order([pay(1)])
+    await rest(run)
+    const [question] = (await run.result).pending ?? []
+    const edited = { n: 2, to: 'best' }
+    expect(() => run.approve(question!, edited, { grant: {} })).toThrow(
+      /grant for edited arguments needs when/,
+    )
+    run.approve(question!, edited, { grant: { when: edited } })
+    expect(await rest(run)).toBe('COMPLETED')
+    expect(await rest(order([pay(2, 'best')]))).toBe('COMPLETED')
+    expect([paid, (await listGrants()).map(({ when }) => when)]).toEqual([[edited, edited], [edited]])
   })
 
   it('covers other arguments within its limits, in the same batch and in later runs', async () => {

@@ -23,6 +23,29 @@ test('an unknown option of resume is refused, too', async () => {
   })
 })
 
+test.each([
+  ['an answer', { role: 'assistant', content: 'Done.' }, /only user messages are allowed/],
+  [
+    'a message with an empty client id',
+    { content: 'Go.', clientId: '' },
+    /clientId must be a string of 1 to 200/,
+  ],
+])('%s is no reply', async (_, message, sentence) => {
+  const stored = createAgent({ model: new ManualModel(), store: memoryStore() })
+  const run = stored.run('Go.', { session: 's' })
+  await settled()
+  await expect(stored.send('s', { type: 'reply', input: [message as never] })).rejects.toThrow(sentence)
+  run.cancel()
+  await run.result
+})
+
+test('a stored session has one log, whose records start at 1', async () => {
+  const stored = createAgent({ model: new ManualModel(), store: memoryStore() })
+  const journal = { append: () => undefined, flush: () => undefined }
+  expect(() => stored.run('Go.', { session: 's', journal })).toThrow(/only one log/)
+  await expect(stored.replay('s', { to: 0 })).rejects.toThrow(/record number, starting at 1 \(got 0\)/)
+})
+
 test('a refused run leaves its session unlocked', async () => {
   const session = createSession()
   const one = agent()

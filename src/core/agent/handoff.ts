@@ -1,3 +1,4 @@
+import { omitUndefined } from '../../../guards/lib/json.js'
 import { getOrCreate } from '../base/values.js'
 import { ConfigError } from '../base/errors.js'
 import { checkOptions, type OptionRules } from '../config/check-options.js'
@@ -124,10 +125,7 @@ function mixParts(first: AgentParts, member: AgentParts): AgentParts {
     extraBody,
     // Answers record their model if another model may continue the session.
     models: member.models ?? {},
-    ...(writeInstructions && { writeInstructions }),
-    ...(skillIndex !== undefined && { skillIndex }),
-    ...(prepareStep && { prepareStep }),
-    ...(skills && { skills }),
+    ...omitUndefined({ writeInstructions, skillIndex, prepareStep, skills }),
     ...(policies.length > 0 && { policies }),
   }
 }

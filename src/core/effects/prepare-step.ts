@@ -93,11 +93,7 @@ function readOptions(options: object, tools: readonly string[]) {
       refuse(`returned the toolChoice '${toolChoice.name}', which is not one of this step's tools.`)
     if (toolChoice === 'required' && tools.length === 0)
       refuse("returned the toolChoice 'required' without tools.")
-    return {
-      ...(toolChoice !== undefined && { toolChoice }),
-      ...(instructions !== undefined && { instructions }),
-      ...(sampling !== undefined && { sampling: { ...sampling } }),
-    } as Omit<StepPlan, 'step'>
+    return omitUndefined({ toolChoice, instructions, sampling: sampling && { ...sampling } })
   } catch (error) {
     if (!(error instanceof Error)) throw error
     return refuse(`returned an invalid request option: ${error.message}`)

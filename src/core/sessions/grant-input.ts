@@ -1,4 +1,5 @@
 import { digest } from '../../../guards/lib/fingerprint.js'
+import { omitUndefined } from '../../../guards/lib/json.js'
 import { isApproved, type Question } from '../../../machines/agent/approvals.js'
 import type { AgentContext, ControlEvent } from '../../../machines/agent/context.js'
 import type { GrantLimits, GrantMatcher, NewGrant } from '../../../machines/agent/grant.js'
@@ -110,12 +111,7 @@ export function toRevokeEvent(
 ): Extract<ControlEvent, { type: 'REVOKE' }> {
   if ('grant' in target) return { type: 'REVOKE', grant: target.grant }
   const { callId, fingerprint, messageId } = target
-  return {
-    type: 'REVOKE',
-    callId,
-    ...(fingerprint !== undefined && { fingerprint }),
-    ...(messageId !== undefined && { messageId }),
-  }
+  return { type: 'REVOKE', callId, ...omitUndefined({ fingerprint, messageId }) }
 }
 
 /** Whether a message also concerns later runs. */

@@ -1,3 +1,4 @@
+import { omitUndefined } from '../../../guards/lib/json.js'
 import { overrideLimits } from '../config/resolve-config.js'
 import { ConfigError } from '../base/errors.js'
 import { loadOnce } from '../base/platform.js'
@@ -59,15 +60,10 @@ export function asTool<Schema extends InputSchema, Name extends string>(
     name,
     description,
     input: (input ?? taskSchema) as InputSchema,
-    ...(maxCalls !== undefined && { maxCalls }),
-    ...(endsRun !== undefined && { endsRun }),
-    ...(needsApproval !== undefined && { needsApproval }),
+    ...omitUndefined({ maxCalls, endsRun, needsApproval }),
     execute: () => undefined,
   })
-  const config = overrideLimits(agent.config, {
-    ...(maxSteps !== undefined && { maxSteps }),
-    ...(timeoutMs !== undefined && { timeoutMs }),
-  })
+  const config = overrideLimits(agent.config, omitUndefined({ maxSteps, timeoutMs }))
   const delegate: Delegate = {
     maxDepth,
     tools: agent.parts.tools,

@@ -126,12 +126,9 @@ export function parseApprovers(terms: unknown): Approvers | null {
   }
 }
 
-/** The longest time limit for a question, in milliseconds. */
-const maxExpiresMs = 366 * 86_400_000
-
 /** Parses a time limit. Returns the invalid key if there is one. */
 export function parseExpiry({ expiresMs, onExpiry }: Record<string, unknown>): Expiry | keyof Expiry {
-  const isTime = typeof expiresMs === 'number' && expiresMs >= 0 && expiresMs <= maxExpiresMs
+  const isTime = typeof expiresMs === 'number' && expiresMs >= 0 && expiresMs <= maxWaitMs
   if (expiresMs !== undefined && !isTime) return 'expiresMs'
   const end = expiryEnds.find((one) => one === onExpiry)
   if (onExpiry !== undefined && end === undefined) return 'onExpiry'
