@@ -165,7 +165,9 @@ describe('foldTranscript', () => {
     )
     const copies = steps.map((step) => JSON.stringify(step))
     expect(steps.at(-1)?.items.at(-1)).toMatchObject({ text: 'Whole.', isOpen: false })
-    play.events.reduce<Transcript | undefined>(foldTranscript, undefined)
+    // A list of events gives the same transcript as its events one by one, from any earlier transcript.
+    for (const [i, step] of steps.entries())
+      expect(foldTranscript(step, play.events.slice(i + 1))).toEqual(steps.at(-1))
     expect(steps.map((step) => JSON.stringify(step))).toEqual(copies)
   })
 
@@ -176,6 +178,7 @@ describe('foldTranscript', () => {
     const theatre = await stage([call('research', { task: 'Look.' }), { status: 400 }], { tools: [research] })
     const play = theatre.run()
     await play.run.result
+    expect(foldTranscript(undefined, play.events)).toEqual(fold(play.events))
     expect(fold(play.events)).toMatchObject({
       state: 'ERROR',
       error: expect.any(String),

@@ -18,7 +18,6 @@ import {
   foldTranscript,
   toUIMessages,
   toUIMessageStream,
-  type Transcript,
   toUIMessageStreamResponse,
 } from '../../../src/ui/index.js'
 import { parseScenario } from '../../../src/rehearsal/index.js'
@@ -45,8 +44,21 @@ async function pieces(characters: number): Promise<AgentEvent[]> {
   return events
 }
 
-const folded = (events: readonly AgentEvent[]) =>
-  events.reduce<Transcript | undefined>(foldTranscript, undefined)
+const folded = (events: readonly AgentEvent[]) => foldTranscript(undefined, events)
+
+/** The events of n calls, each with its own answer. Real runs of this length take too long to prepare. */
+const calls = (n: number): AgentEvent[] =>
+  Array.from({ length: n }, (_, i): object[] => {
+    const [stepId, callId] = [`s${i}`, `c${i}`]
+    const call = { id: callId, type: 'function', function: { name: 'look', arguments: '{}' } }
+    return [
+      { type: 'stream_chunk', stepId, text: 'word ', finished: false },
+      { type: 'tool_call_delta', stepId, callId, name: 'look', delta: '{}' },
+      { type: 'assistant_message', stepId, message: { content: 'word ', tool_calls: [call] } },
+      { type: 'tool_call', stepId, call },
+      { type: 'tool_result', callId, status: 'ok', content: 'seen' },
+    ]
+  }).flat() as AgentEvent[]
 
 const formatted = (events: readonly AgentEvent[]) => events.map(createEventFormatter())
 
@@ -307,6 +319,14 @@ export const messageRows: readonly Row[] = [
     from: 50,
     atMost: 200,
     prepare: events,
+    run: folded,
+  }),
+  row({
+    name: 'foldTranscript over calls',
+    covers: ['statewright/ui foldTranscript'],
+    from: 1_000,
+    atMost: 16_000,
+    prepare: calls,
     run: folded,
   }),
   row({
