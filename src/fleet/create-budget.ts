@@ -63,10 +63,14 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
   const { id, leaseMs = 60_000, lostReservations = 'spent', onEmpty = 'end' } = options
   const clock = toWholeClock(options.clock ?? systemClock)
   const open = createOpener(options.store)
-  const ask = <Value>(what: string, work: (store: BudgetStore) => Value | Promise<Value>): Promise<Value> => {
+  const ask = <Value>(
+    what: string,
+    work: (store: BudgetStore) => Value | Promise<Value>,
+    onLate?: () => void,
+  ): Promise<Value> => {
     const message = `The budget store did not respond to ${what}() within ${answerMs} ms. Check that it is reachable. No request can start until it responds.`
     const late = (): StoreError => new StoreError('store_unavailable', message)
-    return limitTime({ ms: answerMs, clock, late }, (async () => work(await open()))())
+    return limitTime({ ms: answerMs, clock, late, onLate }, (async () => work(await open()))())
   }
   const text = formatTerms(terms)
   const allowance = toAllowance(terms)
@@ -94,10 +98,17 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
       ttlMs: leaseMs,
       countsLost: lostReservations === 'spent',
     }
-    const reserveIn = async (window: BudgetWindow) =>
-      readStored(
-        await ask('reserve', (store) => store.reserve({ ...own, ...window, ...amount, reservation })),
-      )
+    const reserveIn = async (window: BudgetWindow) => {
+      const options = { ...own, ...window, ...amount, reservation }
+      const release = () => leases.abandon(reservation)
+      try {
+        return readStored(await ask('reserve', (store) => store.reserve(options), release))
+      } catch (error) {
+        // The store may have reserved the amount although its response was lost.
+        release()
+        throw error
+      }
+    }
     let window = findWindowAt(clock.now() + offsetMs)
     let answer = await reserveIn(window)
     if (!answer.granted && !isInWindow(answer.now, window)) {
@@ -395,8 +406,6 @@ interface ReservationParts {
 interface OpenSettlement {
   paid: BudgetAmount
   since: number
-  /** A store that hangs must not collect retries. */
-  isRetrying: boolean
 }
 
 /**
@@ -406,39 +415,46 @@ interface OpenSettlement {
 function keepReservations({ clock, leaseMs, renew, settle }: ReservationParts) {
   /** The settlement of each reservation, or null while the request is in flight. */
   const held = new Map<string, OpenSettlement | null>()
+  let isRetrying = false
 
   const trySettle = async (
     reservation: string,
     { paid, since }: OpenSettlement,
     report: (error: unknown) => void = () => undefined,
-  ): Promise<void> => {
-    const isForgotten = (): boolean => readElapsed(clock) - since >= forgottenMs
+  ): Promise<boolean> => {
+    let isSettled = true
     try {
       await settle({ reservation, ...paid })
-      held.delete(reservation)
     } catch (error) {
-      if (isForgotten()) held.delete(reservation)
+      isSettled = readElapsed(clock) - since >= forgottenMs
       report(error)
     }
+    if (isSettled) held.delete(reservation)
     ticker.stop()
+    return isSettled
+  }
+
+  /** Stops at the first failure, so that an unavailable store receives one request instead of many. */
+  const retrySettlements = async (): Promise<void> => {
+    if (isRetrying) return
+    isRetrying = true
+    for (const [reservation, open] of [...held]) {
+      if (open === null || held.get(reservation) !== open || (await trySettle(reservation, open))) continue
+      // The next retry starts with another reservation, because the store may refuse only this one.
+      if (held.delete(reservation)) held.set(reservation, open)
+      break
+    }
+    isRetrying = false
   }
 
   const beat = async (): Promise<void> => {
-    const entries = [...held]
-    const working = entries.filter(([, open]) => open === null).map(([reservation]) => reservation)
+    const working = [...held].filter(([, open]) => open === null).map(([reservation]) => reservation)
+    void retrySettlements()
     try {
       if (working.length > 0) await renew(working)
     } catch {
       // Reservations that expire in the meantime count as lost until they are settled.
     }
-    await Promise.all(
-      entries.map(async ([reservation, open]) => {
-        if (open === null || held.get(reservation) !== open || open.isRetrying) return
-        open.isRetrying = true
-        await trySettle(reservation, open)
-        open.isRetrying = false
-      }),
-    )
   }
 
   const ticker = createTicker(clock, {
@@ -456,9 +472,16 @@ function keepReservations({ clock, leaseMs, renew, settle }: ReservationParts) {
     /** Settles a reservation. Never rejects. `report` receives the error if the store rejects the settlement. */
     async settle(reservation: string, paid: BudgetAmount, report: (error: unknown) => void): Promise<void> {
       if (held.get(reservation) !== null) return
-      const open = { paid, since: readElapsed(clock), isRetrying: false }
+      const open = { paid, since: readElapsed(clock) }
       held.set(reservation, open)
       await trySettle(reservation, open, report)
+    },
+    /** Releases a reservation that the store may have, without a report. */
+    abandon(reservation: string): void {
+      const open = { paid: nothing, since: readElapsed(clock) }
+      held.set(reservation, open)
+      ticker.start()
+      void trySettle(reservation, open)
     },
   }
 }

@@ -192,6 +192,71 @@ test('an unavailable store fails closed, and a missed settlement is retried', as
   expect(await budget.status()).toMatchObject({ spent: { usd: 0.1 }, reserved: { usd: 0 } })
 })
 
+test.each(['is lost', 'arrives after the time limit'])(
+  'an amount that the store reserves is released if the answer %s',
+  async (answer) => {
+    const clock = new SimulatedClock()
+    const inner = (await memoryStore({ now: () => clock.now() }).openBudgets?.()) as BudgetStore
+    const pass = async (ms: number): Promise<void> => {
+      clock.increment(ms)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    const store: BudgetStore = {
+      ...inner,
+      reserve: async (options) => {
+        if (answer !== 'is lost') await new Promise<void>((resolve) => void clock.setTimeout(resolve, 40_000))
+        const reserved = await inner.reserve(options)
+        if (answer === 'is lost') throw new Error('The connection was reset.')
+        return reserved
+      },
+    }
+    const budget = createBudget({ id: 'b', usd: 1, store, clock })
+    const refused = expect(budget.reserve({ usd: 0.9 })).rejects.toThrow(/reset|did not respond/)
+    await pass(0)
+    await pass(30_000)
+    await refused
+    await pass(10_000)
+    await pass(120_000)
+    await (await createBudget({ id: 'b', usd: 1, store: inner, clock }).reserve({ usd: 1 })).settle({
+      usd: 0,
+    })
+    expect(await budget.status()).toMatchObject({ spent: { usd: 0 }, reserved: { usd: 0 }, live: 0 })
+  },
+)
+
+test('an unavailable store receives one retry at a time, and all missed settlements once it is back', async () => {
+  const clock = new SimulatedClock()
+  const inner = (await memoryStore({ now: () => clock.now() }).openBudgets?.()) as BudgetStore
+  const tried: string[] = []
+  let refuses = (_reservation: string) => true
+  const store: BudgetStore = {
+    ...inner,
+    settle: (options) => {
+      tried.push(options.reservation)
+      if (refuses(options.reservation)) throw new StoreError('store_unavailable', 'The store is away.')
+      return inner.settle(options)
+    },
+  }
+  const beat = async (): Promise<string[]> => {
+    tried.length = 0
+    clock.increment(1000)
+    await new Promise((resolve) => setImmediate(resolve))
+    return [...tried]
+  }
+  const budget = createBudget({ id: 'b', tokens: 100, store, clock, leaseMs: 3000 })
+  for (let i = 0; i < 5; i += 1)
+    await (await budget.reserve({ tokens: 10 }, { onUnsettled: () => undefined })).settle({ tokens: 1 })
+  const ids = [...tried]
+  expect([await beat(), await beat()]).toEqual([[ids[0]], [ids[1]]])
+  // A store that refuses only one settlement still receives the others.
+  refuses = (reservation) => reservation === ids[2]
+  expect(await beat()).toEqual([ids[2]])
+  expect(await beat()).toEqual([ids[3], ids[4], ids[0], ids[1], ids[2]])
+  refuses = () => false
+  await beat()
+  expect(await budget.status()).toMatchObject({ spent: { tokens: 5 }, live: 0 })
+})
+
 test('the window follows the clock of the store, regardless of the clocks of processes', async () => {
   const hour = 3_600_000
   let now = Date.parse('2026-05-04T06:20:00Z')
