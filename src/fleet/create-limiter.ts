@@ -65,7 +65,7 @@ const optionRules: OptionRules<CreateLimiterOptions> = {
 /** First pause after a 429 without a `Retry-After`, in milliseconds. The pause doubles with each further 429. */
 const firstPauseMs = 1000
 /** Maximum pause. The runs' retries handle longer waits. */
-const maxPauseMs = 600_000
+export const maxPauseMs = 600_000
 
 /**
  * Sends the requests of all runs in this process as fast as a provider allows, first come, first served by run. A
@@ -120,10 +120,11 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
       )
       return replaceRequest(model, async (request, options) => {
         let hasWaited = false
+        const abort = findCallAbort(options) ?? options.signal
         const release = await queue.acquire({
           runId: options.runId,
           tokens: countTokens(request),
-          abort: findCallAbort(options) ?? options.signal,
+          abort,
           onWait: (ahead) => {
             hasWaited = true
             options.onWaitForSlot?.({ limiter: id, ahead })
@@ -131,6 +132,8 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
         })
         if (hasWaited) options.onWaitForSlot?.(null)
         let used: number | null = null
+        // A provider that ignores its signal must not keep its place.
+        const unfollow = onAbort(abort, () => release(null))
         try {
           const response = await model.request(request, options)
           refusals = 0
@@ -142,6 +145,7 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
           if (kind === 'rate_limit') hearRefusal(retryAfterMs)
           throw error
         } finally {
+          unfollow()
           release(used)
         }
       })

@@ -4,10 +4,14 @@ import { describeError } from '../core/base/errors.js'
 import { ModelError, type RequestLimiter } from '../core/models/provider.js'
 import { replaceRequest } from '../core/models/leave-out.js'
 import { toModelFailure } from '../core/models/to-model-failure.js'
+import { maxPauseMs } from './create-limiter.js'
+
+/** Poll interval while the time of the next point is unknown, in milliseconds. */
+const pollMs = 250
 
 /**
  * Shares a rate limit across processes through a limiter from `rate-limiter-flexible`. Each request consumes one point
- * of the key `id`. A 429 with a `Retry-After` blocks the key in all processes.
+ * of the key `id`. A 429 with a `Retry-After` blocks the key in all processes, for up to ten minutes.
  *
  * @example
  * const store = { consume: async () => undefined, block: async () => undefined } // new RateLimiterPostgres({ … })
@@ -27,7 +31,8 @@ export function flexibleLimiter(
         throw new ModelError({ kind: 'transient', code: 'limiter_unavailable', message }, { cause: error })
       await runAbortable(abort, () => {
         onWait()
-        return wait(systemClock, Math.max(1, msBeforeNext))
+        // A key that is blocked without an end has no time.
+        return wait(systemClock, msBeforeNext > 0 ? msBeforeNext : pollMs)
       })
       await consume(abort, onWait)
     }
@@ -37,16 +42,21 @@ export function flexibleLimiter(
     limit: (model) =>
       replaceRequest(model, async (request, options) => {
         let waits = 0
-        await consume(findCallAbort(options) ?? options.signal, () => {
+        const abort = findCallAbort(options) ?? options.signal
+        await consume(abort, () => {
           if (waits === 0) options.onWaitForSlot?.({ limiter: id, ahead: 0 })
           waits += 1
         })
+        // The store may have been slower than the run.
+        abort.throwIfAborted()
         if (waits > 0) options.onWaitForSlot?.(null)
         return model.request(request, options).catch((error: unknown) => {
           const { kind, retryAfterMs } = toModelFailure(error, systemClock.now())
           // If the store fails or hangs, the 429 still decides about the retry.
           if (kind === 'rate_limit' && retryAfterMs)
-            (async () => store.block(id, Math.ceil(retryAfterMs / 1000)))().catch(() => undefined)
+            (async () => store.block(id, Math.ceil(Math.min(retryAfterMs, maxPauseMs) / 1000)))().catch(
+              () => undefined,
+            )
           throw error
         })
       }),

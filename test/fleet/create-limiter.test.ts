@@ -512,6 +512,26 @@ test.each([
   )
 })
 
+test('a provider that ignores its signal does not keep its place', async () => {
+  const limiter = createLimiter({ id: 'one', concurrency: 1 })
+  let requests = 0
+  const deaf: ModelProvider = {
+    provider: 'played',
+    model: 'deaf',
+    request: () => {
+      requests += 1
+      return requests === 1 ? new Promise(() => undefined) : Promise.resolve({ ...plainAnswer, text: 'Hi.' })
+    },
+  }
+  const agent = createAgent({ model: limiter.limit(deaf) })
+  const first = agent.run('Go.')
+  await until(() => requests === 1)
+  const second = agent.run('Go.')
+  first.cancel()
+  expect(await second.result).toMatchObject({ state: 'COMPLETED' })
+  expect(limiter.status()).toMatchObject({ active: 0, waiting: 0 })
+})
+
 describe('flexibleLimiter', () => {
   const ask = (limiter: Pick<Limiter, 'limit'>, model: ModelProvider, options: object = {}) =>
     limiter.limit(model).request({ messages: [], tools: [], nudges: [], sampling: {} } as never, {
@@ -562,6 +582,47 @@ describe('flexibleLimiter', () => {
       message: expect.stringContaining('connection refused'),
     })
     expect(manual.attempts).toHaveLength(1)
+  })
+
+  test('a 429 that asks for years blocks the key for ten minutes', async () => {
+    const memory = new RateLimiterMemory({ points: 5, duration: 60 })
+    const manual = new ManualModel()
+    const refused = ask(flexibleLimiter('shared', memory), manual)
+    await settle()
+    manual.pending?.fail({ kind: 'rate_limit', code: 'rate_limit', status: 429, retryAfterMs: 1e12 })
+    await expect(refused).rejects.toMatchObject({ failure: { kind: 'rate_limit' } })
+    expect((await memory.get('shared'))?.msBeforeNext).toBeLessThanOrEqual(600_000)
+  })
+
+  test('a request that is cancelled while a slow store answers is not sent', async () => {
+    let give = (): void => undefined
+    const consume = () => new Promise<void>((resolve) => (give = resolve))
+    const manual = new ManualModel()
+    const abort = new AbortController()
+    const limiter = flexibleLimiter('shared', { consume, block: settled })
+    const waiting = ask(limiter, manual, { signal: abort.signal })
+    abort.abort(new Error('cancelled'))
+    give()
+    await expect(waiting).rejects.toThrow('cancelled')
+    expect(manual.attempts).toEqual([])
+  })
+
+  test.each([-1, 0, Number.NaN])('a key without a time (%d) is not asked for all the time', async (time) => {
+    let asked = 0
+    const consume = () => {
+      asked += 1
+      return Promise.reject({ msBeforeNext: time } as unknown as Error)
+    }
+    const abort = new AbortController()
+    const limiter = flexibleLimiter('shared', { consume, block: settled })
+    const timers = jest.spyOn(globalThis, 'setTimeout')
+    const waiting = ask(limiter, new ManualModel(), { signal: abort.signal })
+    await settle()
+    expect(timers.mock.calls.map(([, ms]) => ms)).toEqual([250])
+    timers.mockRestore()
+    abort.abort(new Error('cancelled'))
+    await expect(waiting).rejects.toThrow('cancelled')
+    expect(asked).toBe(1)
   })
 
   test.each([
