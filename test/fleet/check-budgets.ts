@@ -1,7 +1,13 @@
 import * as fc from 'fast-check'
 import { SimulatedClock } from 'xstate'
 import { type BudgetStore, createBudget } from '../../src/fleet/index.js'
-import { type AgentEvent, createAgent, ModelError, type ModelProvider } from '../../src/index.js'
+import {
+  type AgentEvent,
+  createAgent,
+  ModelError,
+  type ModelProvider,
+  withFallbacks,
+} from '../../src/index.js'
 import { plainAnswer } from '../support/manual-model.js'
 import { sampled } from '../support/extent.js'
 
@@ -20,7 +26,16 @@ const usages = {
 }
 
 type UsageName = keyof typeof usages
-type Ending = 'answers' | 'is stopped' | 'breaks off' | 'is refused' | 'never connects'
+type Ending =
+  | 'answers'
+  | 'is stopped'
+  | 'is stopped in a queue'
+  | 'breaks off'
+  | 'is unreadable'
+  | 'is refused'
+  | 'never connects'
+  | 'reaches no model'
+  | 'reaches no limiter'
 
 /** One provider request. */
 const request = fc.record({
@@ -31,9 +46,13 @@ const request = fc.record({
       'answers',
       'answers',
       'is stopped',
+      'is stopped in a queue',
       'breaks off',
+      'is unreadable',
       'is refused',
       'never connects',
+      'reaches no model',
+      'reaches no limiter',
     ] as const),
   ),
   cost: fc.constantFrom<unknown>(undefined, 0.001, 1e-12, NaN, 1e308, -5, '1'),
@@ -47,13 +66,19 @@ function play({ usage, ending, cost, streams }: Request, onStop: () => void): Mo
   return {
     provider: 'fuzzed',
     model: 'fuzzed-1',
-    request: async (_request, { signal, onDelta }) => {
+    request: async (_request, { signal, onDelta, onWaitForSlot }) => {
       if (ending === 'is refused')
         throw new ModelError({ kind: 'fatal', code: 'no', message: 'No.', status: 400 })
-      if (ending === 'never connects') throw Object.assign(new Error('No.'), { code: 'ECONNREFUSED' })
-      if (streams) onDelta('Half of an ', '')
+      if (ending === 'never connects' || ending === 'reaches no model')
+        throw Object.assign(new Error('No.'), { code: 'ECONNREFUSED' })
+      if (ending === 'reaches no limiter')
+        throw new ModelError({ kind: 'transient', code: 'limiter_unavailable', message: 'No.' })
+      if (ending === 'is unreadable') throw Object.assign(new Error('Invalid JSON.'), { status: 200 })
+      const isQueued = ending === 'is stopped in a queue'
+      if (isQueued) onWaitForSlot?.({ limiter: 'full', ahead: 0 })
+      else if (streams) onDelta('Half of an ', '')
       if (ending === 'breaks off') throw new ModelError({ kind: 'incomplete', code: 'cut', message: 'Cut.' })
-      if (ending === 'is stopped') {
+      if (ending === 'is stopped' || isQueued) {
         onStop()
         await new Promise((_resolve, reject) => {
           if (signal.aborted) reject(signal.reason as Error)
@@ -93,7 +118,7 @@ export function checkBudgets(
           for (const one of requests) {
             let stop = (): void => undefined
             const agent = createAgent({
-              model: play(one, () => stop()),
+              model: createModel(one, () => stop()),
               prices: { 'fuzzed-1': { inputPerMillion: 1, outputPerMillion: 1 } },
               budgets: [budget],
               stream: one.streams,
@@ -112,11 +137,8 @@ export function checkBudgets(
             expect(
               Number.isSafeInteger(spent.tokens) && Number.isSafeInteger(Math.round(spent.usd * 1e9)),
             ).toBe(true)
-            const isPaid =
-              one.ending === 'answers' ||
-              (one.streams && one.ending !== 'is refused' && one.ending !== 'never connects')
-            if (isPaid) expect(spent.tokens).toBeGreaterThan(before.tokens)
-            else expect(spent.tokens).toBeGreaterThanOrEqual(before.tokens)
+            if (unpaidEndings.includes(one.ending)) expect(spent).toEqual(before)
+            else expect(spent.tokens).toBeGreaterThan(before.tokens)
             expect(spent.usd).toBeGreaterThanOrEqual(before.usd)
             before = spent
           }
@@ -196,13 +218,31 @@ export function checkBudgets(
   })
 }
 
+function createModel(request: Request, onStop: () => void): ModelProvider {
+  const model = play(request, onStop)
+  return request.ending === 'reaches no model' ? withFallbacks([model, play(request, onStop)]) : model
+}
+
 const endings: Record<Ending, string> = {
   answers: 'COMPLETED',
   'is stopped': 'CANCELLED',
+  'is stopped in a queue': 'CANCELLED',
   'breaks off': 'ERROR',
+  'is unreadable': 'ERROR',
   'is refused': 'ERROR',
   'never connects': 'ERROR',
+  'reaches no model': 'ERROR',
+  'reaches no limiter': 'ERROR',
 }
+
+/** No model has received these requests, or the model has refused them. */
+const unpaidEndings: readonly Ending[] = [
+  'is stopped in a queue',
+  'is refused',
+  'never connects',
+  'reaches no model',
+  'reaches no limiter',
+]
 
 /** The methods of a store. The store may be a class instance. */
 function bind(store: BudgetStore): BudgetStore {

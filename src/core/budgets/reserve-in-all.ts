@@ -106,12 +106,23 @@ export function learnInputCount(model: string, estimated: number, counted: numbe
   excesses.set(model, next)
 }
 
-/** Codes of errors that occur before a connection is established. */
-const unreached = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH', 'EHOSTUNREACH'])
+/** Codes of errors that occur before a request is sent. */
+const unsentCodes = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ENETUNREACH',
+  'EHOSTUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'limiter_unavailable',
+  'unsupported_content',
+])
 
-/** Whether a failed request cost nothing. A response with an error status is a refusal, and an unsent request is not billed. */
+/**
+ * Whether a failed request cost nothing. A response with an error status is a refusal, and an unsent request is not
+ * billed. An unreadable response with a status of success was billed.
+ */
 export function isUnpaid(status: number | null, error: unknown): boolean {
-  return (
-    status !== null || listCauses(error).some((cause) => unreached.has(String(readProperty(cause, 'code'))))
-  )
+  if (status !== null && status >= 300) return true
+  return listCauses(error).some((cause) => unsentCodes.has(String(readProperty(cause, 'code'))))
 }

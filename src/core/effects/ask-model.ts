@@ -92,13 +92,14 @@ export async function askModel<Output>(scope: AskScope, ask: AskOptions<Output>)
       runId: context.runId,
       onWaitForSlot: (wait) => {
         idle.hold(wait !== null)
+        hold?.markAsked(wait === null)
         measured?.noteWait(wait)
         if (wait !== null) runtime.emit({ type: 'waiting_for_slot', stepId: getStepId(context), ...wait })
       },
       ...(onToolCallDelta && { onToolCallDelta }),
       ...(onHostedCall && { onHostedCall }),
       ...(measured && { around: (work) => measured.around(work) }),
-      onFallback: (next, after) => {
+      onFallback: (next, after, error) => {
         const failure = after && normalizeFailure(after)
         currentModel = next
         const spent = bill.switchModel(next, failure)
@@ -109,10 +110,10 @@ export async function askModel<Output>(scope: AskScope, ask: AskOptions<Output>)
           ask.onFallback?.()
         }
         idle.onActivity()
-        return hold?.switchModel(next, failure, spent)
+        return hold?.switchModel(next, failure, spent, error)
       },
     }
-    hold?.markAsked()
+    hold?.markAsked(true)
     const send = () => parts.model.request(request, attachSignal(callbacks, idle.abort))
     const answer = await idle.rejectOnSilence(measured ? measured.around(send) : send())
     const response = normalizeResponse(answer, createCallNamer(runtime, context))

@@ -84,14 +84,20 @@ export async function openBudgetHold({ parts, runtime, context, abort }: AskScop
 
   await take()
   return {
-    markAsked(): void {
-      isAsked = true
+    /** False while the request waits for a limiter, because stopping it then costs nothing. */
+    markAsked(isSent: boolean): void {
+      isAsked = isSent
     },
-    async switchModel(next: AskedModel, failure: ModelFailure | null, spent: Usage | null): Promise<void> {
+    async switchModel(
+      next: AskedModel,
+      failure: ModelFailure | null,
+      spent: Usage | null,
+      error: unknown,
+    ): Promise<void> {
       before.usd += spent?.cost ?? 0
       before.tokens += spent ? countTokens(spent) : 0
       if (failure === null) await settle(unpaid)
-      else await settle(spent === null ? judgeFailure(failure, null) : toPaid(spent))
+      else await settle(spent === null ? judgeFailure(failure, error) : toPaid(spent))
       model = next
       await take()
     },

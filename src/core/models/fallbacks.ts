@@ -66,6 +66,7 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
       let failure = silenced?.failure ?? null
       /** The first failure that a later attempt may avoid. */
       let passing = failure
+      let lastError: unknown
       let turn = 0
       const stop = onAbort(options.signal, () => {
         const silence = toModelFailure(options.signal.reason)
@@ -78,7 +79,8 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
           const candidate = order[turn] as Candidate
           if (candidate.model !== first || failure !== null) {
             const { provider, model, endpoint } = candidate.model
-            const ready = options.onFallback?.({ provider, model, ...(endpoint && { endpoint }) }, failure)
+            const next = { provider, model, ...(endpoint && { endpoint }) }
+            const ready = options.onFallback?.(next, failure, lastError)
             if (ready) await ready
           }
           try {
@@ -88,6 +90,7 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
               : await candidate.model.request(own, options)
             return { ...answer, by: candidate.name }
           } catch (error) {
+            lastError = error
             failure = toModelFailure(error)
             if (options.signal.aborted || !isModelSpecific(failure)) throw error
             if (isTransient(failure)) passing ??= failure
