@@ -329,11 +329,12 @@ export function isUnpaid({ state, reason }: { state: AgentState; reason: Reason 
   return state === 'BUDGET_EXCEEDED' && reason === 'shared_budget'
 }
 
+/** Ids and times are not compared, because messages without a time get the current time. */
 function hasInput(messages: readonly Message[], { input }: BatchItem): boolean {
   const { history, newMessages } = readConversation(input, 0)
-  return newMessages.every(
-    ({ content }, i) => JSON.stringify(messages[history.length + i]?.content) === JSON.stringify(content),
-  )
+  const toText = (message: { content?: unknown; tool_calls?: unknown } = {}): string =>
+    JSON.stringify([message.content, message.tool_calls])
+  return [...history, ...newMessages].every((message, i) => toText(message) === toText(messages[i]))
 }
 
 /** Maximum number of items started ahead of the next result. */

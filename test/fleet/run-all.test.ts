@@ -275,6 +275,24 @@ test('a session that was started with another input is not a result of this batc
   expect(second?.result?.state).toBe('COMPLETED')
 })
 
+test.each<[string, (BatchItem['input'] & readonly unknown[])[number]]>([
+  ['question', { role: 'user', content: 'How many in March?' }],
+  ['answer', { role: 'assistant', content: 'Eight.' }],
+])('a session that was started with another earlier %s is not a result of this batch', async (_, changed) => {
+  const { model } = echo()
+  const agent = createAgent({ model, store: memoryStore() })
+  const history = [
+    { role: 'user', content: 'How many in April?' },
+    { role: 'assistant', content: 'Seven.' },
+    { role: 'user', content: 'And in May?' },
+  ] as const
+  const itemOf = (input: readonly unknown[]) => [{ id: 'i0', input }] as BatchItem[]
+  await collect(runAll(agent, itemOf(history), { id: 'b' }))
+  const at = history.findIndex(({ role }) => role === (changed as { role: string }).role)
+  const [only] = await collect(runAll(agent, itemOf(history.with(at, changed as never)), { id: 'b' }))
+  expect(only).toMatchObject({ result: null, error: { code: 'input_changed', subject: 'b.i0' } })
+})
+
 test('a session that was started with another input is refused before it continues', async () => {
   const paid: string[] = []
   const manual = new ManualModel()
