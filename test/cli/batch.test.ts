@@ -301,6 +301,19 @@ test('--cost-limit starts no further line, and a higher limit continues', async 
   expect(world.asked.length).toBe(6)
 })
 
+test('--cost-limit starts no further line once the cost of a line is unknown', async () => {
+  const { cwd, toFile } = await place(questions(4))
+  const prices = `(_provider, _model, { inputTokens }) =>
+    (inputTokens > 0 && globalThis.${hook}.asked.length > 1 ? null : 1)`
+  await writeFile(join(cwd, 'agent.mjs'), agentModule.replace('store, prices,', `store, prices: ${prices},`))
+  const { code, err } = await toFile(['--cost-limit', '3', '--concurrency', '1'])
+  expect(err).toContain(
+    'the results of 2 lines are not written yet: the cost of a line is unknown, so --cost-limit cannot be checked.',
+  )
+  expect(code).toBe(3)
+  expect(world.asked.length).toBe(2)
+})
+
 test('--cost-limit needs prices', async () => {
   const { cwd, batch } = await place(questions(1))
   await writeFile(join(cwd, 'agent.mjs'), agentModule.replace('store, prices,', 'store,'))

@@ -156,7 +156,8 @@ async function runBatch(
   let isDraining = false as boolean
   let remaining = summary.count
   let unpaid = 0
-  const isCostLimitReached = (): boolean => costLimit !== undefined && (progress.cost ?? 0) >= costLimit
+  const isCostLimitReached = (): boolean =>
+    costLimit !== undefined && (progress.cost ?? Infinity) >= costLimit
   async function* readUntilStopped(): AsyncGenerator<BatchItem> {
     for await (const { item } of input.readItems()) {
       if (isDraining || isCostLimitReached()) return
@@ -215,7 +216,7 @@ async function runBatch(
     const isLimit = isCostLimitReached() && !io.signal.aborted && !isDraining
     const next =
       isLimit && costLimit !== undefined
-        ? `the batch has cost ${formatMoney(progress.cost ?? 0)} of ${formatMoney(costLimit)}. Raise --cost-limit to continue.`
+        ? describeCostLimit(progress.cost, costLimit)
         : 'run the same command to continue.'
     write(`the results of ${remaining} lines are not written yet: ${next}`)
     if (io.signal.aborted) return exitCodes.cancelled
@@ -223,6 +224,12 @@ async function runBatch(
     if (isLimit) codes.add(exitCodes.stopped)
   }
   return toWorstExitCode(codes)
+}
+
+function describeCostLimit(cost: number | null, limit: number): string {
+  if (cost === null)
+    return 'the cost of a line is unknown, so --cost-limit cannot be checked. Omit it to continue, and set a price for each model.'
+  return `the batch has cost ${formatMoney(cost)} of ${formatMoney(limit)}. Raise --cost-limit to continue.`
 }
 
 /** Formats `[====== ] `. */
