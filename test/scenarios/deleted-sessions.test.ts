@@ -1,6 +1,7 @@
 import { createAgent, runSession, memoryStore, listStrandedSessions, defineAgents } from '../../src/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
 import type { SyncSessionStore } from '../../src/stores/index.js'
+import { sendAll } from '../../src/fleet/index.js'
 import { chatHandler } from '../../src/ui/index.js'
 import { makeFolder, removeFolder } from '../stores/folder.js'
 import { distant } from '../support/distant.js'
@@ -86,6 +87,49 @@ it('a damaged log is deleted with the sub-agents that it still names', async () 
   expect(near.list({ children: true })).toHaveLength(3)
   expect(await top.agent.deleteSession('ann')).toBe(true)
   expect(near.list({ children: true })).toEqual([])
+})
+
+describe.each([
+  ['is damaged', false],
+  ['and its first record are damaged', true],
+])('a session whose stored summary %s', (_, isLogDamaged) => {
+  const damage = (near: SyncSessionStore, isDamaged: (id: string) => boolean): SyncSessionStore => {
+    const blind = <Entry extends { id: string }>(entry: Entry): Entry =>
+      isDamaged(entry.id) ? { ...entry, summary: null } : entry
+    const { get, list, read } = near
+    return Object.assign(near, {
+      get: (id: string) => {
+        const entry = get(id)
+        return entry && blind(entry)
+      },
+      list: (options: Parameters<typeof list>[0]) => list(options).map(blind),
+      read: (id: string, range: Parameters<typeof read>[1]) =>
+        read(id, range).map((record) =>
+          isLogDamaged && isDamaged(id) && record.seq === 1 ? { ...record, data: '{' } : record,
+        ),
+    })
+  }
+
+  it('is deleted with its parent, and takes its own sub-agents with it', async () => {
+    const near = memoryStore()
+    await (await threeDeep(near)).run('Go.', { session: 'ann' }).run.result
+    const top = await threeDeep(damage(near, (id) => id.split(':').length === 2))
+    expect(near.list({ children: true }).filter(({ summary }) => summary === null)).toHaveLength(1)
+    expect(await top.agent.deleteSession('ann')).toBe(true)
+    expect(near.list({ children: true })).toEqual([])
+  })
+
+  if (!isLogDamaged)
+    it('is deleted and cancelled by its tags, and no other session is', async () => {
+      const near = memoryStore()
+      const first = await threeDeep(near)
+      for (const user of ['ann', 'bob']) await first.run('Go.', { session: user, tags: { user } }).run.result
+      const store = damage(near, (id) => !id.includes(':'))
+      const sent = await sendAll(store, { tags: { user: 'ann' }, state: 'COMPLETED' }, { type: 'cancel' })
+      expect(sent).toMatchObject({ sessions: 1, ended: 1 })
+      expect(await (await threeDeep(store)).agent.deleteSessions({ tags: { user: 'ann' } })).toBe(3)
+      expect(near.list().map(({ id }) => id)).toEqual(['bob'])
+    })
 })
 
 it("the id of a sub-agent's session starts with the id of its parent, unless it is too long", async () => {

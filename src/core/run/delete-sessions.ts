@@ -3,6 +3,7 @@ import { optionError, UsageError } from '../base/errors.js'
 import { expectKnownOptions } from '../config/other-names.js'
 import { deleteSession } from '../sessions/delete-session.js'
 import { leaseMs } from '../sessions/log/lease.js'
+import { restoreSummary } from '../sessions/session-summary.js'
 import { checkListOptions, isListed, type ListOptions } from '../sessions/store/list-options.js'
 import type { SessionTags } from '../sessions/store/session-tags.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
@@ -67,7 +68,10 @@ export async function* listSessions(
   let after: ListedSession | undefined
   do {
     const page = await store.list({ ...options, limit, after })
-    yield* page.filter((entry) => isListed(filter, entry))
+    for (const entry of page) {
+      const session = await restoreSummary(store, entry)
+      if (isListed(filter, session)) yield session
+    }
     after = page.length === limit ? page.at(-1) : undefined
   } while (after)
 }

@@ -4,6 +4,7 @@ import { acquireLease, leaseMs, releaseLease } from './log/lease.js'
 import { isMachineSession } from './log/machine-record.js'
 import type { ListedSession, SessionStore } from './store/store.js'
 import { UsageError } from '../base/errors.js'
+import { restoreSummary } from './session-summary.js'
 import { readTitle } from './store/session-title.js'
 import { unknownSessionError } from './store/store-error.js'
 
@@ -35,12 +36,17 @@ async function deleteAlone(store: SessionStore, sessionId: string): Promise<numb
 
 /** Most sessions have no sub-agents, as their logs show. A machine's log does not name its agents' sessions. */
 async function listChildren(store: SessionStore, session: ListedSession): Promise<string[]> {
-  const { id } = session
+  const { id, summary } = session
   const mayHave =
-    isMachineSession(session) || (await store.read(id)).some(({ data }) => data.includes('"delegate":true'))
+    summary === null ||
+    isMachineSession(session) ||
+    (await store.read(id)).some(({ data }) => data.includes('"delegate":true'))
   const listed = mayHave ? await store.list({ parent: id }) : []
-  // A custom store may ignore the filter.
-  return listed.filter(({ summary }) => summary?.parent === id).map((child) => child.id)
+  const restored = await Promise.all(listed.map((child) => restoreSummary(store, child)))
+  // A custom store may ignore the filter. The id decides if neither the summary nor the log can be read.
+  return restored
+    .filter((child) => (child.summary ? child.summary.parent === id : child.id.startsWith(`${id}:`)))
+    .map((child) => child.id)
 }
 
 /** @throws {UsageError} `invalid_option`, `no_titles` @throws {StoreError} `unknown_session` */

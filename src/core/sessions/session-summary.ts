@@ -5,8 +5,10 @@ import { findDueTime } from '../../../machines/agent/due-times.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { formatMessageText } from '../base/text.js'
 import { type SessionFacts, toIdentityFields } from './log/create-records.js'
-import type { SessionSummary } from './store/store.js'
+import type { ListedSession, SessionStore, SessionSummary } from './store/store.js'
+import { StoreError } from './store/store-error.js'
 import type { FoldedSession } from './fold-session.js'
+import { readSessionAt } from './replay-session.js'
 
 /** Long enough to recognize a session. */
 const titleLength = 80
@@ -38,6 +40,25 @@ export function createFirstSummary(
     messages: messages.length,
     totalTokens: usage.totalTokens,
     cost: usage.cost,
+  }
+}
+
+/** The session, with a summary from its log if the stored summary is damaged. It stays null if the log is damaged, too. */
+export async function restoreSummary(
+  store: Pick<SessionStore, 'read'>,
+  session: ListedSession,
+): Promise<ListedSession> {
+  if (session.summary !== null) return session
+  try {
+    const folded = await readSessionAt(store, session.id)
+    const { run, state } = folded
+    return {
+      ...session,
+      summary: run ? createSummary(run.context, folded) : createFirstSummary(state, folded),
+    }
+  } catch (error) {
+    if (error instanceof StoreError && error.code !== 'store_unavailable') return session
+    throw error
   }
 }
 
