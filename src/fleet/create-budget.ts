@@ -438,7 +438,7 @@ function keepReservations({ clock, leaseMs, renew, settle }: ReservationParts) {
   const retrySettlements = async (): Promise<void> => {
     if (isRetrying) return
     isRetrying = true
-    for (const [reservation, open] of [...held]) {
+    for (const [reservation, open] of held) {
       if (open === null || held.get(reservation) !== open || (await trySettle(reservation, open))) continue
       // The next retry starts with another reservation, because the store may refuse only this one.
       if (held.delete(reservation)) held.set(reservation, open)
