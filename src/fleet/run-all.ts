@@ -395,7 +395,7 @@ export function runAll<Item extends BatchItem, Output, Tools>(
   return runItems<Item, Output, Tools>({
     ...checked,
     agent,
-    store: internals.store,
+    store: internals.limitedStore,
     isRedacted: internals.parts.shields.input.length > 0,
     clock: internals.parts.clock,
     source,

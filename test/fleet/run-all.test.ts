@@ -293,6 +293,22 @@ test.each<[string, (BatchItem['input'] & readonly unknown[])[number]]>([
   expect(only).toMatchObject({ result: null, error: { code: 'input_changed', subject: 'b.i0' } })
 })
 
+test('a store that throws anything ends a batch with a typed error, and a store that hangs in time', async () => {
+  const clock = new SimulatedClock()
+  const inner = memoryStore()
+  let get: SessionStore['get'] = () => Promise.reject('No.' as unknown as Error)
+  const store: SessionStore = { ...inner, get: (id) => get(id) }
+  const agent = createAgent({ model: echo().model, store, clock, storeTimeoutMs: 5000 })
+  const failed = { code: 'store_unavailable', subject: 'b.i0' }
+  await expect(collect(runAll(agent, items(1), { id: 'b' }))).rejects.toMatchObject(failed)
+  get = () => new Promise(() => undefined)
+  const hanging = collect(runAll(agent, items(1), { id: 'b' }))
+  const refused = expect(hanging).rejects.toMatchObject(failed)
+  await settled()
+  clock.increment(5000)
+  await refused
+})
+
 test('a session that was started with another input is refused before it continues', async () => {
   const paid: string[] = []
   const manual = new ManualModel()
