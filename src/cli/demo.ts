@@ -35,29 +35,33 @@ export function createDemoTools(): readonly ToolEntry[] {
 }
 
 export function createDemoScenario(): Scenario {
-  const turns = largestExpense.turns as readonly Turn[]
-  const [first = {}, answer = {}] = [turns[0], turns.at(-2)]
-  return {
-    name: 'largest-expense',
-    turns: [
-      (request) => (knownPrompt.test(findPrompt(request)) ? first : { text: declined }),
-      ...turns.slice(1, -2),
-      {
-        text: 'The offsite is the largest. Its catering invoice is still open, so I will pay that.',
-        toolCalls: [{ name: 'pay', arguments: { invoice: '2025-034', amount: 814.5 } }],
-        usage: { input: 1014, output: 58, cached: 768 },
-        delayMs: 120,
-        chunkDelayMs: 15,
-      },
-      (request) => ({ ...answer, text: `${describePayment(request)}\n\n${answer.text ?? ''}` }),
-      ...turns.slice(-1),
-    ],
+  const [list = {}, rateLimit = {}, read = {}, calculate = {}, answer = {}, ending = {}] =
+    largestExpense.turns as readonly Turn[]
+  const pay: Turn = {
+    text: 'The offsite is the largest. Its catering invoice is still open, so I will pay that.',
+    toolCalls: [{ name: 'pay', arguments: { invoice: '2025-034', amount: 814.5 } }],
+    usage: { input: 1014, output: 58, cached: 768 },
+    delayMs: 120,
+    chunkDelayMs: 15,
   }
+  let isLimited = false
+  // Continues after the answers in the request, so that a fork in the studio plays on from where it starts.
+  const playNext = (request: RecordedRequest): Turn => {
+    const { messages } = request.body
+    const asked = messages.findLastIndex(({ role, content }) => role === 'user' && isKnown(content))
+    const count = messages.slice(asked).filter(({ role }) => role === 'assistant').length
+    if (count === 1 && !isLimited) {
+      isLimited = true
+      return rateLimit
+    }
+    const paid = { ...answer, text: `${describePayment(request)}\n\n${answer.text ?? ''}` }
+    const next = [list, read, calculate, pay, paid, ending][count]
+    return asked === -1 || next === undefined ? { text: declined } : next
+  }
+  return { name: 'largest-expense', turns: [playNext], onExhausted: 'repeatLast' }
 }
 
-function findPrompt({ body }: RecordedRequest): string {
-  return JSON.stringify(body.messages.findLast(({ role }) => role === 'user')?.content ?? '')
-}
+const isKnown = (content: unknown): boolean => knownPrompt.test(JSON.stringify(content) ?? '')
 
 function describePayment({ body }: RecordedRequest): string {
   const isPaid = JSON.stringify(body.messages.at(-1)?.content ?? '').includes('Paid')

@@ -1,3 +1,6 @@
+import { createDemoScenario, createDemoTools, demoPrompt } from '../../src/cli/demo.js'
+import { createAgent, memoryStore, openaiChat } from '../../src/index.js'
+import { startRehearsal } from '../../src/rehearsal/index.js'
 import { cli, removeFolders } from './support.js'
 
 afterEach(removeFolders)
@@ -55,6 +58,23 @@ describe('statewright run --rehearsal', () => {
     expect(code).toBe(0)
     expect(JSON.parse(out)).toMatchObject({ state: 'COMPLETED' })
     expect(err).toContain('the demo approves its own call.')
+  })
+
+  test('plays on in a fork, after the run has ended, too', async () => {
+    const rehearsal = await startRehearsal({ scenario: createDemoScenario(), strict: true })
+    const model = openaiChat({ model: 'rehearsal', baseURL: rehearsal.url, apiKey: 'none' })
+    const agent = createAgent({ model, store: memoryStore(), tools: createDemoTools() })
+    const run = agent.run(demoPrompt, { session: 'demo' })
+    const { pending = [] } = await run.result
+    for (const call of pending) run.approve(call)
+    expect(await run.result).toMatchObject({ state: 'COMPLETED' })
+    // Record 4 is the result of list_files, so that each fork needs every later answer.
+    const fork = await agent.fork('demo', 4)
+    for (const session of [fork, await agent.fork(fork, 2)]) {
+      const again = await agent.resume(session)
+      expect((await again.result).pending).toMatchObject([{ name: 'pay' }])
+    }
+    await rehearsal.close()
   })
 
   test('declines an unknown question', async () => {
