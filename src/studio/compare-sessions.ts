@@ -76,14 +76,10 @@ function findChange(
       messages.find(({ id }) => id === edit.message)?.text ?? ''
     return { kind: 'message', name: null, a: textIn(messages), b: textIn(otherMessages) }
   }
-  // Call ids are unique only within a batch, so the calls of the same message are compared.
   const kind = 'result' in edit ? 'result' : 'arguments'
-  for (const message of messages) {
-    const call = message.calls.find(({ id }) => id === edit.call)
-    const twin = otherMessages.find(({ id }) => id === message.id)?.calls.find(({ id }) => id === edit.call)
-    if (!call || !twin || call[kind] === twin[kind]) continue
-    return { kind, name: call.name, a: call[kind] ?? '', b: twin[kind] ?? '' }
-  }
+  for (const [call, twin] of listTwins(messages, otherMessages))
+    if (call.id === edit.call && call[kind] !== twin[kind])
+      return { kind, name: call.name, a: call[kind] ?? '', b: twin[kind] ?? '' }
   return null
 }
 
@@ -91,20 +87,27 @@ function findOtherDecision(
   messages: readonly ShownMessage[],
   otherMessages: readonly ShownMessage[],
 ): CompareChange | null {
-  for (const message of messages) {
-    const twins = otherMessages.find(({ id }) => id === message.id)?.calls ?? []
-    for (const call of message.calls) {
-      const [a, b] = [call, twins.find(({ id }) => id === call.id)].map((one) =>
-        describeDecision(one?.decision),
-      )
-      if (a !== undefined && b !== undefined && a !== b) return { kind: 'decision', name: call.name, a, b }
-    }
+  for (const [call, twin] of listTwins(messages, otherMessages)) {
+    if (!call.decision || !twin.decision) continue
+    const [a, b] = [describeDecision(call.decision), describeDecision(twin.decision)]
+    if (a !== b) return { kind: 'decision', name: call.name, a, b }
   }
   return null
 }
 
-function describeDecision(decision: Decision | null | undefined): string | undefined {
-  return decision ? [decision.kind, decision.words].filter(Boolean).join(': ') : undefined
+const describeDecision = ({ kind, words }: Decision): string => [kind, words].filter(Boolean).join(': ')
+
+type Calls = ShownMessage['calls']
+
+/** The calls of both sessions. Call ids are unique only within a batch, so the calls of the same message are paired. */
+function listTwins(messages: readonly ShownMessage[], others: readonly ShownMessage[]) {
+  return messages.flatMap(({ id, calls }) => {
+    const twins = others.find((one) => one.id === id)?.calls ?? []
+    return calls.flatMap((call): [Calls[number], Calls[number]][] => {
+      const twin = twins.find((one) => one.id === call.id)
+      return twin ? [[call, twin]] : []
+    })
+  })
 }
 
 function findOtherInstructions(a: ComparedSession, b: ComparedSession): CompareChange {

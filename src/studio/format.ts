@@ -69,6 +69,16 @@ const tones = new Map<string, Tone>([
 
 export const getTone = (state: string | null): Tone => tones.get(state ?? 'CANCELLED') ?? 'busy'
 
+export function getSessionTone({
+  status,
+  value,
+  state,
+}: Record<'value' | 'state', string | null> & { status: string }): Tone {
+  if (status === 'damaged') return 'bad'
+  if (value === null || state !== null) return getTone(state)
+  return status === 'running' ? 'busy' : 'wait'
+}
+
 const lineLength = 64
 
 /** Indents JSON unless it fits on one line. Other text is returned unchanged. */

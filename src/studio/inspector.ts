@@ -10,6 +10,7 @@ import { optionsRule, expectArgument } from '../core/base/values.js'
 import { loadPeer } from '../core/base/platform.js'
 import { createInspectorOptions, type RedactOptions } from '../diagram/redact.js'
 import { closeServer, hasToken, isForHere, isFromHere, listenHere, newSecret } from './loopback.js'
+import { commonHeaders } from './studio-page.js'
 
 export interface LocalInspectorOptions extends RedactOptions {
   /** Port on 127.0.0.1. Defaults to 0, which is any free port. */
@@ -70,13 +71,13 @@ export async function startInspector(options: LocalInspectorOptions = {}): Promi
   const socketUrl = `ws://127.0.0.1:${port}/${query}`
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
-    if (isForHere(request, port) && hasToken(request, '/', token)) sendPage(response, socketUrl)
+    if (isForHere(request, port) && hasToken(request, token)) sendPage(response, socketUrl)
     else response.writeHead(403, { 'content-type': 'text/plain' }).end('Open the address with its token.\n')
   }
 
   const viewed = new Promise<void>((resolve) => {
     server.on('upgrade', (request: IncomingMessage, stream: Duplex, head: Buffer) => {
-      if (!isForHere(request, port) || !isFromHere(request, port) || !hasToken(request, '/', token)) {
+      if (!isForHere(request, port) || !isFromHere(request, port) || !hasToken(request, token)) {
         stream.end('HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n')
         return
       }
@@ -127,11 +128,8 @@ function sendPage(response: ServerResponse, socketUrl: string): void {
   const nonce = randomBytes(16).toString('base64')
   const { origin } = new URL(frameUrl)
   const headers = {
+    ...commonHeaders,
     'content-type': 'text/html; charset=utf-8',
-    'cache-control': 'no-store',
-    // The address contains the token.
-    'referrer-policy': 'no-referrer',
-    'x-content-type-options': 'nosniff',
     'content-security-policy': [
       "default-src 'none'",
       `script-src 'nonce-${nonce}'`,

@@ -13,9 +13,13 @@ export function isSecret(actual: string, expected: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b)
 }
 
-export function hasToken({ url = '' }: IncomingMessage, path: string, token: string): boolean {
-  const before = `${path}?token=`
-  return url.startsWith(before) && isSecret(url.slice(before.length), token)
+/** Null for an address without a token. */
+export function readToken({ url = '' }: IncomingMessage): string | null {
+  return url.startsWith('/?token=') ? url.slice('/?token='.length) : null
+}
+
+export function hasToken(request: IncomingMessage, token: string): boolean {
+  return isSecret(readToken(request) ?? '', token)
 }
 
 /** Rejecting other host names prevents DNS rebinding. */

@@ -1,6 +1,6 @@
 import type { BudgetRow } from '../fleet/create-budget.js'
 import type { ChartView } from './chart-view.js'
-import type { MomentView, PendingView } from './moment-view.js'
+import type { MomentView } from './moment-view.js'
 import type { Bar, RecordRow } from './record-rows.js'
 import type { SavedView } from './requests.js'
 import type { FoundSessions } from './session-catalogue.js'
@@ -85,8 +85,6 @@ export interface SharedView {
 
 /** `page` is an HTML file, `card` an SVG picture, and `film` an animated SVG. */
 export type ShareForm = 'page' | 'card' | 'film'
-
-export type CallTarget = Pick<PendingView, 'callId' | 'fingerprint' | 'messageId'>
 
 export interface Done {
   sessionId: string

@@ -10,6 +10,7 @@ import { formatCount, formatMessageText, shorten } from '../core/format/format-w
 import { getChildSessionId } from '../core/sessions/agent-definition.js'
 import {
   endsRequest,
+  findResponse,
   findUsage,
   findWakeTime,
   getOwnUsage,
@@ -90,12 +91,7 @@ function findSpending({ event, was }: SessionStep) {
     const isChild = Object.hasOwn(was?.tools ?? {}, name) && was?.tools[name]?.delegate === true
     return { by: isChild ? ('sub-agent' as const) : ('tool' as const), name, tokens }
   }
-  const isAnswer = event.type === 'xstate.done.actor.model' || event.type === 'xstate.done.actor.conclusion'
-  return {
-    by: 'model' as const,
-    name: toShownText((isAnswer && event.output.response.model) || '', 200),
-    tokens,
-  }
+  return { by: 'model' as const, name: toShownText(findResponse(event)?.model ?? '', 200), tokens }
 }
 
 function formatLabel({ record, entry, before, after, was }: SessionStep): string {
@@ -292,25 +288,14 @@ function listSettledCalls({ event, was, now }: SessionStep): SettledCall[] {
   if (now === null || event === null) return []
   const known = new Set(was?.calls.flatMap(({ id, result }) => (result ? [id] : [])))
   const settled = new Map<string, SettledCall>()
-  for (const { id, name, result } of now.calls) {
-    if (!result || known.has(id)) continue
-    settled.set(id, {
-      id,
-      name: getCallName(id, now),
-      status: result.status,
-      isReadOnly: isReadOnly(now, name),
-    })
+  const add = (id: string, name: string, status: string, tool = name): void => {
+    if (!known.has(id)) settled.set(id, { id, name, status, isReadOnly: isReadOnly(now, tool) })
   }
+  for (const { id, name, result } of now.calls) if (result) add(id, getCallName(id, now), result.status, name)
   for (const message of now.messages.slice(was?.messages.length ?? 0)) {
-    if (message.role !== 'tool' || known.has(message.tool_call_id)) continue
-    const status = message.data?.['status']
-    const name = getCallName(message.tool_call_id, was, now)
-    settled.set(message.tool_call_id, {
-      id: message.tool_call_id,
-      name,
-      status: typeof status === 'string' ? status : 'ok',
-      isReadOnly: isReadOnly(now, name),
-    })
+    if (message.role !== 'tool') continue
+    const { tool_call_id: id, data } = message
+    add(id, getCallName(id, was, now), typeof data?.['status'] === 'string' ? data['status'] : 'ok')
   }
   return [...settled.values()]
 }

@@ -1,7 +1,7 @@
 import { formatDuration } from '../core/format/format-words.js'
 import { formatCost } from './costs.js'
 import { cutToWidth, escapeXml, measureText, wrapPieces } from '../diagram/svg-parts.js'
-import { formatShort, getTone, type Tone } from './format.js'
+import { formatShort, getSessionTone, type Tone } from './format.js'
 import { createTimeAxis, findFirstPlaces, listSeenBars, placeLanes } from './timeline-layout.js'
 import type { ExportedSession, SessionView } from './protocol.js'
 import { drawParts, type PlacedChart, placeVisitedChart } from './visited-chart.js'
@@ -94,14 +94,13 @@ export function drawTitle({ session }: SessionView) {
 }
 
 export function drawVerdict({ session, verdict }: SessionView) {
-  const tone = session.status === 'damaged' ? 'bad' : getTone(verdict.state)
   const answer = verdict.answer === '' ? '' : ` “${verdict.answer}”`
   const lines = wrapText(verdict.text + answer, plotWidth - 20, 19, 4)
   const height = lines.length * 27 + 12
   return {
     height,
     drawAt: (top: number): string[] => [
-      `<rect x="${left}" y="${top}" width="5" height="${height}" fill="${toneColours[tone]}"/>`,
+      `<rect x="${left}" y="${top}" width="5" height="${height}" fill="${toneColours[getSessionTone(session)]}"/>`,
       ...lines.map((line, i) => drawWords(line, left + 20, top + 26 + i * 27, { size: 19, colour: quiet })),
     ],
   }

@@ -22,9 +22,10 @@ import { type CostSum, sumCosts } from './costs.js'
 import { createRow, type RecordRow, TimelineBars } from './record-rows.js'
 import { recordGrants } from './moment-view.js'
 import { forkableStates, isFailed } from './session-query.js'
-import { formatGuardName } from './verdict.js'
 import { type CallNotes, type Decision, toShownText } from './shown-values.js'
 import {
+  findResponse,
+  formatGuardName,
   getOwnUsage,
   type Inherited,
   type Moment,
@@ -184,8 +185,7 @@ export class SessionFold {
 
   #recordNames({ event, now }: SessionStep): void {
     if (now?.verdict) this.guards.add(formatGuardName(now.verdict))
-    if (event?.type !== 'xstate.done.actor.model' && event?.type !== 'xstate.done.actor.conclusion') return
-    const { model } = event.output.response
+    const model = findResponse(event)?.model ?? null
     if (model !== null) this.models.add(model)
   }
 

@@ -177,7 +177,7 @@ export class SessionLibrary {
       const duration = Math.max(0, (last?.at ?? 0) - (opening[0]?.at ?? 0))
       return { ...summarizeLog({ session, ...readOpening(opening, id) }), duration }
     } catch (error) {
-      if (!(error instanceof StoreError) || error.code === 'store_unavailable') throw error
+      if (!isLogFault(error)) throw error
       if (error.code !== 'unknown_session') return summarizeFold(await this.readFold(id))
       return { ...unreadSummary, problem: error.message }
     }
@@ -189,7 +189,7 @@ export class SessionLibrary {
       await this.readMachine(id, from)
       return unreadSummary
     } catch (error) {
-      if (!(error instanceof StoreError) || error.code === 'store_unavailable') throw error
+      if (!isLogFault(error)) throw error
       return { ...unreadSummary, problem: describeProblem(error) }
     }
   }
@@ -250,7 +250,7 @@ export class SessionLibrary {
       await fold.addRecords(await this.#store.read(id), rest)
       return fold
     } catch (error) {
-      if (error instanceof StoreError && error.code !== 'store_unavailable') return null
+      if (isLogFault(error)) return null
       throw error
     }
   }
@@ -473,6 +473,10 @@ const maxShownTags = 1_000
 export function findParentId(id: string): string | null {
   return /^(.+):[\da-f]{12}\.\d+\.\d+$/.exec(id)?.[1] ?? null
 }
+
+/** The fault of one log, as opposed to the whole store. */
+const isLogFault = (error: unknown): error is StoreError =>
+  error instanceof StoreError && error.code !== 'store_unavailable'
 
 export function describeProblem(error: unknown): string {
   return toShownText(describeError(error), 600)

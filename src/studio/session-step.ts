@@ -1,5 +1,5 @@
 import type { StateValue } from 'xstate'
-import type { AgentContext, AgentMachineEvent } from '../../machines/agent/context.js'
+import type { AgentContext, AgentMachineEvent, GuardrailVerdict } from '../../machines/agent/context.js'
 import { noUsage, subtractUsage, type Usage } from '../../machines/agent/usage.js'
 import type { FoldedRun, FoldedSession } from '../core/sessions/fold-session.js'
 import type { RecordContent } from '../core/sessions/log/log-record.js'
@@ -84,11 +84,20 @@ export function findEffectiveInstructions(
   return own ? { text: own, from: 'agent' } : null
 }
 
+/** Formats `repeated_call`, `progress.stale`, or the name of a custom guard. */
+export function formatGuardName({ guard, rule, userGuard }: GuardrailVerdict): string {
+  return userGuard ?? (rule === undefined ? guard : `progress.${rule}`)
+}
+
+export function findResponse(event: AgentMachineEvent | null) {
+  const isAnswer = event?.type === 'xstate.done.actor.model' || event?.type === 'xstate.done.actor.conclusion'
+  return isAnswer ? event.output.response : null
+}
+
 export function findUsage(event: AgentMachineEvent | null): Usage | null {
+  const response = findResponse(event)
+  if (response) return response.usage
   switch (event?.type) {
-    case 'xstate.done.actor.model':
-    case 'xstate.done.actor.conclusion':
-      return event.output.response.usage
     case 'xstate.error.actor.model':
     case 'xstate.error.actor.conclusion':
       return event.error.usage

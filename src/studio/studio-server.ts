@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { describeError, StatewrightError } from '../core/base/errors.js'
-import { closeServer, isForHere, isFromHere, isSecret, listenHere, newSecret } from './loopback.js'
+import { closeServer, isForHere, isFromHere, isSecret, listenHere, newSecret, readToken } from './loopback.js'
 import type { LiveFeed } from './live-feed.js'
 import {
   type ClientCode,
@@ -41,8 +41,9 @@ export async function serveStudio(parts: ServerParts, wanted: number) {
   async function handleRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', url = '' } = request
     if (!isForHere(request, port) || !isFromHere(request, port)) return sendForbidden(response)
-    if (method === 'GET' && url.startsWith('/?token=')) {
-      const use = tokens.use(url.slice('/?token='.length))
+    const token = method === 'GET' ? readToken(request) : null
+    if (token !== null) {
+      const use = tokens.use(token)
       if (use === 'unknown') return sendForbidden(response)
       const setCookie = `${cookie}=${visitor}; HttpOnly; SameSite=Strict; Path=${base}`
       const welcome = use === 'first' ? { 'set-cookie': setCookie } : {}

@@ -193,25 +193,23 @@ export class StudioViews {
   ): Promise<MomentView | null> {
     const step = fold.findStep(seq)
     if (step === null) return null
+    const { session } = step.after
     const sight: MomentOptions = {
       tools: this.#actions.findTools(id),
-      instructions: this.#actions.findInstructions(step.after.session),
+      instructions: this.#actions.findInstructions(session),
       notes: fold.notes,
       actions: [],
       latest,
     }
-    if (seq === fold.head && !fold.problem) {
-      const isHeld = (await this.#library.findRow(id))?.holder != null
-      sight.actions = this.#actions.listPossible(step.after.session, { id, isHeld })
-      sight.unread = await this.#actions.listUnread(id, step.after.session)
-      sight.now = systemClock.now()
-    }
-    const view = createMomentView(step, sight)
-    if (
-      sight.now !== undefined &&
-      view.grants.some(({ ended }) => ended === null) &&
-      this.#actions.canRevoke(id)
-    )
+    if (seq < fold.head || fold.problem) return createMomentView(step, sight)
+    const isHeld = (await this.#library.findRow(id))?.holder != null
+    const view = createMomentView(step, {
+      ...sight,
+      actions: this.#actions.listPossible(session, { id, isHeld }),
+      unread: await this.#actions.listUnread(id, session),
+      now: systemClock.now(),
+    })
+    if (view.grants.some(({ ended }) => ended === null) && this.#actions.canRevoke(id))
       view.actions.push('revoke')
     return view
   }

@@ -169,7 +169,7 @@ function createTicks(
   }
   // The last label is right-aligned.
   const [before, last] = ticks.slice(-2)
-  if (before && last && isAtEnd(last) && last.x - before.x < 0.13) ticks.splice(-2, 1)
+  if (before && last && isAtEnd(last) && last.x - before.x < 0.15) ticks.splice(-2, 1)
   return ticks
 }
 

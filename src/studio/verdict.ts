@@ -1,6 +1,6 @@
 import { getOrCreate } from '../core/base/values.js'
 import { capAdvice } from '../../guards/call-caps.js'
-import type { AgentContext, GuardrailVerdict } from '../../machines/agent/context.js'
+import type { AgentContext } from '../../machines/agent/context.js'
 import { findNextExpiry } from '../../machines/agent/due-times.js'
 import { explainEnd } from '../../machines/agent/explain-end.js'
 import { maskContext } from '../../machines/agent/mask-uncleared.js'
@@ -9,9 +9,9 @@ import { type PendingCall, isWorkState, isRestState, isActiveState } from '../..
 import { formatWakeTime, systemClock } from '../core/base/clock.js'
 import { formatCount, shorten } from '../core/format/format-words.js'
 import { joinNames } from './format.js'
-import type { CostSum } from './costs.js'
 import type { RecordRow } from './record-rows.js'
-import { findWakeTime, getOwnUsage, type Moment } from './session-step.js'
+import type { SessionFold } from './session-fold.js'
+import { findWakeTime, formatGuardName, getOwnUsage } from './session-step.js'
 import { toShownText } from './shown-values.js'
 
 export type VerdictView = ReturnType<typeof createVerdict>
@@ -25,12 +25,7 @@ export function createVerdict({
   rows,
   steps,
   cost,
-}: {
-  now: Moment
-  rows: readonly RecordRow[]
-  steps: number
-  cost: CostSum
-}) {
+}: Pick<SessionFold, 'now' | 'rows' | 'steps' | 'cost'>) {
   const context = now.session.run && maskContext(now.session.run.context)
   const usage = getOwnUsage(now)
   return {
@@ -75,11 +70,6 @@ function formatVerdict(context: AgentContext, rows: readonly RecordRow[]): strin
   // More steps would not help.
   const fact = Object.values(capAdvice).reduce((text, advice) => text.replace(advice, ''), why)
   return `The run repeated itself.${formatToll(toll)} ${fact}`
-}
-
-/** Formats `repeated_call`, `progress.stale`, or the name of a custom guard. */
-export function formatGuardName({ guard, rule, userGuard }: GuardrailVerdict): string {
-  return userGuard ?? (rule === undefined ? guard : `progress.${rule}`)
 }
 
 function formatSleep(wakeAt: number, { config, reason, error }: AgentContext): string {

@@ -4,9 +4,10 @@ import { formatWakeTime } from '../../core/base/clock.js'
 import { parseJsonOr } from '../../core/base/json.js'
 import { formatCount } from '../../core/format/format-words.js'
 import { listChoices } from '../../core/sessions/elicitation-answer.js'
-import type { Answer, CallTarget, GrantView, MomentView, PendingView } from '../protocol.js'
+import { toTarget } from '../../core/sessions/inbox/session-message.js'
+import type { Answer, GrantView, MomentView, PendingView } from '../protocol.js'
 import { formatJson } from '../format.js'
-import { Check, useAttempt } from './loading.js'
+import { Check, Refusal, useAttempt } from './loading.js'
 import type { RunPage } from './run-page.js'
 
 export function Actions({ run, moment }: { run: RunPage; moment: MomentView }) {
@@ -24,11 +25,7 @@ export function Actions({ run, moment }: { run: RunPage; moment: MomentView }) {
   const says = (['reply', 'steer'] as const).find((type) => may.has(type))
   return (
     <section class="actions" aria-label="Actions" aria-busy={isBusy}>
-      {trouble !== '' && (
-        <p class="refusal" role="alert" ref={(line) => line?.scrollIntoView({ block: 'nearest' })}>
-          {trouble}
-        </p>
-      )}
+      <Refusal text={trouble} />
       {otherAgent !== null && !hasResume && actions.length > 0 && <p class="other-agent">{otherAgent}</p>}
       {pending.map(({ elicitation, ...call }) => {
         const key = `${call.callId} ${call.messageId} ${call.fingerprint}`
@@ -410,7 +407,3 @@ function FieldInput({ field, value, onValue }: FieldProps) {
 }
 
 const inputTypes: Record<string, 'email' | 'url' | 'date'> = { email: 'email', uri: 'url', date: 'date' }
-
-export function toTarget({ callId, fingerprint, messageId }: PendingView): CallTarget {
-  return { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
-}

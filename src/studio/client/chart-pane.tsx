@@ -134,15 +134,16 @@ export function ChartPane(props: ChartProps) {
   )
 }
 
-interface SheetProps extends Pick<ChartProps, 'row' | 'ms' | 'onState' | 'onTransition'> {
+interface SheetProps extends Partial<Pick<ChartProps, 'row' | 'ms' | 'onState' | 'onTransition'>> {
   svg: string
   lit: Highlights
-  transitions: ReadonlyMap<string, ChartTransition>
+  transitions?: ReadonlyMap<string, ChartTransition>
 }
 
 const zoomStep = 1.25
 
-export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }: SheetProps) {
+export function Sheet(props: SheetProps) {
+  const { svg, lit, row = null, ms = 0, transitions = new Map(), onState, onTransition } = props
   const box = useRef<HTMLDivElement>(null)
   const picture = useMemo(() => new Picture(svg), [svg])
   /** The zoom factor. Null fits the chart to the width of the pane. */
@@ -200,8 +201,8 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
     if (isDrag || !(target instanceof Element)) return
     const way = target.closest('[data-transition]')
     const state = target.closest('[data-state]')
-    if (way) onTransition((way.getAttribute('data-transition') ?? '').split('\n'))
-    else if (state) onState(state.getAttribute('data-state') ?? '')
+    if (way) onTransition?.((way.getAttribute('data-transition') ?? '').split('\n'))
+    else if (state) onState?.(state.getAttribute('data-state') ?? '')
   }
   return (
     <div class="picture-frame">

@@ -92,8 +92,10 @@ function WholeChart({ chart, visits, onState }: AboutProps) {
 
 function About({ chart, visits, state, onState }: AboutProps & { state: ChartState }) {
   const { path, description, isTested } = state
-  const tests =
-    isTested === null ? '' : isTested ? 'covered by generated tests' : 'not covered by generated tests'
+  const facts = [
+    formatEntered(chart, visits, path),
+    isTested === null ? '' : `${isTested ? '' : 'not '}covered by generated tests`,
+  ].filter(Boolean)
   const own = chart.transitions.filter(({ source }) => source === path)
   // Transitions of outer states also apply.
   const above = chart.transitions.filter(
@@ -107,7 +109,7 @@ function About({ chart, visits, state, onState }: AboutProps & { state: ChartSta
       <p class="crumbs">{formatStatePath([getParentPath(path)])}</p>
       <h1>{getLastPart(path)}</h1>
       <p class="lead">{description}</p>
-      <p>{joinSentence(formatEntered(chart, visits, path), tests)}</p>
+      <p>{facts.length > 0 && `${capitalize(facts.join('; '))}.`}</p>
       <Transitions title="Transitions" list={own} {...{ known, visits, onState }} />
       <Transitions title="From outer states" list={above} {...{ known, visits, onState }} />
       <Transitions title="Transitions to this state" list={into} {...{ known, visits, onState }} isInto />
@@ -121,11 +123,6 @@ function formatEntered(chart: ChartView, visits: VisitsView | null, path: string
   return times === 0
     ? 'no stored session entered it'
     : `stored sessions entered it ${formatCount(times, 'time')}`
-}
-
-function joinSentence(...parts: string[]): string {
-  const text = parts.filter(Boolean).join('; ')
-  return text === '' ? '' : `${capitalize(text)}.`
 }
 
 function formatTaken(visits: VisitsView | null, id: string): string {

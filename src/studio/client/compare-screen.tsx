@@ -91,7 +91,7 @@ function SessionHead({ side, name, view }: { side: 'a' | 'b'; name: string; view
           {session.title || session.name || session.id}
         </a>
         <p>
-          <StatePill state={session.state} isAsleep={session.status === 'sleeping'} />
+          <StatePill session={session} />
           {side === view.fork && <strong>from record {session.forkedFrom?.seq}</strong>}
           <span>{session.id}</span>
         </p>
@@ -136,9 +136,9 @@ function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; i
       <Table head={[<span class="sr">Measure</span>, ...names, 'Difference']}>
         <tr>
           <th scope="row">State</th>
-          {[view.a, view.b].map(({ verdict, session }) => (
+          {[view.a, view.b].map(({ session }) => (
             <td key={session.id}>
-              <StatePill state={verdict.state} isAsleep={session.status === 'sleeping'} />
+              <StatePill session={session} />
             </td>
           ))}
           <td>{view.a.verdict.state === view.b.verdict.state ? 'same' : 'differs'}</td>
@@ -303,17 +303,7 @@ function Ways({ chart, view }: { chart: ChartView; view: CompareView }) {
     }
     return [drawVisitedChart(chart, new Set([...(inA ?? []), ...(inB ?? [])])), mark] as const
   }, [view, chart])
-  return (
-    <Sheet
-      svg={svg}
-      lit={{ active: noPaths, transitionIds: noPaths, markOf }}
-      row={null}
-      ms={0}
-      transitions={new Map()}
-      onState={() => undefined}
-      onTransition={() => undefined}
-    />
-  )
+  return <Sheet svg={svg} lit={{ active: noPaths, transitionIds: noPaths, markOf }} />
 }
 
 const noPaths: readonly string[] = []

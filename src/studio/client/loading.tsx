@@ -125,9 +125,12 @@ export function useAttempt() {
   return { trouble, isBusy, attempt, forgive: () => setTrouble('') }
 }
 
+/** A constant, because a new function would scroll on every render. */
+const scrollIntoSight = (line: HTMLElement | null): void => line?.scrollIntoView({ block: 'nearest' })
+
 export function Refusal({ text }: { text: string }) {
   return text === '' ? null : (
-    <p class="refusal" role="alert">
+    <p class="refusal" role="alert" ref={scrollIntoSight}>
       {text}
     </p>
   )

@@ -6,7 +6,7 @@ import { JsonTree } from './json-tree.js'
 import { Table } from './long-text.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import { useTimeout } from './page.js'
-import type { RowPill } from './run-head.js'
+import type { StatePill } from './run-head.js'
 import { sessionAddress } from '../format.js'
 
 const reloadMs = 2_000
@@ -15,7 +15,7 @@ interface MachineProps {
   source: Source
   id: string
   /** The component is a prop, because an import would move the head of the run page into a separate file. */
-  Pill: typeof RowPill
+  Pill: typeof StatePill
 }
 
 export function MachineScreen({ source, id, Pill }: MachineProps) {
@@ -27,7 +27,7 @@ export function MachineScreen({ source, id, Pill }: MachineProps) {
   return (
     <main class="machine-screen stack">
       <h1>
-        {session.name ?? id} <Pill row={session} />
+        {session.name ?? id} <Pill session={session} />
       </h1>
       <p class="lead">
         A session of the state machine {machine}, with {formatCount(records.length, 'event')}.
@@ -50,7 +50,7 @@ export function MachineScreen({ source, id, Pill }: MachineProps) {
           <ul class="plain">
             {children.map((child) => (
               <li key={child.id}>
-                <a href={sessionAddress(child.id)}>{child.title || child.id}</a> <Pill row={child} />
+                <a href={sessionAddress(child.id)}>{child.title || child.id}</a> <Pill session={child} />
               </li>
             ))}
           </ul>

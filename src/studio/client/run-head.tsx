@@ -4,7 +4,14 @@ import { formatCount, formatDuration, formatMoney, getCachedPercent } from '../.
 import { formatCost } from '../costs.js'
 import type { RecordRow, SessionRow, SessionView } from '../protocol.js'
 import { isFailed } from '../session-query.js'
-import { formatShort, formatStatePath, formatWord, getTone, type Tone, compareAddress } from '../format.js'
+import {
+  formatShort,
+  formatStatePath,
+  formatWord,
+  getSessionTone,
+  type Tone,
+  compareAddress,
+} from '../format.js'
 import { Icon, type IconName } from './icons.js'
 import { Refusal, useAttempt } from './loading.js'
 import { showTabs } from './run-hooks.js'
@@ -22,11 +29,7 @@ export function RunHead({ run }: { run: RunPage }) {
       <div class="run-title">
         <h1>{session.title || session.name || session.id}</h1>
         <p>
-          {session.status === 'damaged' ? (
-            <span class="pill tone-bad">damaged</span>
-          ) : (
-            <StatePill state={view.verdict.state} isAsleep={rows.at(-1)?.wakeAt !== undefined} />
-          )}
+          <StatePill session={session} />
           <span>
             {row === rows.at(-1) ? '' : 'playhead '}
             {row.step === 0 || !step
@@ -65,17 +68,12 @@ export function RunHead({ run }: { run: RunPage }) {
   )
 }
 
-export function StatePill({ state, isAsleep }: { state: string | null; isAsleep: boolean }) {
-  const word = isAsleep ? 'sleeping' : formatWord(state ?? 'not started').toLowerCase()
-  return <span class={`pill tone-${getTone(state)}`}>{word}</span>
-}
-
-/** The state in a list. The states of machines keep the names in their charts. */
-export function RowPill({ row: { status, value, state } }: { row: SessionRow }) {
-  if (status === 'damaged') return <span class="pill tone-bad">damaged</span>
-  if (value === null) return <StatePill state={state} isAsleep={status === 'sleeping'} />
-  const tone = status === 'running' ? 'busy' : state === null ? 'wait' : getTone(state)
-  return <span class={`pill tone-${tone}`}>{value}</span>
+/** The states of machines keep the names in their charts. */
+export function StatePill({ session }: { session: SessionRow }) {
+  const { status, value, state } = session
+  const isShownAsStatus = status === 'damaged' || (status === 'sleeping' && value === null)
+  const word = isShownAsStatus ? status : (value ?? formatWord(state ?? 'not started').toLowerCase())
+  return <span class={`pill tone-${getSessionTone(session)}`}>{word}</span>
 }
 
 export function VerdictStrip({ run }: { run: RunPage }) {
@@ -83,8 +81,8 @@ export function VerdictStrip({ run }: { run: RunPage }) {
   const { verdict, rows, session, otherAgent } = view
   const { trouble, attempt } = useAttempt()
   const decided = rows.findIndex(({ seq }) => seq === verdict.seq)
-  const tone = session.status === 'damaged' ? 'bad' : getTone(verdict.state)
-  const isAsleep = rows.at(-1)?.wakeAt !== undefined
+  const tone = getSessionTone(session)
+  const isAsleep = session.status === 'sleeping'
   const hasStopped = tone !== 'busy' && session.status !== 'damaged'
   return (
     <section class={`verdict tone-${tone}`} aria-label="Verdict">

@@ -7,7 +7,7 @@ import { useOpenedSession } from './session-data.js'
 import { Slider } from './slider.js'
 import { type Source, SourceError } from './data-source.js'
 import { paths } from '../routes.js'
-import { RowPill, RunHead, VerdictStrip } from './run-head.js'
+import { RunHead, StatePill, VerdictStrip } from './run-head.js'
 import { Announcer, useKeys, useMedia } from './run-hooks.js'
 import { type RunProps, type Tab, tabs, useRunPage } from './run-page.js'
 import { findSteps, StepsPane } from './steps-pane.js'
@@ -20,7 +20,7 @@ const LazyMachineScreen = createLazyScreen(() =>
   import('./machine-screen.js').then((part) => part.MachineScreen),
 )
 export const MachineScreen = (props: { source: Source; id: string }) => (
-  <LazyMachineScreen {...props} Pill={RowPill} />
+  <LazyMachineScreen {...props} Pill={StatePill} />
 )
 /** Loaded on demand, because ended runs do not need it. */
 const Actions = createLazyScreen(() => import('./actions.js').then((part) => part.Actions))

@@ -8,7 +8,7 @@ import { paths } from '../routes.js'
 import { capitalize, formatShort, formatWord } from '../format.js'
 import { Icon } from './icons.js'
 import { useLoaded } from './loading.js'
-import { RowPill } from './run-head.js'
+import { StatePill } from './run-head.js'
 import { formatTerm, type SessionSort } from '../session-query.js'
 
 interface TableProps {
@@ -113,7 +113,7 @@ export function SessionItem({ row, depth = 0, ...rest }: ItemProps) {
           </div>
         </th>
         <td class="session-state">
-          <RowPill row={row} />
+          <StatePill session={row} />
           {reason !== null && reason !== 'sleeping' && reason !== row.state?.toLowerCase() && (
             <small>{formatWord(reason)}</small>
           )}

@@ -3,7 +3,7 @@ import type { SessionRow } from '../protocol.js'
 import type { RunStep } from '../run-steps.js'
 import { capitalize } from '../format.js'
 import { Icon } from './icons.js'
-import { useAttempt } from './loading.js'
+import { Refusal, useAttempt } from './loading.js'
 import type { RunPage } from './run-page.js'
 import { findMark } from './steps-pane.js'
 
@@ -61,11 +61,7 @@ export function StepMarks({ run, step }: { run: RunPage; step: RunStep }) {
           <button type="submit">Save</button>
         </form>
       )}
-      {trouble !== '' && (
-        <span class="refusal" role="alert">
-          {trouble}
-        </span>
-      )}
+      <Refusal text={trouble} />
     </span>
   )
 }

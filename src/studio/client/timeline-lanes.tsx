@@ -54,7 +54,7 @@ export function TimelineLanes({ run, axis }: { run: RunPage; axis: Axis }) {
               title={state.replaceAll('.', ' › ')}
               data-place={from}
             >
-              {axis.edge(to) - axis.edge(from) > 0.03 && <span>{getLastPart(state)}</span>}
+              {axis.edge(to) - axis.edge(from) > 0.03 && <span>{toShortName(state)}</span>}
             </div>
           ))}
           {axis.cuts.map(({ from, to, ms }) => (
@@ -107,6 +107,11 @@ export function TimelineLanes({ run, axis }: { run: RunPage; axis: Axis }) {
       {areLanesShown && isDue && <CostLine rows={rows} axis={axis} />}
     </>
   )
+}
+
+/** `WAITING_FOR_TOOL` → `tool`, because most stretches have room for one word. */
+function toShortName(state: string): string {
+  return getLastPart(state).replace('WAITING_FOR_', '').toLowerCase()
 }
 
 function toSpan(from: number, to: number): { left: string; width: string } {

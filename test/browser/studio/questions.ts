@@ -149,6 +149,7 @@ export function describeQuestions(): void {
         await open(width, 'report')
         const labels = await page.locator(':is(.stretch, .bar) > span').evaluateAll((all) =>
           all.map((one) => ({
+            text: one.textContent,
             width: one.getBoundingClientRect().width,
             isCut: one.scrollWidth > one.clientWidth && getComputedStyle(one).textOverflow !== 'ellipsis',
           })),
@@ -156,6 +157,8 @@ export function describeQuestions(): void {
         const seen = labels.filter((label) => label.width > 0)
         expect(seen.length).toBeGreaterThan(0)
         expect(seen.filter((label) => label.isCut || label.width < 44)).toEqual([])
+        // `WAITING_FOR_TOOL` would be cut at most widths.
+        expect(seen.filter(({ text }) => text?.includes('WAITING'))).toEqual([])
       })
 
       it('reads the same text for a step in the header and the list, and every word of a result next to its pencil', async () => {
