@@ -109,7 +109,7 @@ async function openRehearsal(file: true | string, api: ModelApi, io: CliIO): Pro
   const scenario = file === true ? createDemoScenario() : await loadScenario(resolve(io.cwd, file))
   const rehearsal = await startRehearsal({ scenario, strict: true })
   return {
-    model: createModel(api, { model: name, provider: name, baseURL: rehearsal.url, apiKey: name }),
+    model: createModel(api, { model: name, provider: name, baseURL: rehearsal.url, apiKey: 'none' }),
     tools: createDemoTools(),
     prices: { [name]: { inputPerMillion: 0, outputPerMillion: 0 } },
     prompt: 'Begin.',

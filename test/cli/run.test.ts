@@ -109,6 +109,14 @@ describe('statewright run', () => {
     expect(err).toContain('no model is called')
   })
 
+  test('names the error of a script that has ended, without removing words of it as a secret', async () => {
+    const cwd = await folder({
+      'play.json': { turns: [{ toolCalls: [{ name: 'list_files', arguments: {} }] }] },
+    })
+    const { out } = await cli(['run', '--rehearsal', 'play.json', '--json', 'Go'], { cwd })
+    expect(resultIn(out).error).toMatchObject({ code: 'rehearsal_exhausted' })
+  })
+
   test('--no-stream gives the same answer', async () => {
     const cwd = await folder({ 'demo.json': demo })
     const args = ['run', '--rehearsal', 'demo.json', '--json']
