@@ -103,7 +103,7 @@ type OptionValue<Spec> = Spec extends { choices: readonly (infer Choice)[] }
       ? string | (Spec extends { optional: true } ? true : never)
       : true
 
-export type OptionValues<Specs extends OptionSpecs> = {
+type OptionValues<Specs extends OptionSpecs> = {
   readonly [Name in keyof Specs]?: OptionValue<Specs[Name]>
 }
 
@@ -253,7 +253,7 @@ export function checkChoice(option: string, value: string, choices: readonly str
   throw badUsageError(`${option} must be one of ${choices.join(', ')} (got '${value}').${hint}`, option)
 }
 
-export function unknownOptionError(rawName: string, specs: OptionSpecs): CliError {
+function unknownOptionError(rawName: string, specs: OptionSpecs): CliError {
   const names = Object.keys(specs)
   const word = rawName.replace(/^-+/, '')
   const near =

@@ -1,12 +1,12 @@
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
 import * as z from 'zod'
+import { readProperty } from '../core/base/json.js'
 import type { ToolEntry } from '../core/tools/tool-set.js'
 import { defineTool } from '../core/tools/define-tool.js'
 import { largestExpense, type RecordedRequest, type Scenario, type Turn } from '../rehearsal/index.js'
 import { ToolError } from '../core/tools/tool-error.js'
 import { evaluateExpression } from './arithmetic.js'
-import { getErrorCode } from './load.js'
 import { packageRoot } from '../studio/studio-page.js'
 
 /** The run that `statewright run --rehearsal` performs. It calls `largestExpense`, and makes a payment that needs approval. */
@@ -108,7 +108,7 @@ async function readConfined(root: string, path: string): Promise<string> {
   try {
     file = await realpath(named)
   } catch (error) {
-    if (getErrorCode(error) !== 'ENOENT' && getErrorCode(error) !== 'ENOTDIR') throw error
+    if (!['ENOENT', 'ENOTDIR'].includes(String(readProperty(error, 'code')))) throw error
     const names = await listNames(root)
     throw new ToolError('failed', `There is no file '${path}'. The files are: ${names.join(', ')}.`)
   }

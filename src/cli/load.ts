@@ -3,7 +3,8 @@ import { access, readFile, stat } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { AnyStateMachine } from 'xstate'
-import { ConfigError, StatewrightError } from '../core/base/errors.js'
+import { ConfigError, describeError, StatewrightError } from '../core/base/errors.js'
+import { readProperty } from '../core/base/json.js'
 import { loadPeer } from '../core/base/platform.js'
 import { type ConfigFile, parseConfigFile } from '../core/config/config-file.js'
 import type { Agents } from '../core/drive/define-agents.js'
@@ -34,21 +35,15 @@ export function fileError(
 
 /** Explains a file error, as in `there is no file 'x'.` */
 function describeFileError(error: unknown, path: string, use: 'read' | 'written'): string {
-  const code = String(getErrorCode(error))
+  const code = String(readProperty(error, 'code'))
   if (code === 'EEXIST') return `'${path}' already exists. Choose another file, or replace it with --force.`
   if (code === 'EISDIR') return `'${path}' is a folder. Choose a file in it.`
   if (['ENOENT', 'ENOTDIR'].includes(code))
     return use === 'read' ? `there is no file '${path}'.` : `there is no folder for '${path}'.`
   if (['EACCES', 'EPERM', 'EROFS'].includes(code))
     return `you do not have permission to ${use === 'read' ? 'read' : 'write'} '${path}'.`
-  return `'${path}' cannot be ${use}: ${getMessage(error)}`
+  return `'${path}' cannot be ${use}: ${describeError(error)}`
 }
-
-export function getErrorCode(error: unknown): unknown {
-  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
-}
-
-export const getMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** @throws {CliError | ConfigError} */
 export async function loadConfig(path: string | undefined, cwd: string): Promise<ConfigFile> {
@@ -90,7 +85,7 @@ export async function loadModule(
   } catch (error) {
     // The codes of Node's loader for a file that is not JavaScript.
     const notAModule = /^ERR_(UNKNOWN_FILE_EXTENSION|IMPORT_(ATTRIBUTE|ASSERTION_TYPE)_MISSING)$/
-    if (notAModule.test(String(getErrorCode(error))))
+    if (notAModule.test(String(readProperty(error, 'code'))))
       throw refuse(`'${path}' cannot be loaded. Use a .js, .mjs or .ts module.`, error)
     throw refuse(`'${path}' cannot be loaded: ${describeLoadError(error, path)}`, error)
   }
@@ -166,7 +161,7 @@ async function loadDefaultExport(
   try {
     return { exported, value: await (exported as (options: { store: SessionStore }) => unknown)({ store }) }
   } catch (error) {
-    throw refuse(`the default export of '${path}' failed: ${getMessage(error)}`, error)
+    throw refuse(`the default export of '${path}' failed: ${describeError(error)}`, error)
   }
 }
 
@@ -233,7 +228,7 @@ export async function loadMachine(path: string, cwd: string): Promise<AnyStateMa
   try {
     assertMachine(value)
   } catch (error) {
-    throw refuseMachine(`'${path}': ${getMessage(error)}`, error)
+    throw refuseMachine(`'${path}': ${describeError(error)}`, error)
   }
   return value as AnyStateMachine
 }

@@ -20,7 +20,7 @@ import { checkURL, type CommonOptions } from './options.js'
 import { toTarget } from '../core/sessions/inbox/session-message.js'
 import type { Answer } from './prompt.js'
 
-export interface ModelSetup {
+interface ModelSetup {
   model: ModelProvider
   /** The tools for a run without `--tools`. */
   tools: readonly ToolEntry[]

@@ -2,9 +2,10 @@ import { mkdir, open, readFile, rm } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { type Clock, readElapsed, unrefTimer } from '../core/base/clock.js'
+import { readProperty } from '../core/base/json.js'
 import { createPaint, type Paint } from '../core/format/format-words.js'
 import { CliError, type CliIO } from './command.js'
-import { fileError, getErrorCode } from './load.js'
+import { fileError } from './load.js'
 
 export function formatJsonLine(value: unknown): string {
   return `${escapeJson(JSON.stringify(value))}\n`
@@ -103,7 +104,13 @@ export function createProgressLine(
   let lastAt = isTerminal ? -Infinity : readElapsed(clock)
   let timer: unknown
 
+  function stopTimer(): void {
+    clock.clearTimeout(timer)
+    timer = undefined
+  }
+
   function draw(): void {
+    stopTimer()
     if (text === null) return
     lastAt = readElapsed(clock)
     if (!isTerminal) return void stderr.write(`statewright: ${text}\n`)
@@ -125,13 +132,11 @@ export function createProgressLine(
     update(words: string, bar = ''): void {
       if (isOff) return
       text = isTerminal ? bar + words : words
-      if (timer !== undefined) return
       const waitMs = lastAt + (isTerminal ? terminalMs : logMs) - readElapsed(clock)
+      // Does not depend on the timer, which cannot fire during a computation.
       if (waitMs <= 0) return draw()
-      timer = clock.setTimeout(() => {
-        timer = undefined
-        draw()
-      }, waitMs)
+      if (timer !== undefined) return
+      timer = clock.setTimeout(draw, waitMs)
       unrefTimer(timer)
     },
     /** Writes a permanent line above the progress. */
@@ -141,8 +146,7 @@ export function createProgressLine(
       if (isTerminal) draw()
     },
     close(): void {
-      clock.clearTimeout(timer)
-      timer = undefined
+      stopTimer()
       erase()
       text = null
     },
@@ -153,7 +157,7 @@ export function createProgressLine(
 export function watchOutput(stream: Writable): { end(): Promise<string | null> } {
   let fault: Error | null = null
   const note = (error: Error | null): void => {
-    if (getErrorCode(error) !== 'EPIPE') fault ??= error
+    if (readProperty(error, 'code') !== 'EPIPE') fault ??= error
   }
   stream.on('error', note)
   return {
@@ -194,7 +198,7 @@ export async function writeOutput(
   const path = resolve(cwd, file)
   if (makeFolder)
     await mkdir(dirname(path), { recursive: true }).catch((cause: unknown) => {
-      const isFile = ['EEXIST', 'ENOTDIR'].includes(String(getErrorCode(cause)))
+      const isFile = ['EEXIST', 'ENOTDIR'].includes(String(readProperty(cause, 'code')))
       if (!isFile) throw fileError('unwritable_file', option, dirname(path), cause)
       const message = `${option}: '${dirname(path)}' is not a folder.`
       throw new CliError('unwritable_file', message, option, { cause })
@@ -226,7 +230,7 @@ export async function writeGenerated(
   io: Pick<CliIO, 'cwd' | 'stdout'>,
 ): Promise<void> {
   const before = await readFile(path, 'utf8').catch((cause: unknown) => {
-    if (['ENOENT', 'ENOTDIR'].includes(String(getErrorCode(cause)))) return undefined
+    if (['ENOENT', 'ENOTDIR'].includes(String(readProperty(cause, 'code')))) return undefined
     throw fileError('unwritable_file', '--emit', path, cause, 'read')
   })
   if (before !== undefined && !before.startsWith(firstLine))

@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline'
+import { addAbortSignal } from 'node:stream'
 import type {
   Elicitation,
   ElicitationField,
@@ -45,18 +46,11 @@ const maxBytes = 10 * 1024 * 1024
 export async function readPiped({ stdin, signal }: Pick<CliIO, 'stdin' | 'signal'>): Promise<string> {
   const chunks: Uint8Array[] = []
   let size = 0
-  const stop = () => stdin.destroy(new Error('Interrupted.'))
-  signal.addEventListener('abort', stop)
-  try {
-    signal.throwIfAborted()
-    for await (const chunk of stdin) {
-      const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : (chunk as Uint8Array)
-      size += bytes.length
-      if (size > maxBytes) throw badUsageError('The prompt on stdin is longer than 10 MiB.', 'PROMPT')
-      chunks.push(bytes)
-    }
-  } finally {
-    signal.removeEventListener('abort', stop)
+  for await (const chunk of addAbortSignal(signal, stdin)) {
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : (chunk as Uint8Array)
+    size += bytes.length
+    if (size > maxBytes) throw badUsageError('The prompt on stdin is longer than 10 MiB.', 'PROMPT')
+    chunks.push(bytes)
   }
   return Buffer.concat(chunks).toString('utf8').trim()
 }

@@ -10,7 +10,7 @@ import type { CommonOptions } from './options.js'
 import { formatJsonLine, wantsColor } from './output.js'
 
 /** Converts events to text for stdout, without I/O or a clock. */
-export interface Renderer {
+interface Renderer {
   renderEvent(event: AgentEvent): string
   renderResult(result: RunResult): string
 }

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { ConfigError, StatewrightError } from '../core/base/errors.js'
+import { readProperty } from '../core/base/json.js'
 import { findNearestName } from '../core/base/text.js'
 import { stripControls } from '../core/format/format-words.js'
 import { memoryStore } from '../core/sessions/store/memory-store.js'
@@ -17,7 +18,6 @@ import {
   type ParsedOptions,
   writeNotice,
 } from './command.js'
-import { getErrorCode } from './load.js'
 import type { storeOption } from './options.js'
 
 export interface OpenedStore {
@@ -125,7 +125,7 @@ function isMissing(folder: string | null): boolean {
     if (folder !== null) statSync(join(folder, 'sessions.db'))
     return false
   } catch (error) {
-    return getErrorCode(error) === 'ENOENT'
+    return readProperty(error, 'code') === 'ENOENT'
   }
 }
 

@@ -438,6 +438,17 @@ describe('the progress of a batch', () => {
     expect(shows()).not.toMatch(/[\r\u001B]/)
   })
 
+  test('is one line every five seconds in a log while a computation holds back timers', () => {
+    let elapsedMs = 0
+    const blocked = { now: () => elapsedMs, setTimeout: () => 0, clearTimeout: () => undefined }
+    const shown: string[] = []
+    const stderr = { isTTY: false, write: (text: string): void => void shown.push(text) }
+    const line = createProgressLine({ stdout: {}, stderr, env: {} } as unknown as CliIO, blocked)
+    for (; elapsedMs <= 12_000; elapsedMs += 1_000) line.update(`${elapsedMs} ms`)
+    line.close()
+    expect(shown).toEqual(['statewright: 5000 ms\n', 'statewright: 10000 ms\n'])
+  })
+
   test('is not drawn on a terminal that shows the results', () => {
     const { shows, update, close } = display(true, { hasData: true })
     update(progress)

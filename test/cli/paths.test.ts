@@ -75,25 +75,28 @@ describe('statewright paths', () => {
     expect(await readFile(join(cwd, 'door.paths.test.js'), 'utf8')).toBe('mine')
   })
 
-  test.each([true, false])('shows progress only at a terminal (%s)', async (isTTY) => {
-    const cwd = await folder({ 'door.mjs': door + alphabet })
-    const stderr = Object.assign(new PassThrough(), { isTTY })
-    const { stdin, stdout } = { stdin: new PassThrough(), stdout: new PassThrough() }
-    const { signal } = new AbortController()
-    const dataFolder = () => Promise.resolve(null)
-    await runCli(['paths', 'door.mjs'], {
-      stdin,
-      stdout,
-      stderr,
-      env: {},
-      cwd,
-      dataFolder,
-      signal,
-      sigterm: new SigtermHandler(),
-    })
-    const shown = String(stderr.read() ?? '')
-    expect(shown).toMatch(isTTY ? /3 states, 9 events, 0 waiting\r\u001B\[K$/ : /^$/)
-  })
+  test.each([true, false])(
+    'shows the progress of a short exploration only at a terminal (%s)',
+    async (isTTY) => {
+      const cwd = await folder({ 'door.mjs': door + alphabet })
+      const stderr = Object.assign(new PassThrough(), { isTTY })
+      const { stdin, stdout } = { stdin: new PassThrough(), stdout: new PassThrough() }
+      const { signal } = new AbortController()
+      const dataFolder = () => Promise.resolve(null)
+      await runCli(['paths', 'door.mjs'], {
+        stdin,
+        stdout,
+        stderr,
+        env: {},
+        cwd,
+        dataFolder,
+        signal,
+        sigterm: new SigtermHandler(),
+      })
+      const shown = String(stderr.read() ?? '')
+      expect(shown).toMatch(isTTY ? /\r3 states, 9 events, 0 waiting\u001B\[K\r\u001B\[K$/ : /^$/)
+    },
+  )
 
   test.each([
     [['--coverage', 'states'], "--coverage must be one of transitions, pairs (got 'states')"],

@@ -33,7 +33,7 @@ import {
   writeNotice,
 } from '../command.js'
 import { exitCodes, type ExitCode, toExitCode, toWorstExitCode } from '../exit-codes.js'
-import { loadAgent, fileError, getErrorCode } from '../load.js'
+import { loadAgent, fileError } from '../load.js'
 import {
   agentModuleOption,
   drainSeconds,
@@ -44,7 +44,7 @@ import {
 } from '../options.js'
 import { createProgressLine, waitForWrites } from '../output.js'
 import { closeAfter, openStoreForRun } from '../session-store.js'
-import { parseJsonOr } from '../../core/base/json.js'
+import { parseJsonOr, readProperty } from '../../core/base/json.js'
 import { asObject, asText } from '../../core/base/values.js'
 
 const optionSpecs = {
@@ -471,7 +471,8 @@ async function refuseForeignFile(path: string, name: string, batch: string): Pro
     }
   } catch (cause) {
     if (cause instanceof CliError) throw cause
-    if (getErrorCode(cause) !== 'ENOENT') throw fileError('unwritable_file', '--out', name, cause, 'read')
+    if (readProperty(cause, 'code') !== 'ENOENT')
+      throw fileError('unwritable_file', '--out', name, cause, 'read')
   }
 }
 

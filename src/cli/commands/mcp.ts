@@ -1,7 +1,8 @@
 import { whenAborted } from '../../core/base/abort.js'
+import { describeError } from '../../core/base/errors.js'
 import { reserveStdout } from '../../mcp/server/sdk.js'
 import { badUsageError, defineCommand, writeNotice } from '../command.js'
-import { getMessage, loadAgents } from '../load.js'
+import { loadAgents } from '../load.js'
 import { agentsModuleOption, formatCarriedOptions, storeOption } from '../options.js'
 import { openStoreForRun } from '../session-store.js'
 
@@ -33,7 +34,7 @@ export const mcpCommand = defineCommand({
         agents,
         stdin: io.stdin,
         stdout: reserved?.stdout ?? io.stdout,
-        onError: (error) => writeNotice(io, getMessage(error)),
+        onError: (error) => writeNotice(io, describeError(error)),
         answerCommand: `statewright send${formatCarriedOptions({ store: url })}`,
       })
       const close = (): void => void server.close()
