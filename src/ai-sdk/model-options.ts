@@ -3,6 +3,7 @@ import type { JsonObject } from '../../machines/agent/json.js'
 import { ConfigError, describeError } from '../core/base/errors.js'
 import { readProperty } from '../core/base/json.js'
 import type { MediaKind } from '../../machines/agent/refusals.js'
+import { checkOptions, choiceRule, type OptionRules } from '../core/config/check-options.js'
 import { isMediaList } from '../core/models/media.js'
 import {
   isLimiter,
@@ -134,32 +135,37 @@ export interface LanguageModelOptions {
   structuredOutput?: StructuredOutputSupport | 'none' | undefined
 }
 
-/** @throws ConfigError `invalid_option` */
+const recordRule = (fits: (item: unknown) => boolean, phrase: string) => ({
+  is: (value: unknown) => isRecord(value) && Object.values(value).every(fits),
+  phrase,
+})
+
+const optionRules: OptionRules<LanguageModelOptions> = {
+  providerOptions: recordRule(isRecord, 'an object with options by provider name: { anthropic: { … } }'),
+  providerTools: recordRule(
+    (tool) => typeof readProperty(tool, 'id') === 'string',
+    "an object with tools from the provider's package by name: { web_search: anthropic.tools.webSearch_20250305() }",
+  ),
+  headers: recordRule((header) => typeof header === 'string', 'an object with a string for each header'),
+  cache: {
+    is: (value) => [true, false, '5m', '1h'].includes(value as never),
+    phrase: "true, false, '5m' or '1h'",
+  },
+  media: { is: isMediaList, phrase: "a list of zero or more of 'image', 'audio' and 'file'" },
+  provider: {
+    is: (value) => typeof value === 'string' && value.trim() !== '',
+    phrase: "a provider name, such as 'anthropic'",
+  },
+  limiter: { is: isLimiter, phrase: limiterPhrase },
+  structuredOutput: choiceRule('beside_tools', 'alone', 'none'),
+}
+
+/** @throws ConfigError `invalid_option`, UsageError `invalid_argument` */
 export function checkLanguageModelOptions(options: LanguageModelOptions): void {
-  const { providerOptions, providerTools, headers, cache, media, provider, structuredOutput } = options
-  if (!isRecordOf(providerOptions, isRecord))
-    throw optionError('providerOptions', 'must map provider names to options: { anthropic: { … } }.')
-  if (!isRecordOf(providerTools, (tool) => typeof readProperty(tool, 'id') === 'string'))
-    throw optionError(
-      'providerTools',
-      "must map names to tools from the provider's package: { web_search: anthropic.tools.webSearch_20250305() }.",
-    )
-  if (!isRecordOf(headers, (value) => typeof value === 'string'))
-    throw optionError('headers', 'must be an object with a string for each header.')
-  if (!isLimiter(options.limiter)) throw optionError('limiter', limiterPhrase)
-  if (![undefined, true, false, '5m', '1h'].includes(cache))
-    throw optionError('cache', "must be true, false, '5m' or '1h'.")
-  if (!isMediaList(media))
-    throw optionError('media', "must be a list of zero or more of 'image', 'audio' and 'file'.")
-  if (provider !== undefined && (typeof provider !== 'string' || provider.trim() === ''))
-    throw optionError('provider', "must be a provider name, such as 'anthropic'.")
-  if (![undefined, 'beside_tools', 'alone', 'none'].includes(structuredOutput))
-    throw optionError('structuredOutput', "must be 'beside_tools', 'alone' or 'none'.")
+  checkOptions(
+    'languageModel(model, options)',
+    options,
+    optionRules,
+    (message, key) => new ConfigError('invalid_option', message, key),
+  )
 }
-
-function isRecordOf(value: unknown, fits: (item: unknown) => boolean): boolean {
-  return value === undefined || (isRecord(value) && Object.values(value).every(fits))
-}
-
-const optionError = (option: string, rule: string): ConfigError =>
-  new ConfigError('invalid_option', `languageModel: ${option} ${rule}`, option)

@@ -2,7 +2,8 @@ import { truncate } from '../../guards/lib/words.js'
 import { sha256 } from '../../guards/lib/sha256.js'
 import { ConfigError } from '../core/base/errors.js'
 import { sortByNearness } from '../core/base/text.js'
-import { type ArgumentRule, expectArgument, functionRule, isObject } from '../core/base/values.js'
+import { functionRule, isObject } from '../core/base/values.js'
+import { checkOptions, type OptionRules } from '../core/config/check-options.js'
 import { defineTool } from '../core/tools/define-tool.js'
 import { ToolError } from '../core/tools/tool-error.js'
 import { type AgentSkills, type SkillInfo, SkillOutcome } from '../core/tools/tool-outcomes.js'
@@ -223,16 +224,18 @@ export interface ListedSkillsOptions {
   readFile?: (name: string, path: string) => string | Promise<string>
 }
 
-const listPhrase: ArgumentRule = {
-  is: Array.isArray,
-  phrase: "a list, such as [{ name: 'review', description: '…' }]",
+const listedSkillsRules: OptionRules<ListedSkillsOptions> = {
+  list: {
+    isRequired: true,
+    is: Array.isArray,
+    phrase: "a list, such as [{ name: 'review', description: '…' }]",
+  },
+  load: { isRequired: true, ...functionRule("a function that returns a skill's instructions") },
+  readFile: functionRule('a function that returns a file'),
 }
 
-export function createListedSkills({ list, load, readFile }: ListedSkillsOptions): AgentSkills {
-  expectArgument('skills({ list })', list, listPhrase)
-  expectArgument('skills({ load })', load, functionRule("a function that returns a skill's instructions"))
-  if (readFile !== undefined)
-    expectArgument('skills({ readFile })', readFile, functionRule('a function that returns a file'))
+export function createListedSkills(options: ListedSkillsOptions): AgentSkills {
+  const { list, load, readFile } = checkOptions('skills(options)', options, listedSkillsRules)
   const infos = sortSkills(
     list.map((entry, i) => {
       const where = `list[${i}]`

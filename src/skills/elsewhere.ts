@@ -1,6 +1,5 @@
 import { expectArgument, optionsRule } from '../core/base/values.js'
 import { optionError } from '../core/base/errors.js'
-import { expectKnownOptions } from '../core/config/other-names.js'
 import type { AgentSkills } from '../core/tools/tool-outcomes.js'
 import { createListedSkills, type ListedSkillsOptions } from './create-skills.js'
 
@@ -9,7 +8,6 @@ export function skills(options: ListedSkillsOptions): AgentSkills {
   expectArgument('skills(options)', options ?? null, optionsRule)
   if ('dirs' in options)
     throw optionError('Folders are not available here. Pass skills({ list, load }).', 'dirs')
-  expectKnownOptions('skills', options, ['list', 'load', 'readFile'])
   return createListedSkills(options)
 }
 

@@ -92,11 +92,11 @@ test('two skills of one name, a missing folder, and invalid options are refused'
   expect(codeOf(() => skills({ dirs: [one as string, two as string] }))).toBe('duplicate_skill')
   expect(codeOf(() => skills({ dirs: ['./there-is-none'] }))).toBe('invalid_skill')
   expect(codeOf(() => skills({ dirs: [join(one as string, 'one/SKILL.md')] }))).toBe('invalid_skill')
-  expect(codeOf(() => skills({ dirs: './skills' } as never))).toBe('invalid_argument')
+  expect(codeOf(() => skills({ dirs: './skills' } as never))).toBe('invalid_option')
   expect(codeOf(() => skills(null as never))).toBe('invalid_argument')
   expect(codeOf(() => skills({ dirs: [], folders: [] } as never))).toBe('invalid_option')
-  expect(codeOf(() => skills({ dirs: [], allow: 1 } as never))).toBe('invalid_argument')
-  expect(codeOf(() => skills({ load: () => '' } as never))).toBe('invalid_argument')
+  expect(codeOf(() => skills({ dirs: [], allow: 1 } as never))).toBe('invalid_option')
+  expect(codeOf(() => skills({ load: () => '' } as never))).toBe('invalid_option')
   expect(codeOf(() => createAgent({ model: new ManualModel(), skills: {} as never }))).toBe('invalid_config')
   const twice = { list: ['a', 'a'].map((name) => ({ name, description: 'A.' })), load: () => '' }
   expect(codeOf(() => skills(twice))).toBe('duplicate_skill')
@@ -263,7 +263,7 @@ test('instructions of a project are read, the nearest first, up to the root of t
     { maxChars: '9' },
   ]
   for (const options of wrong)
-    expect(codeOf(() => instructionsFrom(['AGENTS.md'], options as never))).toBe('invalid_argument')
+    expect(codeOf(() => instructionsFrom(['AGENTS.md'], options as never))).toBe('invalid_option')
   expect(() => instructionsFrom(['AGENTS.md'], { cwd, root: join(folder, 'alone') })).toThrow(
     'or a folder above it',
   )

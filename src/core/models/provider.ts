@@ -247,8 +247,7 @@ export interface RequestLimiter {
   limit(model: ModelProvider): ModelProvider
 }
 
-export const limiterPhrase =
-  "must be a limiter, such as createLimiter({ id: 'openai', requestsPerMinute: 600 })."
+export const limiterPhrase = "a limiter, such as createLimiter({ id: 'openai', requestsPerMinute: 600 })"
 
 export function isLimiter(value: unknown): value is RequestLimiter | undefined {
   return value === undefined || typeof (value as Partial<RequestLimiter> | null)?.limit === 'function'

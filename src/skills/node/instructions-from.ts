@@ -1,8 +1,8 @@
 import { existsSync, lstatSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { ConfigError } from '../../core/base/errors.js'
-import { type ArgumentRule, expectArgument, optionsRule } from '../../core/base/values.js'
-import { expectKnownOptions } from '../../core/config/other-names.js'
+import { type ArgumentRule, expectArgument } from '../../core/base/values.js'
+import { checkOptions, countRule, textRule } from '../../core/config/check-options.js'
 import { isInside, readOrRefuse } from './skill-folders.js'
 
 export interface InstructionsFromOptions {
@@ -21,15 +21,6 @@ const namesRule: ArgumentRule = {
   phrase: "a list of file names, such as ['AGENTS.md']",
 }
 
-const folderRule: ArgumentRule = {
-  is: (value) => value === undefined || (typeof value === 'string' && value !== ''),
-  phrase: "a folder's path",
-}
-const charsRule: ArgumentRule = {
-  is: (value) => value === undefined || (Number.isSafeInteger(value) && Number(value) > 0),
-  phrase: 'a whole number above 0',
-}
-
 const maxBytes = 1_000_000
 
 /**
@@ -45,11 +36,11 @@ const maxBytes = 1_000_000
  */
 export function instructionsFrom(names: readonly string[], options: InstructionsFromOptions = {}): string {
   expectArgument('instructionsFrom(names)', names, namesRule)
-  expectArgument('instructionsFrom(names, options)', options, optionsRule)
-  expectKnownOptions('instructionsFrom', options, ['cwd', 'root', 'maxChars'])
-  expectArgument('instructionsFrom(names, { cwd })', options.cwd, folderRule)
-  expectArgument('instructionsFrom(names, { root })', options.root, folderRule)
-  expectArgument('instructionsFrom(names, { maxChars })', options.maxChars, charsRule)
+  checkOptions<InstructionsFromOptions>('instructionsFrom(names, options)', options, {
+    cwd: textRule,
+    root: textRule,
+    maxChars: countRule,
+  })
   const { cwd = process.cwd(), maxChars = 40_000 } = options
   const start = resolve(cwd)
   const root = resolve(options.root ?? findRepository(start) ?? start)

@@ -1,5 +1,5 @@
 import { type ArgumentRule, expectArgument, optionsRule } from '../../core/base/values.js'
-import { expectKnownOptions } from '../../core/config/other-names.js'
+import { checkOptions } from '../../core/config/check-options.js'
 import type { AgentSkills, SkillInfo } from '../../core/tools/tool-outcomes.js'
 import {
   checkSkill,
@@ -20,15 +20,14 @@ import { ToolError } from '../../core/tools/tool-error.js'
 import { createRequire } from 'node:module'
 import { missingPackageError } from '../../core/base/platform.js'
 
-const dirsRule: ArgumentRule = {
+const dirsRule: ArgumentRule & { isRequired: true } = {
+  isRequired: true,
   is: (value) => Array.isArray(value) && value.every((dir) => typeof dir === 'string' && dir !== ''),
   phrase: "a list of folders, such as ['./skills']",
 }
 const allowRule: ArgumentRule = {
   is: (value) =>
-    value === undefined ||
-    typeof value === 'function' ||
-    (Array.isArray(value) && value.every((name) => typeof name === 'string')),
+    typeof value === 'function' || (Array.isArray(value) && value.every((name) => typeof name === 'string')),
   phrase: 'a list of names, or a function',
 }
 
@@ -48,14 +47,10 @@ const allowRule: ArgumentRule = {
  */
 export function skills(options: SkillFoldersOptions | ListedSkillsOptions): AgentSkills {
   expectArgument('skills(options)', options ?? null, optionsRule)
-  if ('list' in options || 'load' in options) {
-    expectKnownOptions('skills', options, ['list', 'load', 'readFile'])
-    return createListedSkills(options as ListedSkillsOptions)
-  }
-  expectKnownOptions('skills', options, ['dirs', 'allow'])
-  expectArgument('skills({ dirs })', options.dirs, dirsRule)
-  expectArgument('skills({ allow })', options.allow, allowRule)
-  return createFolderSkills(options)
+  if ('list' in options || 'load' in options) return createListedSkills(options as ListedSkillsOptions)
+  return createFolderSkills(
+    checkOptions<SkillFoldersOptions>('skills(options)', options, { dirs: dirsRule, allow: allowRule }),
+  )
 }
 
 /** Skills in folders, in the Agent Skills format. */

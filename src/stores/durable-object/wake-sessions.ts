@@ -1,6 +1,6 @@
-import { expectArgument, optionsRule } from '../../core/base/values.js'
+import { expectArgument } from '../../core/base/values.js'
 import { UsageError } from '../../core/base/errors.js'
-import { expectKnownOptions } from '../../core/config/other-names.js'
+import { checkOptions } from '../../core/config/check-options.js'
 import { type Agents, agentsRule, getCommonStore } from '../../core/drive/define-agents.js'
 import { runSession } from '../../core/drive/drive.js'
 import {
@@ -36,8 +36,7 @@ export function wakeSessions<Context = unknown>(
 ): Promise<void>
 export async function wakeSessions(agents: Agents, options: WakeOptions = {}): Promise<void> {
   expectArgument('wakeSessions(agents)', agents, agentsRule)
-  expectArgument('wakeSessions(agents, options)', options, optionsRule)
-  expectKnownOptions('wakeSessions', options, ['context'])
+  checkOptions<WakeOptions>('wakeSessions(agents, options)', options, { context: null })
   checkHostFunctions('wakeSessions', options)
   const store = getCommonStore(agents)
   const failures: unknown[] = []

@@ -65,6 +65,7 @@ const options: [option: string, value: unknown][] = [
   ['cache', 'forever'],
   ['provider', ''],
   ['structuredOutput', true],
+  ['providerOption', {}],
 ]
 
 it.each(options)('the option %s is refused as %j', (option, value) => {

@@ -121,7 +121,7 @@ function checkSharedOptions(name: string, options: OpenAIOptions, method: readon
       'dispatcher',
       'cannot be combined with client or fetch, which send the requests themselves.',
     )
-  if (!isLimiter(limiter)) throw invalid('limiter', limiterPhrase)
+  if (!isLimiter(limiter)) throw invalid('limiter', `must be ${limiterPhrase}.`)
   if (!isMediaList(media))
     throw invalid('media', "must be a list of zero or more of 'image', 'audio' and 'file'.")
   if (timeoutMs !== undefined && !(Number.isInteger(timeoutMs) && timeoutMs > 0 && timeoutMs < 2 ** 31))
