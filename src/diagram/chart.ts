@@ -1,4 +1,4 @@
-import { expectArgument, objectRule } from '../core/base/values.js'
+import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
 import { listTransitions, getStateName, type DeclaredTransition } from '../core/chart/state-labels.js'
 import { StatewrightError } from '../core/base/errors.js'
@@ -42,6 +42,14 @@ export interface ChartTransition extends DeclaredTransition {
 }
 
 export const machineRule = objectRule(['root', 'config'], 'an XState machine, such as agent.machine')
+
+const chartRule = objectRule(['root'], 'a chart returned by toChart(machine)')
+
+/** Checks the arguments of a function of a chart. `parameter` is the name of its second argument. */
+export function expectChart(name: string, chart: Chart, parameter = 'options', options?: object): void {
+  expectArgument(`${name}(chart)`, chart, chartRule)
+  expectArgument(`${name}(chart, ${parameter})`, options, optionsRule)
+}
 
 /**
  * Converts a machine to a chart. Transition ids match the ids in a `Coverage`.

@@ -1,8 +1,8 @@
-import { optionsRule, expectArgument, objectRule } from '../core/base/values.js'
 import {
   type Chart,
   type ChartState,
   type ChartTransition,
+  expectChart,
   flattenStates,
   type TransitionCounts,
   unknownStateError,
@@ -38,8 +38,7 @@ const maxTransitionsWithLines = 30
  * @throws {DiagramError} `unknown_state`
  */
 export function toDot(chart: Chart, options: DotOptions = {}): string {
-  expectArgument('toDot(chart)', chart, objectRule(['root'], 'a chart returned by toChart(machine)'))
-  expectArgument('toDot(chart, options)', options, optionsRule)
+  expectChart('toDot', chart, 'options', options)
   const { state, counts, look = agentLook, places, isNamed = false } = options
   const states = new Map(flattenStates(chart.root).map((each) => [each.id, each]))
   const shown = state === undefined ? chart.root : states.get(state)

@@ -1,8 +1,8 @@
-import { optionsRule, expectArgument, objectRule } from '../core/base/values.js'
 import {
   type Chart,
   type ChartState,
   type ChartTransition,
+  expectChart,
   flattenStates,
   unknownStateError,
 } from './chart.js'
@@ -42,8 +42,7 @@ export interface OverviewTransition {
  * @example for (const { to, events } of toOverview(toChart(machine)).anywhere) console.log(to, events.join(', '))
  */
 export function toOverview(chart: Chart, look: Look = agentLook, of?: string): Overview {
-  expectArgument('toOverview(chart)', chart, objectRule(['root'], 'a chart returned by toChart(machine)'))
-  expectArgument('toOverview(chart, look)', look, optionsRule)
+  expectChart('toOverview', chart, 'look', look)
   const states = flattenStates(chart.root)
   const byId = new Map(states.map((state) => [state.id, state]))
   const shown = of === undefined ? chart.root : byId.get(of)

@@ -1,8 +1,7 @@
-import { optionsRule, expectArgument, objectRule } from '../core/base/values.js'
 import type { Graphviz } from '@hpcc-js/wasm-graphviz'
 import { loadPeer } from '../core/base/platform.js'
 import { escapeXml, formatTransitions } from './svg-parts.js'
-import { type Chart, flattenStates, DiagramError } from './chart.js'
+import { type Chart, expectChart, flattenStates, DiagramError } from './chart.js'
 import { type DotOptions, createNodeNames, type Places, toDot } from './dot.js'
 import { type Look, themeStyle } from './look.js'
 import { drawOverview } from './overview-svg.js'
@@ -21,8 +20,7 @@ const fontScale = 0.87
  * @throws {StatewrightError} `missing_package`
  */
 export async function toSvg(chart: Chart, options: DotOptions = {}): Promise<string> {
-  expectArgument('toSvg(chart)', chart, objectRule(['root'], 'a chart returned by toChart(machine)'))
-  expectArgument('toSvg(chart, options)', options, optionsRule)
+  expectChart('toSvg', chart, 'options', options)
   const layout = await loadLayout()
   const places = parsePlaces(layout(toDot(chart, options), 'plain'))
   const drawn = layout(toDot(chart, { ...options, places, isNamed: true }), 'svg')
@@ -37,8 +35,7 @@ export async function toSvg(chart: Chart, options: DotOptions = {}): Promise<str
  * @throws {DiagramError} `unknown_state`
  */
 export async function toOverviewSvg(chart: Chart, look?: Look, state?: string): Promise<string> {
-  expectArgument('toOverviewSvg(chart)', chart, objectRule(['root'], 'a chart returned by toChart(machine)'))
-  expectArgument('toOverviewSvg(chart, look)', look, optionsRule)
+  expectChart('toOverviewSvg', chart, 'look', look)
   return drawOverview(chart, look, state)
 }
 

@@ -1,9 +1,10 @@
-import { optionsRule, expectArgument, objectRule } from '../core/base/values.js'
+import { expectArgument } from '../core/base/values.js'
 import {
   type Chart,
   type ChartState,
   type ChartTransition,
   createUniqueNames,
+  expectChart,
   flattenStates,
   getImplementationName,
   machineRule,
@@ -22,8 +23,7 @@ import { getGuardName } from '../core/chart/state-labels.js'
  * @example await writeFile('machine.mmd', toMermaid(toChart(machine)))
  */
 export function toMermaid(chart: Chart, look: Look = agentLook): string {
-  expectArgument('toMermaid(chart)', chart, objectRule(['root'], 'a chart returned by toChart(machine)'))
-  expectArgument('toMermaid(chart, look)', look, optionsRule)
+  expectChart('toMermaid', chart, 'look', look)
   const states = flattenStates(chart.root)
   // The prefix keeps names apart from Mermaid keywords.
   const getName = createUniqueNames(states, (id) => `s_${id.replaceAll(/\W/g, '_')}`)
@@ -132,7 +132,7 @@ function escapeMermaid(plain: string): string {
  * @example await writeFile('machine.scxml', toScxml(toChart(machine)))
  */
 export function toScxml(chart: Chart): string {
-  expectArgument('toScxml(chart)', chart, objectRule(['root'], 'a chart returned by toChart(machine)'))
+  expectChart('toScxml', chart)
   const getName = createUniqueNames(flattenStates(chart.root), (id) =>
     id === '(root)' ? toXmlName(chart.id) : toXmlName(id),
   )
