@@ -107,7 +107,6 @@ export function dbosSessions(
     })
 
   const put = async (queued: QueuedDrive, delayMs = 0): Promise<void> => {
-    checkDrive(queued)
     const size = new TextEncoder().encode(JSON.stringify(queued)).length
     if (size > maxDriveBytes)
       throw new StatewrightError(

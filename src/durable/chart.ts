@@ -21,7 +21,7 @@ import type {
 } from '../core/sessions/log/machine-record.js'
 import { copyJson } from './plain-json.js'
 
-export interface StepTime {
+interface StepTime {
   /** Milliseconds since the epoch, by the store's clock. */
   now: number
   seq: number

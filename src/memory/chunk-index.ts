@@ -4,14 +4,14 @@ import { loadPeer } from '../core/base/platform.js'
 import { splitsPair } from '../core/base/text.js'
 import type { Vector } from './embedder.js'
 
-export interface IndexedChunk {
+interface IndexedChunk {
   id: string
   source: string
   text: string
   vector: Vector | undefined
 }
 
-export interface IndexQuery {
+interface IndexQuery {
   text: string
   vector: Vector | undefined
   mode: 'text' | 'hybrid' | 'vector'
@@ -122,7 +122,7 @@ export interface Chunk {
   text: string
 }
 
-export interface ChunkOptions {
+interface ChunkOptions {
   chunkChars: number
   /** The number of characters at the end of a chunk that the next chunk repeats. Less than half of `chunkChars`. */
   overlap: number

@@ -59,12 +59,8 @@ export interface StoredMemory {
 }
 
 /** @throws {MemoryError} `invalid_stored_memory` */
-export function readStoredMemory(json: unknown): {
-  documents: StoredDocument[]
-  model: string | undefined
-  vectors: Map<string, Vector>
-} {
-  const { version, documents, embeddings } = expectObject(json)
+export function readStoredMemory(json: unknown) {
+  const { version, documents: stored, embeddings } = expectObject(json)
   if (version !== 1) {
     const newer = typeof version === 'number' && version > 1
     throw invalidMemoryError(
@@ -73,18 +69,13 @@ export function readStoredMemory(json: unknown): {
         : 'it is not the return value of memory.toJSON()',
     )
   }
-  if (embeddings === null || embeddings === undefined) {
-    return { documents: readStoredDocuments(documents), model: undefined, vectors: new Map() }
-  }
-  const { model, vectors } = expectObject(embeddings)
+  const documents = readStoredDocuments(stored)
+  const vectors = new Map<string, Vector>()
+  if (embeddings === null || embeddings === undefined) return { documents, model: undefined, vectors }
+  const { model, vectors: packed } = expectObject(embeddings)
   if (typeof model !== 'string') throw invalidMemoryError('embeddings.model must be a string')
-  return {
-    documents: readStoredDocuments(documents),
-    model,
-    vectors: new Map(
-      Object.entries(expectObject(vectors)).map(([key, vector]) => [key, unpackVector(vector)]),
-    ),
-  }
+  for (const [key, vector] of Object.entries(expectObject(packed))) vectors.set(key, unpackVector(vector))
+  return { documents, model, vectors }
 }
 
 export function packVector(vector: Vector): string {

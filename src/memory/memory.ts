@@ -306,21 +306,14 @@ const searchOptionsKind = is.section({
 
 function resolveSearchOptions(options: SearchOptions) {
   const checked = checkInput(searchOptionsKind, options, 'memory options')
-  const { topK = 5, minScore, maxChars = Infinity, chunkChars = 1500 } = checked
-  const { budgets } = options.embeddings ?? {}
-  if (budgets !== undefined) checkBudgetList(budgets, 'embeddings.budgets')
-  const overlap = checked.overlap ?? Math.floor(chunkChars / 10)
+  const { topK = 5, minScore = -Infinity, maxChars = Infinity, chunkChars = 1500 } = checked
+  const { overlap = Math.floor(chunkChars / 10) } = checked
+  const { embeddings } = options
+  if (embeddings?.budgets !== undefined) checkBudgetList(embeddings.budgets, 'embeddings.budgets')
   if (overlap * 2 >= chunkChars) {
     throw invalidInputError('memory options', [
       { path: 'overlap', sentence: `overlap must be less than half of chunkChars (${chunkChars}).` },
     ])
   }
-  return {
-    topK,
-    minScore: minScore ?? -Infinity,
-    maxChars,
-    chunkChars,
-    overlap,
-    embeddings: options.embeddings,
-  }
+  return { topK, minScore, maxChars, chunkChars, overlap, embeddings }
 }

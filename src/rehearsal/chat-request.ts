@@ -84,7 +84,7 @@ export function parseRequest<Schema extends z.ZodType>(schema: Schema, value: un
   throw new Refusal(400, 'invalid_request', message, path)
 }
 
-export function getMessageText({ content }: WireMessage): string {
+function getMessageText({ content }: WireMessage): string {
   if (typeof content === 'string') return content
   return (content ?? []).map((part) => (typeof part.text === 'string' ? part.text : '')).join('')
 }

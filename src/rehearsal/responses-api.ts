@@ -106,7 +106,7 @@ const responsesRequest = z.looseObject({
   user: z.string().nullish(),
 })
 
-export type ResponsesRequest = z.infer<typeof responsesRequest>
+type ResponsesRequest = z.infer<typeof responsesRequest>
 export type InputItem = z.infer<typeof item>
 
 export function readResponsesRequest(sent: unknown): ResponsesRequest {

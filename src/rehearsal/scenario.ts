@@ -5,6 +5,7 @@ import { StatewrightError, describeError } from '../core/base/errors.js'
 import type { RecordedRequest, ChatRequest } from './chat-request.js'
 import { type Turn, turnSchema } from './turn-schema.js'
 import { type Clock, systemClock } from '../core/base/clock.js'
+import { readProperty } from '../core/base/json.js'
 
 /**
  * A rehearsal that cannot start. `code` is `invalid_scenario` or `invalid_options` (`subject` is the path of
@@ -216,7 +217,5 @@ function isFunction(value: unknown): boolean {
 }
 
 function isClock(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  const { now, setTimeout, clearTimeout } = value as Partial<Clock>
-  return [now, setTimeout, clearTimeout].every(isFunction)
+  return ['now', 'setTimeout', 'clearTimeout'].every((name) => isFunction(readProperty(value, name)))
 }

@@ -13,12 +13,12 @@ import { lookup } from 'node:dns'
 import { StatewrightError } from '../../core/base/errors.js'
 import { createPublicLookup, type ResolveHost } from '../../core/config/address-policy.js'
 
-export interface AttachmentContent {
+interface AttachmentContent {
   bytes: Uint8Array
   contentType?: string | undefined
 }
 
-export interface AttachmentSource {
+interface AttachmentSource {
   /** The name, as one line of at most 200 characters. */
   name: string
   mimeType: string | undefined

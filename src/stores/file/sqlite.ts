@@ -8,7 +8,7 @@ export interface SqliteDatabase {
   close(): void
 }
 
-export interface Statement {
+interface Statement {
   run(values: readonly unknown[]): { changes: number }
   all(values: readonly unknown[]): unknown[]
 }
