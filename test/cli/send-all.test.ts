@@ -31,6 +31,13 @@ test('all matching sessions are cancelled, and the counts are printed', async ()
   expect((await run(['send', '--all', '--prefix', 'a', 'cancel'])).out).toBe('No session matches.\n')
 })
 
+test('a terminal shows the progress on stderr, apart from the counts', async () => {
+  const { run } = await tenants()
+  const { out, err } = await run(['send', '--all', '--prefix', 'a', 'cancel'], { tty: true })
+  expect(out).toBe('2 sessions:\n  2 done\n')
+  expect(err).toMatch(/^\r1 sessions so far\u001B\[K.*\r\u001B\[K$/s)
+})
+
 test('refusals are printed with their sessions, and cause exit code 1', async () => {
   const { run } = await tenants()
   const output = await run(['send', '--all', '--state', 'WAITING_FOR_INPUT', 'resume'])

@@ -19,7 +19,7 @@ import {
 } from '../command.js'
 import { exitCodes, type ExitCode } from '../exit-codes.js'
 import { byOption, formatCarriedOptions, readSelection, refuseStray, storeOption } from '../options.js'
-import { formatJsonLine } from '../output.js'
+import { createProgressLine, formatJsonLine } from '../output.js'
 import { matchCall } from '../resume-hints.js'
 import { findSession, withSessionStore } from '../session-store.js'
 
@@ -204,13 +204,12 @@ async function sendToMany(
     throw badUsageError('--all needs --tag, --prefix, --agent or --state.', '--all')
   const { sendAll } = await import('../../fleet/send-all.js')
   return withSessionStore(values.store, io, async (store) => {
-    const showsProgress = io.stdout.isTTY === true && !json
+    const line = createProgressLine(io, systemClock)
     const receipt = await sendAll(store, selection, message, {
       signal: io.signal,
       ...(key !== undefined && { key }),
-      ...(showsProgress && { onProgress: ({ sessions }) => io.stdout.write(`\r${sessions} sessions …`) }),
-    })
-    if (showsProgress) io.stdout.write('\r\u001B[K')
+      onProgress: ({ sessions }) => line.update(`${sessions} sessions so far`),
+    }).finally(() => line.close())
     io.stdout.write(json ? formatJsonLine(receipt) : formatReceipts(receipt))
     return receipt.refused > 0 ? exitCodes.error : exitCodes.completed
   })

@@ -13,7 +13,7 @@ import { type ExitCode, exitCodes } from '../../exit-codes.js'
 import { loadAgents } from '../../load.js'
 import { agentsModuleOption, excludeBoth, storeOption } from '../../options.js'
 import { formatJsonLine } from '../../output.js'
-import { openTerminalPrompt } from '../../prompt.js'
+import { canAsk, openTerminalPrompt } from '../../prompt.js'
 import { checkRecordExists, withSession, withSessionStore } from '../../session-store.js'
 import { systemClock } from '../../../core/base/clock.js'
 import { type CheckedSession, checkSessions } from '../../../core/drive/stranded-sessions.js'
@@ -150,7 +150,7 @@ const deleteCommand = defineCommand({
   notes: ['This cannot be undone. To make a copy first: statewright sessions export ID'],
   execute: async (parsed, io) => {
     const { yes } = parsed.values
-    if (!yes && !(io.stdin.isTTY === true && io.stdout.isTTY === true))
+    if (!yes && !canAsk({ output: 'human' }, io))
       throw badUsageError(
         'There is no terminal to ask for confirmation. Use --yes to delete the session.',
         '--yes',
