@@ -1,9 +1,10 @@
 import { agentMachine } from '../../../machines/agent.machine.js'
 import { quoteShellWord } from '../../core/format/shell-words.js'
-import { badUsageError, CliError, defineCommand } from '../command.js'
+import { badUsageError, CliError, type CliIO, defineCommand } from '../command.js'
 import { loadFile, loadMachine } from '../load.js'
 import { excludeBoth, outOption, refuseStray } from '../options.js'
 import { writeOutput } from '../output.js'
+import { showProgress } from './machines.js'
 
 const formats = ['svg', 'mermaid', 'json', 'stately', 'scxml'] as const
 
@@ -42,7 +43,7 @@ export const diagramCommand = defineCommand({
     if (format !== 'svg') refuseStray(values, ['state', 'overview', 'coverage'], '--format svg')
     excludeBoth(values, 'overview', 'coverage', 'An overview does not show individual transitions')
     const machine = module === undefined ? agentMachine : await loadMachine(module, io.cwd)
-    const counted = coverage && (await readCoverage(module, coverage, io.cwd))
+    const counted = coverage && (await readCoverage(module, coverage, io))
     const diagram = await import('../../diagram/index.js')
     const draw = {
       json: () => diagram.toMachineJson(machine),
@@ -61,9 +62,9 @@ export const diagramCommand = defineCommand({
 })
 
 /** A `Coverage`, from its file or from an exploration. */
-async function readCoverage(module: string | undefined, file: string | true, cwd: string): Promise<unknown> {
+async function readCoverage(module: string | undefined, file: string | true, io: CliIO): Promise<unknown> {
   if (file !== true) {
-    const json = await loadFile(file, cwd, '--coverage')
+    const json = await loadFile(file, io.cwd, '--coverage')
     try {
       return JSON.parse(json)
     } catch (cause) {
@@ -77,5 +78,8 @@ async function readCoverage(module: string | undefined, file: string | true, cwd
       '--coverage',
     )
   const { agentSpace, generatePaths } = await import('../../testing/index.js')
-  return generatePaths(agentMachine, agentSpace()).coverage
+  const { coverage } = showProgress(undefined, io, (shown) =>
+    generatePaths(agentMachine, { ...agentSpace(), ...shown }),
+  )
+  return coverage
 }

@@ -151,7 +151,8 @@ async function emitPathTests(
   await emitTests({ dir, machine, kind, count: paths.length, header: options.header, format }, io)
 }
 
-function showProgress<Result>(
+/** Explores a machine, with its progress on stderr. */
+export function showProgress<Result>(
   limit: number | undefined,
   io: CliIO,
   explore: (options: Pick<ExploreOptions, 'limit' | 'onProgress'>) => Result,

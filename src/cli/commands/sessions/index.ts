@@ -12,7 +12,7 @@ import { showCommand } from './show.js'
 import { type ExitCode, exitCodes } from '../../exit-codes.js'
 import { loadAgents } from '../../load.js'
 import { agentsModuleOption, excludeBoth, storeOption } from '../../options.js'
-import { formatJsonLine } from '../../output.js'
+import { createProgressLine, formatJsonLine } from '../../output.js'
 import { canAsk, openTerminalPrompt } from '../../prompt.js'
 import { checkRecordExists, withSession, withSessionStore } from '../../session-store.js'
 import { systemClock } from '../../../core/base/clock.js'
@@ -54,6 +54,21 @@ const checkCommand = defineCommand({
   },
 })
 
+/** Passes the sessions on, and prints their number from time to time. */
+async function* countChecked<Checked>(sessions: AsyncIterable<Checked>, io: CliIO): AsyncGenerator<Checked> {
+  const line = createProgressLine(io, systemClock, { hasData: true })
+  let count = 0
+  try {
+    for await (const session of sessions) {
+      count += 1
+      line.update(`${count} sessions checked`)
+      yield session
+    }
+  } finally {
+    line.close()
+  }
+}
+
 async function checkResumable(
   store: SessionStore,
   module: string,
@@ -62,7 +77,7 @@ async function checkResumable(
 ): Promise<ExitCode> {
   const agents = await loadAgents(module, io.cwd, store)
   const count = { all: 0, ok: 0, changed: 0 }
-  for await (const checked of checkSessions(agents, store)) {
+  for await (const checked of countChecked(checkSessions(agents, store), io)) {
     count.all += 1
     if (checked.ok) count.ok += 1
     if (checked.verdict === 'changed') count.changed += 1
@@ -77,7 +92,7 @@ async function checkResumable(
 
 async function checkLogs(store: SessionStore, io: CliIO, isJson: boolean): Promise<ExitCode> {
   const count = { all: 0, ok: 0 }
-  for await (const { session, violation } of checkSessionLogs(store)) {
+  for await (const { session, violation } of countChecked(checkSessionLogs(store), io)) {
     const ok = violation === null
     count.all += 1
     if (ok) count.ok += 1
