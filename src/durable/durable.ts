@@ -39,7 +39,7 @@ import { isHeldElsewhere, StoreError, unknownSessionError } from '../core/sessio
 import { type AgentInternals, internalsByAgent, internalsByMachine } from '../core/agent/agent-internals.js'
 import type { AnyAgent } from '../core/drive/define-agents.js'
 import { sendInOrder, sendToStoredSession } from '../core/run/send-to-stored-session.js'
-import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
+import { messageTypes, type SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { forkSession } from '../core/sessions/fork-session.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import { readSessionAt } from '../core/sessions/replay-session.js'
@@ -680,15 +680,10 @@ function createSessions<Machine extends AnyStateMachine>(
   }
 }
 
-const agentMessages: ReadonlySet<string> = new Set<AgentMessage['type']>([
-  'approve',
-  'reject',
-  'toolOutput',
-  'reply',
-  'steer',
-  'pause',
-  'resume',
-])
+/** The machine starts and cancels its agents itself. */
+const agentMessages: ReadonlySet<string> = new Set(
+  messageTypes.filter((type) => type !== 'message' && type !== 'cancel'),
+)
 
 function isAgentMessage(event: unknown): event is AgentMessage {
   return agentMessages.has(String((event as { type?: unknown } | null | undefined)?.type))

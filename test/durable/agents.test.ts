@@ -93,6 +93,22 @@ test('an agent runs in a separate session, and its call is answered through the 
   expect(shared.list().map(({ id }) => id)).toEqual(['case-1'])
 })
 
+test('grants of an agent are given and revoked through the machine', async () => {
+  const { shared, open, until } = setUp()
+  const { cases } = open()
+  await until(cases.start('case-1', { input }))
+  await until(cases.settled('case-1'))
+  const readGrants = async () => (await readSessionAt(shared, 'case-1:triage.1')).run?.context.grants ?? []
+  await until(cases.send('case-1', { type: 'grant', tool: 'book', when: { year: 2027 } }))
+  await until(cases.settled('case-1'))
+  const [grant] = await readGrants()
+  expect(grant).toMatchObject({ tool: 'book', when: { year: 2027 } })
+  await until(cases.send('case-1', { type: 'revoke', grant: grant?.id ?? '' }))
+  await until(cases.settled('case-1'))
+  expect(await readGrants()).toEqual([])
+  expect((await until(cases.settled('case-1'))).pending).toMatchObject([{ name: 'book' }])
+})
+
 test('another process answers, and continues the agent of a dead one', async () => {
   const { hosts, executed, open, until } = setUp()
   const first = open()

@@ -131,7 +131,7 @@ const keysByType: Record<SessionMessage['type'], readonly string[]> = {
   toolOutput: ['callId', 'fingerprint', 'value', 'isError', ...callKeys],
 }
 
-const messageTypes = Object.keys(keysByType) as SessionMessage['type'][]
+export const messageTypes = Object.keys(keysByType) as SessionMessage['type'][]
 
 /** `by` describes the receiver. */
 interface MessageSource {
