@@ -61,6 +61,7 @@ const commandReplacements: readonly (readonly [RegExp, (id: string, seq: string 
     (id, seq) => `statewright sessions fork ${id}${seq ? ` --at ${seq}` : ''}`,
   ],
   [/agent\.resume\('([^']+)'\)/g, (id) => `statewright resume ${id}`],
+  [/agent\.replay\('([^']+)'\)/g, (id) => `statewright sessions show ${id}`],
   [/agent\.send\('([^']+)', \{ type: 'cancel' \}\)/g, (id) => `statewright send ${id} cancel`],
   [/agent\.run\(input, \{ session: '([^']+)' \}\)/g, (id) => `statewright run --session ${id} 'Your prompt'`],
   [/delete the session, or/g, () => "delete the session ('statewright sessions delete'), or"],

@@ -43,6 +43,7 @@ test('refusals are printed with their sessions, and cause exit code 1', async ()
   const output = await run(['send', '--all', '--state', 'WAITING_FOR_INPUT', 'resume'])
   expect(output.code).toBe(1)
   expect(output.out).toMatch(/^2 sessions:\n {2}2 refused\n {2}a:[12]: not_waiting: /)
+  expect(output.out).toMatch(/Read its state with statewright sessions show a:[12], and resume/)
 })
 
 test('a queued message reaches ended sessions, once per key', async () => {
