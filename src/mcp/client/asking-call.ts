@@ -13,6 +13,7 @@ import { Ask, findAsked } from '../../core/tools/tool-outcomes.js'
 import type { ToolExecution } from '../../core/tools/tool.js'
 import { ToolError } from '../../core/tools/tool-error.js'
 import { quoteText, stripInvisible } from './plain-text.js'
+import { createSilenceError } from './server-wire.js'
 import { countJson } from './read-result.js'
 import { hasUserInfo, isHttpUrl } from '../../core/models/openai/openai-options.js'
 import { isRecord } from '../../../guards/lib/stored.js'
@@ -25,8 +26,7 @@ export interface CallContinuation {
   requestState?: string
 }
 
-interface AskingCall extends Pick<CallOptions, 'timeoutMs' | 'timeoutError'> {
-  server: string
+interface AskingCall extends Pick<CallOptions, 'server' | 'timeoutMs'> {
   execution: Pick<ToolExecution, 'signal' | 'sessionId' | 'idempotencyKey'>
   onProgress: (report: JsonObject) => void
   open: OpenCalls
@@ -52,7 +52,7 @@ const maxLogged = 65_536
  * @throws like the call, and a ToolError for a question that cannot be shown
  */
 export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask> {
-  const { server, execution, timeoutMs, timeoutError } = call
+  const { server, execution, timeoutMs } = call
   const earlier = findAsked(execution as ToolExecution)
   const memo = earlier?.memo as Memo | undefined
   const answers = (earlier?.answers ?? []).map(
@@ -66,7 +66,7 @@ export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask
     throw new ToolError('failed', `${name} requires a page to be opened first, and the user declined.`)
   const continuation = memo?.kind === 'input' ? toContinuation(memo, answers) : {}
   const make = (watch: CallWatch): Promise<JsonObject> => call.make({ ...watch, continuation })
-  const running = open ?? call.open.begin(key, { make, timeoutMs, timeoutError, known })
+  const running = open ?? call.open.begin(key, { make, server, timeoutMs, known })
   const outcome = await running.next(execution.signal, call.onProgress)
   try {
     return toReturned(outcome)
@@ -304,7 +304,7 @@ interface CallOptions {
   make: (watch: CallWatch) => Promise<JsonObject>
   /** Maximum milliseconds without progress. 0 = off. The timer stops while a person is asked. */
   timeoutMs: number
-  timeoutError: () => Error
+  server: string
   /** The answers that an earlier process received. */
   known: readonly KnownAnswer[]
 }
@@ -342,7 +342,7 @@ export function createOpenCalls() {
 type OpenCall = ReturnType<typeof openCall>
 
 function openCall(
-  { make, timeoutMs, timeoutError, known: earlier }: CallOptions,
+  { make, server, timeoutMs, known: earlier }: CallOptions,
   { onEnd, forget }: { onEnd: () => void; forget: () => void },
 ) {
   const abort = new AbortController()
@@ -364,7 +364,7 @@ function openCall(
     if (isOver()) return
     clearTimer()
     if (timeoutMs === 0 || !isTimed) return
-    timer = systemClock.setTimeout(() => abort.abort(timeoutError()), timeoutMs)
+    timer = systemClock.setTimeout(() => abort.abort(createSilenceError(server, timeoutMs)), timeoutMs)
   }
 
   /** Calls back after `keptMs`. The timer does not keep the process alive. */

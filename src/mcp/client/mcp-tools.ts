@@ -7,15 +7,9 @@ import { connectServer, type McpConnection, type McpCall } from './mcp-connectio
 import { limitTime } from '../../core/base/abort.js'
 import { answerServer, createOpenCalls } from './asking-call.js'
 import { doubtHint, SessionExpiredError } from './server-wire.js'
-import {
-  type CheckedMcpOptions,
-  checkMcpOptions,
-  type McpCommonOptions,
-  type McpOptions,
-  type McpServer,
-} from './mcp-options.js'
+import { type CheckedMcpOptions, checkMcpOptions, type McpOptions, type McpServer } from './mcp-options.js'
 import { followTask, type TaskFollowing } from './follow-task.js'
-import { findTask, readHandle, toHandle } from './task-wire.js'
+import { findTask } from './task-wire.js'
 import { createResourceTool, resourceToolName, registerAsker } from './resources.js'
 import { createSignIn } from './sign-in/sign-in.js'
 import { readText } from '../../core/base/json.js'
@@ -110,8 +104,8 @@ function createReconnectingServer(options: CheckedMcpOptions) {
 
   async function callTool(call: McpCall): Promise<JsonObject> {
     const following: TaskFollowing = { server: name, call, timeoutMs, connect: getConnection, keep }
-    const taskId = readHandle(call.handle)
-    if (taskId !== undefined) {
+    const taskId = readText(call.handle, 'task')
+    if (taskId !== '') {
       call.stopTimer()
       return followTask(taskId, following)
     }
@@ -128,7 +122,7 @@ function createReconnectingServer(options: CheckedMcpOptions) {
       throw new ToolError('failed', `${message} ${doubtHint}`)
     }
     call.stopTimer()
-    await call.keepHandle?.(toHandle(task))
+    await call.keepHandle?.({ task: task.id })
     return followTask(task.id, following, task)
   }
 
@@ -264,7 +258,7 @@ async function listTools(
 function createOfferedTools(
   listed: readonly Json[],
   findName: ReturnType<typeof createToolNames>,
-  maker: McpToolParts & { options: Pick<McpCommonOptions, 'only' | 'except'> },
+  maker: McpToolParts,
   warn: (warning: string) => void,
 ): Tool[] {
   const { only, except = [] } = maker.options

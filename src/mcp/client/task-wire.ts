@@ -1,5 +1,5 @@
 import type { JSONRPCMessage, RequestId, Transport } from '@modelcontextprotocol/client'
-import type { Json, JsonObject } from '../../../machines/agent/json.js'
+import type { JsonObject } from '../../../machines/agent/json.js'
 import { readWaitMs } from '../../core/base/values.js'
 import { readProperty, readText } from '../../core/base/json.js'
 
@@ -65,7 +65,3 @@ export function readTask(task: unknown) {
     inputRequests: object('inputRequests'),
   }
 }
-
-export const toHandle = ({ id }: TaskState): Json => ({ task: id })
-
-export const readHandle = (handle: unknown): string | undefined => readText(handle, 'task') || undefined

@@ -9,7 +9,6 @@ import type { Tool } from '../../core/tools/tool.js'
 import { ResultWithData } from '../../core/tools/tool-content.js'
 import type { McpCall, McpConnection } from './mcp-connection.js'
 import { makeAskingCall, type OpenCalls } from './asking-call.js'
-import { createSilenceError } from './server-wire.js'
 import type { CheckedMcpOptions } from './mcp-options.js'
 import { stripInvisible } from './plain-text.js'
 import { readAppData, readResult } from './read-result.js'
@@ -26,7 +25,7 @@ const [maxProgress, maxProgressChars] = [1_000, 1_000]
 
 export interface McpToolParts {
   server: string
-  options: Pick<CheckedMcpOptions, 'needsApproval' | 'trustAnnotations' | 'defer' | 'timeoutMs'>
+  options: CheckedMcpOptions
   calls: OpenCalls
   call: (call: McpCall) => Promise<JsonObject>
   hasHeaders: boolean
@@ -115,7 +114,6 @@ export function toTool(
         // Continuing a task does not repeat its effects.
         isRepeatable: () => readOnly || idempotent || isKept,
         timeoutMs,
-        timeoutError: () => createSilenceError(server, timeoutMs),
         make: (watch) =>
           call({ name: toolName, inputSchema, args, isTask, key, handle, keepHandle, ...watch }),
       })

@@ -1,5 +1,5 @@
 import type * as ServerSdk from '@modelcontextprotocol/server'
-import { StatewrightError } from '../../core/base/errors.js'
+import { describeError, StatewrightError } from '../../core/base/errors.js'
 import { parseJsonOr, readText } from '../../core/base/json.js'
 import type { AccessGrant } from '../../web/authorize.js'
 import { hasCode } from '../../web/error-response.js'
@@ -20,6 +20,16 @@ import { quoteShellWord } from '../../core/format/shell-words.js'
 const tasksExtension = 'io.modelcontextprotocol/tasks'
 /** A key in a call's `_meta`. The same key always refers to the same task. */
 const keyName = 'statewright/key'
+
+/** The codes of errors that the client's model can correct. */
+const mistakes = [
+  'invalid_input',
+  'invalid_session',
+  'session_in_use',
+  'key_reused',
+  'other_call',
+  'sub_agent_session',
+]
 
 type Context = ServerSdk.ServerContext
 type CallResult = Record<string, unknown> | ToolResult
@@ -93,17 +103,8 @@ export function createProtocolServer(
       if (task === null) throw unknownTaskError(state?.task ?? '')
       ;({ id } = task)
     } catch (error) {
-      // The client's model can correct these.
-      const mistakes = [
-        'invalid_input',
-        'invalid_session',
-        'session_in_use',
-        'key_reused',
-        'other_call',
-        'sub_agent_session',
-      ]
-      if (!(error instanceof StatewrightError) || !hasCode(error, ...mistakes)) throw error
-      return { content: [{ type: 'text', text: error.message }], isError: true }
+      if (!hasCode(error, ...mistakes)) throw error
+      return { content: [{ type: 'text', text: describeError(error) }], isError: true }
     }
     if (tool.mayBeTask && hasTasks(context)) {
       const task = await desk.look(id, { continues: true })

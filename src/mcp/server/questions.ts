@@ -14,12 +14,6 @@ export type Question = {
   fitsForm: boolean
 } & ({ kind: 'call'; call: PendingCall } | { kind: 'pause' })
 
-interface RequestedSchema {
-  type: 'object'
-  properties: Record<string, Record<string, unknown>>
-  required: string[]
-}
-
 /** A message for the session, `left` to answer later, or an error. */
 export type FormAnswer = { message: SessionMessage } | 'left' | { fault: string }
 
@@ -74,7 +68,7 @@ export function toInputRequest(question: Question, fault?: string) {
   return { method: 'elicitation/create', params }
 }
 
-function createForm(question: Question): RequestedSchema {
+function createForm(question: Question): object {
   if (question.kind === 'pause')
     return toSchema({ decision: { type: 'string', title: 'Decision', enum: ['resume', 'stop'] } })
   const { needs, elicitation } = question.call
@@ -85,7 +79,7 @@ function createForm(question: Question): RequestedSchema {
       why: { type: 'string', title: 'Reason', description },
     })
   }
-  if (elicitation?.mode === 'form') return elicitation.schema as unknown as RequestedSchema
+  if (elicitation?.mode === 'form') return elicitation.schema
   if (elicitation) return toSchema({ confirm: { type: 'boolean', title: 'Open the page' } })
   return toSchema({
     result: { type: 'string', title: 'Result', description: 'Text, or JSON.' },
@@ -94,7 +88,7 @@ function createForm(question: Question): RequestedSchema {
 }
 
 /** A form whose first field is required. */
-function toSchema(properties: RequestedSchema['properties']): RequestedSchema {
+function toSchema(properties: Record<string, object>): object {
   return { type: 'object', properties, required: Object.keys(properties).slice(0, 1) }
 }
 

@@ -51,6 +51,16 @@ interface TaskCall extends ToolRequest {
   key: string | undefined
 }
 
+/** The codes of errors for an answer that came too late to change anything. */
+const tooLate = [
+  'unknown_call',
+  'already_answered',
+  'stale_answer',
+  'run_ended',
+  'wrong_state',
+  'not_waiting',
+]
+
 /** Poll interval for a session that another process runs, in milliseconds. */
 const lookMs = 250
 /** Poll interval until a started run appears in the store, in milliseconds. */
@@ -131,22 +141,15 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
     } catch (error) {
       // The process that continues the run also ends the expired question.
       if (hasCode(error, 'approval_expired')) return true
-      const late = [
-        'unknown_call',
-        'already_answered',
-        'stale_answer',
-        'run_ended',
-        'wrong_state',
-        'not_waiting',
-      ]
-      if (error instanceof UsageError && late.includes(error.code)) return false
+      if (hasCode(error, ...tooLate)) return false
       throw error
     }
   }
 
   async function find(id: string) {
     const parsed = parseTaskId(id)
-    const session = parsed && findSessionId(grant, parsed.named)
+    // An id that no session can have belongs to no task.
+    const session = parsed && valueOr(() => toSessionId(grant, parsed.named), null)
     if (parsed === null || session === null) return null
     const { named, turn } = parsed
     // Read before the log, because a message that leaves the inbox in the meantime is then in the log.
@@ -378,11 +381,6 @@ function parseTaskId(id: string): { named: string; turn: number } | null {
   if (more.length > 0) return null
   if (number === undefined) return { named, turn: 1 }
   return /^[1-9]\d{0,8}$/.test(number) && number !== '1' ? { named, turn: Number(number) } : null
-}
-
-/** Null for an id that no session can have. */
-function findSessionId(grant: AccessGrant, named: string): string | null {
-  return valueOr(() => toSessionId(grant, named), null)
 }
 
 /** A session's turn, as the protocol shows it. */

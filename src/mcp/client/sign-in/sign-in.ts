@@ -190,10 +190,8 @@ async function takePending(records: Records, state: string | null): Promise<Pend
   // Several stores may belong to one user, so the process also remembers the state.
   if (pending === undefined || exchanged.has(state)) return undefined
   exchanged.add(state)
-  for (const oldest of exchanged) {
-    if (exchanged.size <= maxExchanged) break
-    exchanged.delete(oldest)
-  }
+  const [oldest = ''] = exchanged
+  if (exchanged.size > maxExchanged) exchanged.delete(oldest)
   return pending
 }
 

@@ -43,7 +43,7 @@ export function createMemoryTokens(): McpTokenStore {
  */
 export function fileTokenStore(path: string): McpTokenStore {
   checkInput(record({ path: nonEmptyText() }), { path }, 'arguments of fileTokenStore')
-  const change = (edit: (texts: Record<string, string>) => void): Promise<void> =>
+  const change = (edit: (texts: Map<string, string>) => void): Promise<void> =>
     runInTurn(changes, toFileKey(path), async () => {
       const release = await lockFile(path)
       try {
@@ -57,11 +57,11 @@ export function fileTokenStore(path: string): McpTokenStore {
   return {
     get: async (key) => {
       await changes.get(toFileKey(path))?.catch(() => undefined)
-      return findText(await readTexts(path), key)
+      return (await readTexts(path)).get(key)
     },
-    set: (key, text) => change((texts) => setText(texts, key, text)),
-    delete: (key) => change((texts) => void delete texts[key]),
-    update: (key, edit) => change((texts) => setText(texts, key, edit(findText(texts, key)))),
+    set: (key, text) => change((texts) => texts.set(key, text)),
+    delete: (key) => change((texts) => texts.delete(key)),
+    update: (key, edit) => change((texts) => texts.set(key, edit(texts.get(key)))),
   }
 }
 
@@ -69,14 +69,6 @@ export function fileTokenStore(path: string): McpTokenStore {
 const changes = new Map<string, Promise<unknown>>()
 
 const toFileKey = (path: string): string => process.getBuiltinModule('node:path').resolve(path)
-
-const findText = (texts: Record<string, string>, key: string): string | undefined =>
-  Object.hasOwn(texts, key) ? texts[key] : undefined
-
-/** Sets a text. Also works for the key `__proto__`. */
-function setText(texts: Record<string, string>, key: string, value: string): void {
-  Object.defineProperty(texts, key, { value, enumerable: true, configurable: true, writable: true })
-}
 
 /** A change takes milliseconds, so an older lock belongs to a dead process. */
 const lockMs = 10_000
@@ -112,20 +104,20 @@ async function lockFile(path: string): Promise<() => Promise<void>> {
   }
 }
 
-async function readTexts(path: string): Promise<Record<string, string>> {
+async function readTexts(path: string): Promise<Map<string, string>> {
   const { readFile } = process.getBuiltinModule('node:fs/promises')
   let text: string
   try {
     text = await readFile(path, 'utf8')
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return new Map()
     throw unusableFile(path, `cannot be read. ${describeError(error)}`, error)
   }
   try {
     const texts: unknown = JSON.parse(text)
     const isMap = typeof texts === 'object' && texts !== null
     if (isMap && Object.values(texts).every((value) => typeof value === 'string'))
-      return texts as Record<string, string>
+      return new Map(Object.entries(texts as Record<string, string>))
   } catch {
     // The parser's message would reveal a part of a secret.
   }
@@ -133,12 +125,12 @@ async function readTexts(path: string): Promise<Record<string, string>> {
 }
 
 /** Writes the texts atomically, so that the old file remains if the process dies in the meantime. */
-async function writeTexts(path: string, texts: Record<string, string>): Promise<void> {
+async function writeTexts(path: string, texts: ReadonlyMap<string, string>): Promise<void> {
   const { writeFile, rename, rm } = process.getBuiltinModule('node:fs/promises')
   const draft = `${path}.${process.pid}.new`
   try {
     await rm(draft, { force: true })
-    await writeFile(draft, JSON.stringify(texts), { mode: 0o600, flag: 'wx' })
+    await writeFile(draft, JSON.stringify(Object.fromEntries(texts)), { mode: 0o600, flag: 'wx' })
     await rename(draft, path)
   } catch (error) {
     throw unusableFile(path, `cannot be written. ${describeError(error)}`, error)
