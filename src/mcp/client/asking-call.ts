@@ -142,7 +142,7 @@ function toContinuation(
   const inputResponses = Object.fromEntries(
     keys.map((key, i): [string, ElicitationAnswer] => [key, answers[i] ?? { action: 'cancel' }]),
   )
-  return { ...(keys.length > 0 && { inputResponses }), ...(state !== undefined && { requestState: state }) }
+  return { inputResponses, ...(state !== undefined && { requestState: state }) }
 }
 
 /** The pages of an error of the kind `URLElicitationRequired`. */

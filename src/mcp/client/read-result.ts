@@ -40,9 +40,9 @@ export function readResult(result: JsonObject): Json | ToolContent | undefined {
 
 /** Lists the parts of a result. A plain string counts as text. Blank texts are dropped if there is structured content. */
 function readContent({ content, structuredContent }: JsonObject): Json[] {
-  const parts = (Array.isArray(content) ? content : [content ?? []].flat()).map(
-    (part): Json => (typeof part === 'string' ? { type: 'text', text: part } : part),
-  )
+  const parts = [content ?? []]
+    .flat()
+    .map((part): Json => (typeof part === 'string' ? { type: 'text', text: part } : part))
   const isBlank = (part: Json): boolean =>
     readProperty(part, 'type') === 'text' && describePart(part).trim() === ''
   return structuredContent == null ? parts : parts.filter((part) => !isBlank(part))
