@@ -52,8 +52,8 @@ export function createProtocolServer(
   const server = new sdk.Server(info, {
     capabilities: { tools: {}, ...(isModern && extensions) },
     ...omitUndefined({ instructions }),
-    // People may take a long time to answer.
-    inputRequired: { roundTimeoutMs: 86_400_000 },
+    // People may take a long time to answer, and the agent's limits apply to the number of questions.
+    inputRequired: { roundTimeoutMs: 86_400_000, maxRounds: 10_000 },
   })
 
   const invalidParamsError = (message: string): Error =>

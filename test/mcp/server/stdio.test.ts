@@ -11,7 +11,7 @@ import { createAgent, defineAgents, memoryStore } from '../../../src/index.js'
 import { serveMcpStdio } from '../../../src/mcp/server/index.js'
 import { cli } from '../../cli/support.js'
 import { tool } from '../../support/tools.js'
-import { lastResult, scriptedModel } from './support.js'
+import { scriptedModel } from './support.js'
 
 /** The client's side of two pipes. */
 class PipeTransport implements Transport {
@@ -45,37 +45,39 @@ class PipeTransport implements Transport {
   }
 }
 
-async function serve(needsApproval = false) {
+async function serve(needsApproval = false, payments = 1) {
   const done: string[] = []
   const pay = tool('pay', () => void done.push('paid'), { needsApproval })
-  const model = scriptedModel((request) =>
-    lastResult(request) === undefined ? [{ name: 'pay', arguments: '{}' }] : 'Done.',
-  )
+  const model = scriptedModel(({ messages }) => {
+    const n = messages.filter(({ role }) => role === 'tool').length
+    return n < payments ? [{ name: 'pay', arguments: JSON.stringify({ n }) }] : 'Done.'
+  })
   const agents = defineAgents({ payer: createAgent({ model, store: memoryStore(), tools: [pay] }) })
   const [stdin, stdout] = [new PassThrough(), new PassThrough()]
   const server = await serveMcpStdio({ agents, stdin, stdout })
   return { done, server, transport: new PipeTransport(stdin, stdout) }
 }
 
-test.each(['legacy', { pin: '2026-07-28' }] as const)(
-  'a client of the era %j is asked over stdio',
-  async (mode) => {
-    const { done, server, transport } = await serve(true)
-    const client = new Client(
-      { name: 'test', version: '1' },
-      { versionNegotiation: { mode }, capabilities: { elicitation: { form: {} } } },
-    )
-    client.setRequestHandler('elicitation/create', () =>
-      Promise.resolve({ action: 'accept' as const, content: { confirm: true } }),
-    )
-    await client.connect(transport)
-    const result = await client.callTool({ name: 'payer', arguments: { message: 'Pay.' } })
-    expect(result.content).toEqual([{ type: 'text', text: 'Done.' }])
-    expect(done).toEqual(['paid'])
-    await client.close()
-    await server.closed
-  },
-)
+test.each([
+  ['legacy', 1],
+  ['legacy', 12],
+  [{ pin: '2026-07-28' }, 1],
+] as const)('a client of the era %j is asked over stdio (%i)', async (mode, payments) => {
+  const { done, server, transport } = await serve(true, payments)
+  const client = new Client(
+    { name: 'test', version: '1' },
+    { versionNegotiation: { mode }, capabilities: { elicitation: { form: {} } } },
+  )
+  client.setRequestHandler('elicitation/create', () =>
+    Promise.resolve({ action: 'accept' as const, content: { confirm: true } }),
+  )
+  await client.connect(transport)
+  const result = await client.callTool({ name: 'payer', arguments: { message: 'Pay.' } })
+  expect(result.content).toEqual([{ type: 'text', text: 'Done.' }])
+  expect(done).toEqual(Array.from({ length: payments }, () => 'paid'))
+  await client.close()
+  await server.closed
+})
 
 test('closes on request', async () => {
   const { server } = await serve()
