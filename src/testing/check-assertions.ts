@@ -32,6 +32,37 @@ export async function findCheckProblem(withinMs: number, work: Promise<unknown>)
   }
 }
 
+/** The result of one check of a provider or a store. */
+export interface CheckResult {
+  /** The name or the requirement, such as `the log is read as it was written`. */
+  name: string
+  outcome: 'kept' | 'broken' | 'skipped'
+  /** The problem, or why the check was skipped. Null if it passed. */
+  problem: string | null
+}
+
+export interface CheckReport {
+  checks: CheckResult[]
+  /** Broken checks, one sentence each. A test expects this list to be empty. */
+  broken: string[]
+}
+
+/** Runs checks one after the other, so that none delays another, and adds their results to the report. */
+export async function runChecks<Check extends { name: string }>(
+  report: CheckReport,
+  checks: readonly Check[],
+  findSkip: (check: Check) => string | undefined,
+  run: (check: Check) => Promise<Omit<CheckResult, 'name'>>,
+): Promise<void> {
+  for (const check of checks) {
+    const { name } = check
+    const why = findSkip(check)
+    const result = why === undefined ? await run(check) : { outcome: 'skipped' as const, problem: why }
+    report.checks.push({ name, ...result })
+    if (result.outcome === 'broken') report.broken.push(`${name}: ${result.problem}.`)
+  }
+}
+
 /** `available` describes the known names. @throws StatewrightError `bad_option` for an unknown check name */
 export function checkNames(
   key: string,

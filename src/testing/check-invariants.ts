@@ -1,8 +1,8 @@
 import { describeError } from '../core/base/errors.js'
 import type { AnyEventObject, AnyStateMachine, SnapshotFrom } from 'xstate'
-import { assertMachine, PathError } from './errors.js'
-import { type Exploration, exploreMachine, type Visit } from './explore.js'
-import { observeMachine, type MachineAction } from '../core/chart/observe-machine.js'
+import { PathError } from './errors.js'
+import { type Exploration, exploreMachine, openSpace, type Visit } from './explore.js'
+import type { MachineAction } from '../core/chart/observe-machine.js'
 import {
   createInitEvent,
   createPath,
@@ -13,7 +13,7 @@ import {
   listIds,
   type MachinePath,
 } from './machine-path.js'
-import { resolveSpace, type ExploreOptions } from './explore-options.js'
+import type { ExploreOptions } from './explore-options.js'
 
 /**
  * How the machine reached a state. For an initial state, `previous` is undefined and `event` is `xstate.init`.
@@ -85,9 +85,9 @@ export function checkInvariants<TMachine extends AnyStateMachine>(
   invariants: readonly Invariant<TMachine>[],
   options: ExploreOptions<TMachine>,
 ): InvariantReport {
-  assertMachine(machine)
+  const { observed, space } = openSpace(machine, options)
   const check = createInvariantCheck(invariants)
-  return check.report(exploreMachine(observeMachine(machine), resolveSpace(options), check.visit))
+  return check.report(exploreMachine(observed, space, check.visit))
 }
 
 /** Checks the visits of an exploration, which other checks can share. */

@@ -8,10 +8,10 @@ import {
   describeEventType,
 } from '../core/chart/state-labels.js'
 import { observeMachine, type ObservedMachine } from '../core/chart/observe-machine.js'
-import { assertMachine, PathError } from './errors.js'
-import { coarseStatesError, exploreMachine, type Exploration } from './explore.js'
+import { PathError } from './errors.js'
+import { coarseStatesError, exploreMachine, openSpace, type Exploration } from './explore.js'
 import { type Edge, type Vertex, listIds, createPathAlong, type MachinePath } from './machine-path.js'
-import { resolveSpace, type ExploreOptions } from './explore-options.js'
+import type { ExploreOptions } from './explore-options.js'
 import { getOrCreate, expectArgument, objectRule } from '../core/base/values.js'
 
 /** Options for `generatePaths`. */
@@ -48,14 +48,12 @@ export function generatePaths<TMachine extends AnyStateMachine>(
   machine: TMachine,
   options: GeneratePathsOptions<TMachine>,
 ): GeneratedPaths {
-  assertMachine(machine)
-  const space = resolveSpace(options as unknown as ExploreOptions)
+  const { observed, space } = openSpace(machine, options)
   const { coverage = 'transitions' } = options
   if (coverage !== 'transitions' && coverage !== 'transition-pairs') {
     const text = `The option 'coverage' must be 'transitions' or 'transition-pairs'.`
     throw new PathError('bad_option', text, 'coverage')
   }
-  const observed = observeMachine(machine)
   return coverExploration(observed, exploreMachine(observed, space), coverage)
 }
 

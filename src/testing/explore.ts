@@ -75,7 +75,7 @@ export function explore<TMachine extends AnyStateMachine>(
   machine: TMachine,
   options: ExploreOptions<TMachine>,
 ): ExploredGraph<TMachine> {
-  assertMachine(machine)
+  const { observed, space } = openSpace(machine, options)
   const states = new Map<Vertex, ExploredState<TMachine>>()
   const getState = (vertex: Vertex): ExploredState<TMachine> =>
     getOrCreate(states, vertex, () => ({
@@ -89,8 +89,8 @@ export function explore<TMachine extends AnyStateMachine>(
       },
     }))
   const exploration = exploreMachine(
-    observeMachine(machine),
-    resolveSpace(options as unknown as ExploreOptions),
+    observed,
+    space,
     ({ vertex, edge, transitions }) => {
       const to = getState(vertex)
       if (!edge || (transitions.length === 0 && vertex === edge.from)) return
@@ -106,6 +106,15 @@ export function explore<TMachine extends AnyStateMachine>(
     events: exploration.events,
     bounded: exploration.bounded?.message ?? null,
   }
+}
+
+/** The machine and the space to explore. @throws {PathError} for an invalid machine or invalid options */
+export function openSpace<TMachine extends AnyStateMachine>(
+  machine: TMachine,
+  options: ExploreOptions<TMachine>,
+): { observed: ObservedMachine; space: ExploreSpace } {
+  assertMachine(machine)
+  return { observed: observeMachine(machine), space: resolveSpace(options as unknown as ExploreOptions) }
 }
 
 export interface Exploration {

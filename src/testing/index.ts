@@ -86,20 +86,14 @@ export {
   checkProvider,
   formatProviderReports,
   type CheckProviderOptions,
-  type ProviderCheck,
   type ProviderReport,
   type ProviderServer,
   type ProviderTurn,
   type ServedMessage,
   type ServedRequest,
 } from './provider/check-provider.js'
-export {
-  checkStore,
-  type CheckStoreOptions,
-  type StoreCheck,
-  type StorePlace,
-  type StoreReport,
-} from './store/check-store.js'
+export { checkStore, type CheckStoreOptions, type StorePlace, type StoreReport } from './store/check-store.js'
+export type { CheckReport, CheckResult } from './check-assertions.js'
 export {
   checkAgent,
   formatAgentReport,

@@ -207,16 +207,9 @@ function toText(content: unknown): string {
 }
 
 /** Where a configuration would have stopped a turn. */
-export interface GuardStop {
-  /** Index of the response, from 0. */
-  step: number
-  /** `before` or `after` the calls of the response. */
-  when: ReplayedFinding['when']
+export interface GuardStop extends Pick<ReplayedFinding, 'step' | 'when' | 'rule' | 'message'> {
   /** The guard or limit. */
   by: ReplayedFinding['guard'] | 'max_steps'
-  /** The rule, if the guard has several. */
-  rule?: string
-  message: string
 }
 
 /** The savings if each turn had ended at its stop. */

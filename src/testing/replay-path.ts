@@ -198,12 +198,8 @@ export function createMachineHarness(machine: AnyStateMachine): ReplayHarness {
     return current
   }
   return {
-    start: (input) => {
-      take(initialTransition(machine, input))
-    },
-    perform: (event) => {
-      take(transition(machine, snapshot(), event))
-    },
+    start: (input) => take(initialTransition(machine, input)),
+    perform: (event) => take(transition(machine, snapshot(), event)),
     settled: () => undefined,
     snapshot,
     emitted: () => emitted,

@@ -295,13 +295,11 @@ const actors: Events = {
   'tool runner failed': failed('tools', brokenActor),
 }
 
-const watchedActors: Events = Object.fromEntries(
-  Object.entries(actors).filter(([name]) => /^(output redacted|custom guards allow the .*)$/.test(name)),
-)
+const pickActors = (names: RegExp): Events =>
+  Object.fromEntries(Object.entries(actors).filter(([name]) => names.test(name)))
 
-const customGuards: Events = Object.fromEntries(
-  Object.entries(actors).filter(([name]) => /^(custom guards allow|a custom guard)/.test(name)),
-)
+const watchedActors = pickActors(/^(output redacted|custom guards allow the .*)$/)
+const customGuards = pickActors(/^(custom guards allow|a custom guard)/)
 
 const stopping = { ...createConsultation(), stops: true }
 const outputProblem = 'It is not an object.'

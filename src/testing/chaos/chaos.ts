@@ -64,11 +64,6 @@ export type ChaosErrorCode = 'not_landed' | 'bad_option'
 export class ChaosError extends StatewrightError {
   override readonly name = 'ChaosError'
   declare readonly code: ChaosErrorCode
-
-  // oxlint-disable-next-line no-useless-constructor -- narrows the code
-  constructor(code: ChaosErrorCode, message: string, subject?: string) {
-    super(code, message, subject)
-  }
 }
 
 interface FaultKind<Fault extends string> {

@@ -1,15 +1,14 @@
 import type { AnyStateMachine, AnyEventObject, AnyMachineSnapshot } from 'xstate'
 import { isObject } from '../../core/base/values.js'
 import { observeMachine, type ObservedMachine, type Macrostep } from '../../core/chart/observe-machine.js'
-import { assertMachine, PathError } from '../errors.js'
+import { PathError } from '../errors.js'
 import {
   type ExploreOptions,
   type ExploreSpace,
-  resolveSpace,
   type NamedEvent,
   createStateKey,
 } from '../explore-options.js'
-import { type Exploration, exploreMachine, type Visit } from '../explore.js'
+import { type Exploration, exploreMachine, openSpace, type Visit } from '../explore.js'
 import {
   findBreach,
   type Breach,
@@ -78,10 +77,8 @@ export function checkProperties<TMachine extends AnyStateMachine, Name extends s
   properties: Readonly<Record<Name, Property<TMachine>>>,
   options: ExploreOptions<TMachine>,
 ): Record<Name, PropertyReport> {
-  assertMachine(machine)
+  const { observed, space } = openSpace(machine, options)
   const check = createPropertyCheck(machine, properties)
-  const space = resolveSpace(options as unknown as ExploreOptions)
-  const observed = observeMachine(machine)
   const exploration = exploreMachine(observed, space, check.visit, { stopsAtLimit: true })
   return check.report(observed, space, exploration)
 }
@@ -191,18 +188,15 @@ export function checkStory<TMachine extends AnyStateMachine>(
   story: ReplayedStory,
   options: ExploreOptions<TMachine>,
 ): StoryReport {
-  assertMachine(machine)
+  const { observed, space } = openSpace(machine, options)
   if (typeof story !== 'object' || story === null || !Array.isArray(story.steps)) {
     throw new PathError('bad_option', 'A story must be { input, steps, loop } with lists of events.', 'story')
   }
-  const court = {
-    judge: createJudge(machine, 'the story', property as unknown as Property),
-    space: resolveSpace(options as unknown as ExploreOptions),
-    observed: observeMachine(machine),
-  }
+  const judge = createJudge(machine, 'the story', property as unknown as Property)
+  const court = { observed, space, judge }
   const nameEvent = (event: AnyEventObject): NamedEvent => ({ event, label: describeEvent(event) })
   const { input, steps, loop } = story
-  const walk = walkStory(court.observed, input, steps.map(nameEvent), loop?.map(nameEvent) ?? null)
+  const walk = walkStory(observed, input, steps.map(nameEvent), loop?.map(nameEvent) ?? null)
   const message = judgeWalk(court, walk)
   return { holds: message === null, message }
 }

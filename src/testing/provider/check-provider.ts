@@ -12,7 +12,9 @@ import {
   expectSame as same,
   expectTrue as ok,
   formatValue as show,
+  type CheckReport,
   checkNames,
+  runChecks,
   findCheckProblem,
 } from '../check-assertions.js'
 import { parseJsonOr } from '../../core/base/json.js'
@@ -501,21 +503,10 @@ async function expectRejection(answer: Promise<unknown>, reason: Error): Promise
   if (problem !== false) throw new CheckFailure(problem)
 }
 
-/** The result of one check. */
-export interface ProviderCheck {
-  /** The name, such as `text` or `calls in parallel`, with the suffix `, whole` if the answer is not streamed. */
-  name: string
-  outcome: 'kept' | 'broken' | 'skipped'
-  /** The problem, or why the check was skipped. Null if it passed. */
-  problem: string | null
-}
-
-export interface ProviderReport {
+/** Checks are named `text` or `calls in parallel`, with the suffix `, whole` if the answer is not streamed. */
+export interface ProviderReport extends CheckReport {
   provider: string
   model: string
-  checks: ProviderCheck[]
-  /** Broken checks, one sentence each. A test expects this list to be empty. */
-  broken: string[]
 }
 
 /** Options for `checkProvider`. */
@@ -553,16 +544,15 @@ export async function checkProvider(
   const { skip = {}, withinMs = 10_000 } = options
   checkNames('skip', Object.keys(skip), Object.keys(all))
   const report: ProviderReport = { provider: '', model: '', checks: [], broken: [] }
-  for (const [title, check] of Object.entries(all)) {
-    for (const stream of check.only === undefined ? [true, false] : [true]) {
-      const name = stream ? title : `${title}, whole`
-      const why = skip[title]
-      const problem = why ?? (await findProblem(check, stream))
-      const outcome = why !== undefined ? 'skipped' : problem === null ? 'kept' : 'broken'
-      report.checks.push({ name, outcome, problem })
-      if (outcome === 'broken') report.broken.push(`${name}: ${problem}.`)
-    }
-  }
+  const checks = Object.entries(all).flatMap(([title, check]) => [
+    { name: title, title, check, stream: true },
+    ...(check.only === undefined ? [{ name: `${title}, whole`, title, check, stream: false }] : []),
+  ])
+  const findSkip = ({ title }: { title: string }) => skip[title]
+  await runChecks(report, checks, findSkip, async ({ check, stream }) => {
+    const problem = await findProblem(check, stream)
+    return { outcome: problem === null ? 'kept' : 'broken', problem }
+  })
   return report
 
   async function findProblem(check: ProviderCheckSpec, stream: boolean): Promise<string | null> {

@@ -2,7 +2,13 @@ import { optionsRule, functionRule, expectArgument } from '../../core/base/value
 import { StatewrightError } from '../../core/base/errors.js'
 import { createId } from '../../core/base/platform.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
-import { checkNames, findCheckProblem } from '../check-assertions.js'
+import {
+  type CheckReport,
+  type CheckResult,
+  checkNames,
+  findCheckProblem,
+  runChecks,
+} from '../check-assertions.js'
 import { anyOrderChecks, crowdChecks, sharedChecks } from './crowd-checks.js'
 import { findUnreadChecks, inboxChecks, listUnreadChecks, timerChecks } from './inbox-checks.js'
 import { leaseChecks, renewAllChecks } from './lease-checks.js'
@@ -29,21 +35,9 @@ export interface StorePlace {
   now: () => number
 }
 
-/** The result of one check. */
-export interface StoreCheck {
-  /** The requirement, such as `the log is read as it was written`. */
-  name: string
-  outcome: 'kept' | 'broken' | 'skipped'
-  /** Expected and actual values, or why the check was skipped. Null if it passed. */
-  problem: string | null
-}
-
-export interface StoreReport {
+export interface StoreReport extends CheckReport {
   /** Whether the store used the given clock or its own. */
   clock: 'given' | 'own'
-  checks: StoreCheck[]
-  /** Broken checks, one sentence each. A test expects this list to be empty. */
-  broken: string[]
 }
 
 /** Options for `checkStore`. */
@@ -112,18 +106,19 @@ export async function checkStore(
   expectArgument('checkStore(open)', open, functionRule('a function that opens the store'))
   expectArgument('checkStore(open, options)', options, optionsRule)
   const { skip = {} } = options
-  const names = storeChecks.map(({ name }) => name)
-  checkNames('skip', Object.keys(skip), names)
+  checkNames(
+    'skip',
+    Object.keys(skip),
+    storeChecks.map(({ name }) => name),
+  )
   const checker = createStoreChecker(open, options)
   const report: StoreReport = { clock: await checker.detectClock(), checks: [], broken: [] }
-  for (const check of storeChecks) {
-    const { name } = check
-    const why = skip[name]
-    const found: StoreCheck =
-      why === undefined ? await checker.runCheck(check) : { name, outcome: 'skipped', problem: why }
-    report.checks.push(found)
-    if (found.outcome === 'broken') report.broken.push(`${name}: ${found.problem}.`)
-  }
+  await runChecks(
+    report,
+    storeChecks,
+    ({ name }) => skip[name],
+    (check) => checker.runCheck(check),
+  )
   return report
 }
 
@@ -174,7 +169,7 @@ export function createStoreChecker(
 
   return {
     detectClock: async (): Promise<'given' | 'own'> => ((await createTime()).isGiven ? 'given' : 'own'),
-    async runCheck({ name, needs, run }: StoreCheckSpec): Promise<StoreCheck> {
+    async runCheck({ needs, run }: StoreCheckSpec): Promise<Omit<CheckResult, 'name'>> {
       const time = await createTime()
       let skipped: string | null = null
       const problem = await useStores(time, async (open) => {
@@ -184,8 +179,8 @@ export function createStoreChecker(
         const { inbox, timers } = store as SessionStore & Pick<StoreScene, 'inbox' | 'timers'>
         await run({ store, inbox, timers, open, time, seed })
       })
-      if (problem !== null) return { name, outcome: 'broken', problem }
-      return { name, outcome: skipped === null ? 'kept' : 'skipped', problem: skipped }
+      if (problem !== null) return { outcome: 'broken', problem }
+      return { outcome: skipped === null ? 'kept' : 'skipped', problem: skipped }
     },
   }
 }
