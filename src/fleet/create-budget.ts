@@ -419,17 +419,18 @@ function keepReservations({ clock, leaseMs, renew, settle }: ReservationParts) {
 
   const trySettle = async (
     reservation: string,
-    { paid, since }: OpenSettlement,
+    open: OpenSettlement,
     report: (error: unknown) => void = () => undefined,
   ): Promise<boolean> => {
     let isSettled = true
     try {
-      await settle({ reservation, ...paid })
+      await settle({ reservation, ...open.paid })
     } catch (error) {
-      isSettled = readElapsed(clock) - since >= forgottenMs
+      isSettled = readElapsed(clock) - open.since >= forgottenMs
       report(error)
     }
-    if (isSettled) held.delete(reservation)
+    // A reservation can be abandoned again, because its late answer comes after the time limit.
+    if (isSettled && held.get(reservation) === open) held.delete(reservation)
     ticker.stop()
     return isSettled
   }

@@ -130,6 +130,11 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
             options.onWaitForSlot?.({ limiter: id, ahead })
           },
         })
+        // The run may have been stopped since its turn came.
+        if (abort.aborted) {
+          release(0)
+          throw abort.reason
+        }
         if (hasWaited) options.onWaitForSlot?.(null)
         let used: number | null = null
         // A provider that ignores its signal must not keep its place.

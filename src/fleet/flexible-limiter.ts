@@ -31,7 +31,7 @@ export function flexibleLimiter(
         throw new ModelError({ kind: 'transient', code: 'limiter_unavailable', message }, { cause: error })
       await runAbortable(abort, () => {
         onWait()
-        // A key that is blocked without an end has no time.
+        // A permanently blocked key reports no time.
         return wait(systemClock, msBeforeNext > 0 ? msBeforeNext : pollMs)
       })
       await consume(abort, onWait)

@@ -329,7 +329,7 @@ export function isUnpaid({ state, reason }: { state: AgentState; reason: Reason 
   return state === 'BUDGET_EXCEEDED' && reason === 'shared_budget'
 }
 
-/** Ids and times are not compared, because messages without a time get the current time. */
+/** Ids and times are not compared, because the stored messages have new ids, and the current time if they had none. */
 function hasInput(messages: readonly Message[], { input }: BatchItem): boolean {
   const { history, newMessages } = readConversation(input, 0)
   const toText = (message: { content?: unknown; tool_calls?: unknown } = {}): string =>

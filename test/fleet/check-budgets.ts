@@ -36,6 +36,8 @@ type Ending =
   | 'never connects'
   | 'reaches no model'
   | 'reaches no limiter'
+  | 'is stopped after a limiter failed'
+  | 'exceeds the last quota'
 
 /** One provider request. */
 const request = fc.record({
@@ -53,6 +55,8 @@ const request = fc.record({
       'never connects',
       'reaches no model',
       'reaches no limiter',
+      'is stopped after a limiter failed',
+      'exceeds the last quota',
     ] as const),
   ),
   cost: fc.constantFrom<unknown>(undefined, 0.001, 1e-12, NaN, 1e308, -5, '1'),
@@ -71,6 +75,9 @@ function play({ usage, ending, cost, streams }: Request, onStop: () => void): Mo
         throw new ModelError({ kind: 'fatal', code: 'no', message: 'No.', status: 400 })
       if (ending === 'never connects' || ending === 'reaches no model')
         throw Object.assign(new Error('No.'), { code: 'ECONNREFUSED' })
+      if (ending === 'exceeds the last quota')
+        throw new ModelError({ kind: 'fatal', code: 'insufficient_quota', message: 'No.', status: 402 })
+      if (ending === 'reaches no limiter') onWaitForSlot?.({ limiter: 'away', ahead: 0 })
       if (ending === 'reaches no limiter')
         throw new ModelError({ kind: 'transient', code: 'limiter_unavailable', message: 'No.' })
       if (ending === 'is unreadable') throw Object.assign(new Error('Invalid JSON.'), { status: 200 })
@@ -219,8 +226,18 @@ export function checkBudgets(
 }
 
 function createModel(request: Request, onStop: () => void): ModelProvider {
-  const model = play(request, onStop)
-  return request.ending === 'reaches no model' ? withFallbacks([model, play(request, onStop)]) : model
+  const fallback = (first: Ending, last: Ending): ModelProvider =>
+    withFallbacks([first, last].map((ending) => play({ ...request, ending }, onStop)))
+  switch (request.ending) {
+    case 'reaches no model':
+      return fallback('never connects', 'never connects')
+    case 'is stopped after a limiter failed':
+      return fallback('reaches no limiter', 'is stopped')
+    case 'exceeds the last quota':
+      return fallback('never connects', 'exceeds the last quota')
+    default:
+      return play(request, onStop)
+  }
 }
 
 const endings: Record<Ending, string> = {
@@ -233,6 +250,8 @@ const endings: Record<Ending, string> = {
   'never connects': 'ERROR',
   'reaches no model': 'ERROR',
   'reaches no limiter': 'ERROR',
+  'is stopped after a limiter failed': 'CANCELLED',
+  'exceeds the last quota': 'ERROR',
 }
 
 /** No model has received these requests, or the model has refused them. */
@@ -242,6 +261,7 @@ const unpaidEndings: readonly Ending[] = [
   'never connects',
   'reaches no model',
   'reaches no limiter',
+  'exceeds the last quota',
 ]
 
 /** The methods of a store. The store may be a class instance. */

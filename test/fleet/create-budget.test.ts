@@ -224,6 +224,36 @@ test.each(['is lost', 'arrives after the time limit'])(
   },
 )
 
+test('a slow first release does not end the retries of a second one', async () => {
+  const clock = new SimulatedClock()
+  const inner = (await memoryStore({ now: () => clock.now() }).openBudgets?.()) as BudgetStore
+  const pass = async (ms: number): Promise<void> => {
+    clock.increment(ms)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  const later = (ms: number) => new Promise<void>((resolve) => void clock.setTimeout(resolve, ms))
+  let settlements = 0
+  const store: BudgetStore = {
+    ...inner,
+    reserve: async (options) => {
+      await later(40_000)
+      return inner.reserve(options)
+    },
+    settle: async (options) => {
+      settlements += 1
+      if (settlements === 1) return later(15_000)
+      if (settlements === 2) throw new Error('The connection was reset.')
+      return inner.settle(options)
+    },
+  }
+  const budget = createBudget({ id: 'b', usd: 1, store, clock })
+  const refused = expect(budget.reserve({ usd: 0.9 })).rejects.toThrow(/did not respond/)
+  await pass(0)
+  for (let i = 0; i < 30; i += 1) await pass(5_000)
+  await refused
+  expect(await budget.status()).toMatchObject({ spent: { usd: 0 }, reserved: { usd: 0 }, live: 0 })
+})
+
 test('an unavailable store receives one retry at a time, and all missed settlements once it is back', async () => {
   const clock = new SimulatedClock()
   const inner = (await memoryStore({ now: () => clock.now() }).openBudgets?.()) as BudgetStore

@@ -532,6 +532,27 @@ test('a provider that ignores its signal does not keep its place', async () => {
   expect(limiter.status()).toMatchObject({ active: 0, waiting: 0 })
 })
 
+test('runs that are cancelled together send nothing more, and leave their places', async () => {
+  const limiter = createLimiter({ id: 'one', concurrency: 1 })
+  let requests = 0
+  const deaf: ModelProvider = {
+    provider: 'played',
+    model: 'deaf',
+    request: () => {
+      requests += 1
+      return new Promise(() => undefined)
+    },
+  }
+  const agent = createAgent({ model: limiter.limit(deaf) })
+  const runs = [agent.run('Go.'), agent.run('Go.'), agent.run('Go.')]
+  await until(() => requests === 1 && limiter.status().waiting === 2)
+  for (const run of runs) run.cancel()
+  await Promise.all(runs.map((run) => run.result))
+  await settle()
+  expect(requests).toBe(1)
+  expect(limiter.status()).toMatchObject({ active: 0, waiting: 0 })
+})
+
 describe('flexibleLimiter', () => {
   const ask = (limiter: Pick<Limiter, 'limit'>, model: ModelProvider, options: object = {}) =>
     limiter.limit(model).request({ messages: [], tools: [], nudges: [], sampling: {} } as never, {

@@ -123,6 +123,14 @@ const unsentCodes = new Set([
  * billed. An unreadable response with a status of success was billed.
  */
 export function isUnpaid(status: number | null, error: unknown): boolean {
-  if (status !== null && status >= 300) return true
-  return listCauses(error).some((cause) => unsentCodes.has(String(readProperty(cause, 'code'))))
+  if (isErrorStatus(status)) return true
+  return listCauses(error).some(
+    (cause) =>
+      unsentCodes.has(String(readProperty(cause, 'code'))) ||
+      isErrorStatus(readProperty(readProperty(cause, 'failure'), 'status')),
+  )
+}
+
+function isErrorStatus(status: unknown): boolean {
+  return typeof status === 'number' && status >= 300
 }

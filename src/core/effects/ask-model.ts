@@ -100,6 +100,8 @@ export async function askModel<Output>(scope: AskScope, ask: AskOptions<Output>)
       ...(onHostedCall && { onHostedCall }),
       ...(measured && { around: (work) => measured.around(work) }),
       onFallback: (next, after, error) => {
+        // The previous model's limiter may have failed during the wait.
+        callbacks.onWaitForSlot?.(null)
         const failure = after && normalizeFailure(after)
         currentModel = next
         const spent = bill.switchModel(next, failure)

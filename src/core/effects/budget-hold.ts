@@ -96,7 +96,7 @@ export async function openBudgetHold({ parts, runtime, context, abort }: AskScop
     ): Promise<void> {
       before.usd += spent?.cost ?? 0
       before.tokens += spent ? countTokens(spent) : 0
-      if (failure === null) await settle(unpaid)
+      if (failure === null || error === undefined) await settle(unpaid)
       else await settle(spent === null ? judgeFailure(failure, error) : toPaid(spent))
       model = next
       await take()

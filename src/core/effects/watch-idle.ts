@@ -9,7 +9,7 @@ type Limits = Pick<AgentConfig, 'streamIdleMs'> & Partial<Pick<AgentConfig, 'con
 
 /**
  * Ends an answer that is silent or consists only of keep-alives. Uses one timer per answer. If the answer is not
- * streamed, silence is measured from its first piece. `outer` has no other listener.
+ * streamed, silence is measured from its first piece.
  */
 export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clock: Clock) {
   const { streamIdleMs, contentIdleMs = defaultConfig.contentIdleMs } = limits

@@ -97,7 +97,7 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
             else if (turn === order.length - 1 && passing !== null) {
               // A failure because of quota or media must not hide the error of a model that may recover.
               const { partialText, usage } = failure
-              throw new ModelError({ ...passing, partialText, usage })
+              throw new ModelError({ ...passing, partialText, usage }, { cause: error })
             }
             if (turn === order.length - 1) throw error
             turn += 1

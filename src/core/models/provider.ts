@@ -137,13 +137,14 @@ export interface ModelRequestOptions {
   onHostedCall?: (call: HostedCall) => void
   /**
    * Call this before another model is used, and await the result. Later usage is priced for that model. `after` is the
-   * failure of the previous model, whose partial output is discarded, and `error` is the error that it threw. If the
-   * result rejects, the request rejects with the same reason.
+   * failure of the previous model, whose partial output is discarded. `error` is the error that it threw, or undefined
+   * if this request has not asked it, which costs nothing. If the result rejects, the request rejects with the same
+   * reason.
    */
   onFallback?: (
     next: Pick<ModelProvider, 'provider' | 'model' | 'endpoint'>,
     after: ModelFailure | null,
-    error?: unknown,
+    error: unknown,
   ) => void | Promise<void>
   /** Id of the run, if known. */
   readonly runId?: string
