@@ -296,10 +296,10 @@ describe('a policy is evaluated again', () => {
 })
 
 describe('a policy also decides', () => {
-  it('calls of sub-agents, with their path', async () => {
+  it('calls of sub-agents, with their path and the tags of the session', async () => {
     const paths: (readonly string[])[] = []
-    const decide = ({ tool: { name }, path, requester }: PolicyCall): PolicyDecision => {
-      paths.push([...path, name, requester?.id ?? ''])
+    const decide = ({ tool: { name }, path, requester, session }: PolicyCall): PolicyDecision => {
+      paths.push([...path, name, requester?.id ?? '', session.tags['tenant'] ?? ''])
       return name === 'pay' ? 'deny' : 'allow'
     }
     const paid: unknown[] = []
@@ -312,14 +312,16 @@ describe('a policy also decides', () => {
       tools: [clerk],
       policy: { id: 'p', decide },
     })
-    expect((await agent.run('Go.', { session: 's', by: 'ann' }).result).state).toBe('COMPLETED')
+    expect((await agent.run('Go.', { session: 's', by: 'ann', tags: { tenant: 'acme' } }).result).state).toBe(
+      'COMPLETED',
+    )
     expect(paid).toEqual([])
     const { subAgents } = await replaySession(agent as never, await recordSession(agent, 's'))
     expect(subAgents).toHaveLength(1)
     expect(paths.splice(2)).toEqual(paths)
     expect(paths).toEqual([
-      ['clerk', 'ann'],
-      ['clerk', 'pay', 'ann'],
+      ['clerk', 'ann', 'acme'],
+      ['clerk', 'pay', 'ann', 'acme'],
     ])
   })
 

@@ -133,6 +133,7 @@ export function createSubAgentBatch(
         above: runtime.telemetry?.describeParent(call.id, tool.name, isWithheld()),
         prices: runtime.prices,
         ...(binding.store && { store: binding.store }),
+        ...(binding.tags && { tags: binding.tags }),
         budgetsAbove: hasSharedBudgets(parts, runtime)
           ? listRunBudgets(parts, runtime, context.sessionId)
           : undefined,

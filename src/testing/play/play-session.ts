@@ -50,6 +50,7 @@ import type { PoliciesAbove } from '../../core/live/runtime.js'
 import { completeInput } from '../../core/sessions/log/stored-state.js'
 import { readOutput } from '../../core/structured/read-output.js'
 import { parseArguments } from '../../core/tools/parse-arguments.js'
+import type { SessionTags } from '../../core/sessions/store/session-tags.js'
 import { prepareCalls } from '../../core/tools/prepare-calls.js'
 import { RunningCall } from '../../core/tools/running-call.js'
 
@@ -184,6 +185,7 @@ async function playRecording(
       parts: host.parts,
       config: host.config,
       policiesAbove: getPoliciesBelow(getSpeakerParts(parts, speaker), scene, tool),
+      tagsAbove: scene.tagsAbove ?? folded.tags,
     }
     subAgents.push(await playRecording(deeper, [...path, tool], differences))
   }
@@ -301,7 +303,7 @@ async function playRecords(scene: PlayScene) {
   const first = records.slice(0, 1).map(toRecord)
   const [then, now] = [createFoldedSession(first), createFoldedSession(first)]
   const live = scene.isLive ? createLiveTools(scene.parts, scene.appContext) : null
-  const { reported, notes, adaptEntry } = createCurrentAgent(scene, live)
+  const { reported, notes, adaptEntry } = createCurrentAgent(scene, live, () => scene.tagsAbove ?? now.tags)
   let calls = 0
 
   await playAll().finally(() => live?.stopAll())
@@ -436,6 +438,8 @@ interface PlayScene {
   isLive: boolean
   /** The policies of the parent run, for the session of a sub-agent. */
   policiesAbove?: PoliciesAbove | undefined
+  /** The tags of the parent's session, for the session of a sub-agent. */
+  tagsAbove?: SessionTags
   appContext: unknown
   limits: Partial<AgentConfig['limits']>
   isSame: ((recorded: string, now: string, call: { name: string; arguments: string }) => boolean) | undefined
@@ -444,7 +448,7 @@ interface PlayScene {
 type Traits = Record<string, ToolTraits>
 
 /** Adapts recorded entries to what the current agent would do, and adds the differences to `found`. */
-function createCurrentAgent(scene: PlayScene, live: LiveTools | null) {
+function createCurrentAgent(scene: PlayScene, live: LiveTools | null, tags: () => SessionTags) {
   const { recording, parts, standIn, appContext, policiesAbove, isSame } = scene
   const reported = new Set<string>()
   const notes = new Set<string>()
@@ -521,7 +525,7 @@ function createCurrentAgent(scene: PlayScene, live: LiveTools | null) {
       const tools = getSpeakerTools(parts.tools, context.speaker)
       const speaker = getSpeakerParts(parts, context.speaker)
       const needs = await prepareCalls(toolCalls, tools, {
-        ...toPrepareOptions(speaker, context, { context: appContext, policiesAbove }, new CallAbort()),
+        ...toPrepareOptions(speaker, context, { context: appContext, policiesAbove, tags }, new CallAbort()),
         clock: systemClock,
       })
       const compareCall = async (then: ModelOutput['calls'][number], i: number) => {
