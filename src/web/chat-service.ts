@@ -149,10 +149,16 @@ export function createChat(host: ChatHost, sessionId: string, caller: Caller) {
   }
 
   /** A paused run can read only text, so a message with files becomes the next turn. */
-  async function queueAndResume(message: IncomingMessage): Promise<QueuedAnswer> {
-    if (whenBusy === 'refuse' || !session.hasInbox) throw runInProgressError(sessionId)
-    const queued = await queue.add(message)
-    await session.resumeWith((run) => run.resume({ by }))
+  async function queueAndResume(message: IncomingMessage): Promise<Subscription | QueuedAnswer> {
+    const queued = await sendWhileBusy(message)
+    await session.resumeWith((run) => {
+      try {
+        run.resume({ by })
+      } catch (error) {
+        // A message in the inbox already resumes the run.
+        if (!hasCode(error, 'wrong_state')) throw error
+      }
+    })
     return queued
   }
 

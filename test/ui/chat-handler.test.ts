@@ -527,6 +527,20 @@ it('a message with files to a paused run keeps its files, and is answered after 
   ])
 })
 
+it.each(['resume', 'steer'] as const)(
+  'a message with files to a run that a stored %s resumes is answered after this run',
+  async (type) => {
+    const nap = tool('nap', () => sleepUntil(Date.parse('2099-01-01T00:00:00Z')))
+    const { handler, theatre } = await opened([call('nap'), done, text('A heron.')], { tools: [nap] })
+    await chunksOf(await handler(messageRequest('c1', 'u1', 'Sleep.')))
+    await theatre.agent.send('c1', type === 'steer' ? { type, text: 'Hurry.' } : { type })
+    const image = { type: 'file', url: 'data:image/png;base64,AAAA', mediaType: 'image/png' }
+    const message = { id: 'u2', role: 'user', parts: [{ type: 'text', text: 'What is it?' }, image] }
+    const chunks = await chunksOf(await handler(post({ id: 'c1', messages: [message] })))
+    expect(chunks).toContainEqual(expect.objectContaining({ delta: 'A heron.' }))
+  },
+)
+
 it('a message right after a rest waits until the process releases the session', async () => {
   const near = memoryStore()
   const [leaving, free] = [latch(), latch()]
