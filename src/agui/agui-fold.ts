@@ -165,7 +165,7 @@ export function createAGUIFold(start: FoldStart) {
 
   function emitState(): void {
     if (start.state === false) return
-    const sleep = wakeAt === null ? {} : { wakeAt }
+    const sleep = wakeAt === null || state !== 'PAUSED' ? {} : { wakeAt }
     const shownEnds = ends.length === 0 ? {} : { ends: ends.map((end) => ({ ...end })) }
     const delta = [
       { op: 'add' as const, path: '/statewright', value: { state, reason, ...sleep, ...shownEnds } },

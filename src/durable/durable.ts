@@ -241,8 +241,8 @@ function createSessions<Machine extends AnyStateMachine>(
     if (!child)
       throw new UsageError(
         'unknown_call',
-        `Session '${id}' has no agent for '${message.type}'. Send it with the call: { type: '${message.type}', ...call }, with ` +
-          'the call from pending in the result of settled().',
+        `Session '${id}' has no agent for '${message.type}'. Add ${called === undefined ? "the agent's session" : 'the call'}: ` +
+          `{ type: '${message.type}', ${called === undefined ? 'session' : '...call'}, … }, from pending in the result of settled().`,
         id,
       )
     const parts = { store, clock, tools: child.agent.parts.tools }

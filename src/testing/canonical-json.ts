@@ -19,7 +19,11 @@ export function findNonJson(
 ): string | undefined {
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : String(value)
   if (typeof value !== 'object' || value === null)
-    return ['string', 'boolean', 'object'].includes(typeof value) ? undefined : `a ${typeof value}`
+    return ['string', 'boolean', 'object'].includes(typeof value)
+      ? undefined
+      : value === undefined
+        ? 'undefined'
+        : `a ${typeof value}`
   if (known.has(value)) return undefined
   if (open.has(value)) return 'a circular reference'
   const prototype: unknown = Object.getPrototypeOf(value)

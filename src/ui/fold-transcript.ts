@@ -13,8 +13,8 @@ import { isOfCall } from '../web/approval-id.js'
  * @example
  * const events: AgentEvent[] = []
  * for await (const event of run) events.push(event)
- * const shown: Transcript | undefined = events.reduce<Transcript | undefined>(foldTranscript, undefined)
- * console.log(shown?.items, shown?.state)
+ * const shown: Transcript = foldTranscript(undefined, events)
+ * console.log(shown.items, shown.state)
  */
 export interface Transcript {
   state: AgentState

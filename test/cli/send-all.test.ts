@@ -35,7 +35,7 @@ test('a terminal shows the progress on stderr, apart from the counts', async () 
   const { run } = await tenants()
   const { out, err } = await run(['send', '--all', '--prefix', 'a', 'cancel'], { tty: true })
   expect(out).toBe('2 sessions:\n  2 done\n')
-  expect(err).toMatch(/^\r1 sessions so far\u001B\[K.*\r\u001B\[K$/s)
+  expect(err).toMatch(/^\r1 session so far\u001B\[K.*\r\u001B\[K$/s)
 })
 
 test('refusals are printed with their sessions, and cause exit code 1', async () => {

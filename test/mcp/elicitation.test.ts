@@ -242,20 +242,12 @@ const seat = {
 }
 
 it.each([
-  [
-    'a key',
-    { inputRequests: { [long]: seat } },
-    /asked a person with keys and a requestState of more than 65536/,
-  ],
-  [
-    'its state',
-    { inputRequests: { seat }, requestState: long },
-    /with keys and a requestState of more than 65536/,
-  ],
+  ['a key', { inputRequests: { [long]: seat } }, /asked a person with keys and a state of more than 65536/],
+  ['its state', { inputRequests: { seat }, requestState: long }, /with keys and a state of more than 65536/],
   [
     'a question',
     { inputRequests: { seat: { ...seat, params: { ...seat.params, message: long } } } },
-    /asked a person in more than 65536/,
+    /asked a person with a request of more than 65536/,
   ],
   [
     'the id of a task',

@@ -277,7 +277,7 @@ describe("an edit that does not match the tool's schema", () => {
     const play = (await stage([call('pay', { to: 'Ann' }), done], { tools: [pay] })).run()
     await play.rest()
     expect(() => play.run.approve('call_1_1', null as never)).toThrow(
-      /still waiting\. The arguments are null/,
+      /still waiting\. The arguments of call '.*' are null/,
     )
     play.run.approve('call_1_1')
     await play.end(2)

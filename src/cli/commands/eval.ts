@@ -15,6 +15,7 @@ import {
   defineCommand,
   parseDecimal,
   type ParsedOptions,
+  toCommands,
   writeNotice,
 } from '../command.js'
 import { type ExitCode, exitCodes } from '../exit-codes.js'
@@ -183,7 +184,7 @@ async function runEvaluation(
 async function readCases({ cases, source, store: url }: EvalOptions, io: CliIO): Promise<EvaluationCase[]> {
   const { parseCases, readSessionCases } = await import('../../testing/evaluate/evaluation-case.js')
   if (cases !== undefined) return parseCases(await loadFile(cases, io.cwd, 'CASES'), cases)
-  const onDamaged = ({ message }: Error): void => writeNotice(io, `skipped a session: ${message}`)
+  const onDamaged = ({ message }: Error): void => writeNotice(io, `skipped a session: ${toCommands(message)}`)
   const found = await closeAfter(await openStoreToShow(url, io), (store) =>
     readSessionCases(store, { ...source, onDamaged }),
   )

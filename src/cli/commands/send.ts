@@ -1,6 +1,7 @@
 import { type PendingCall, agentStates } from '../../../machines/agent/run-result.js'
 import { listAnswerableCalls } from '../../../machines/agent/questions.js'
 import { systemClock } from '../../core/base/clock.js'
+import { formatCount } from '../../core/format/format-words.js'
 import { quoteShellWord } from '../../core/format/shell-words.js'
 import { sendToStoredSession } from '../../core/run/send-to-stored-session.js'
 import { type Receipt, type SessionMessage, toTarget } from '../../core/sessions/inbox/session-message.js'
@@ -208,7 +209,7 @@ async function sendToMany(
     const receipt = await sendAll(store, selection, message, {
       signal: io.signal,
       ...(key !== undefined && { key }),
-      onProgress: ({ sessions }) => line.update(`${sessions} sessions so far`),
+      onProgress: ({ sessions }) => line.update(`${formatCount(sessions, 'session')} so far`),
     }).finally(() => line.close())
     io.stdout.write(json ? formatJsonLine(receipt) : formatReceipts(receipt))
     return receipt.refused > 0 ? exitCodes.error : exitCodes.completed

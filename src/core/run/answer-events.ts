@@ -292,7 +292,7 @@ export function parseEditedArguments(
   }
   // A tool without required arguments would accept null as an empty object, which nobody has approved.
   if (value === null)
-    throw refused(call, `The arguments are null. Leave them out to approve call '${call.callId}' unchanged.`)
+    throw refused(call, `The arguments of call '${call.callId}' are null, but must be an object.`)
   const text = toJsonText(value)
   if (text === undefined)
     throw refused(call, `The value for call '${call.callId}' cannot be serialized as JSON.`)

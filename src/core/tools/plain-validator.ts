@@ -104,7 +104,8 @@ function hasUnsafeKeys(schema: unknown): boolean {
  * one character from the start.
  */
 function isSafe(pattern: string): boolean {
-  if (!valueOr(() => new RegExp(pattern, 'u'), null)) return false
+  // `test` compiles the pattern, which can fail.
+  if (valueOr(() => new RegExp(pattern, 'u').test(''), null) === null) return false
   const bare = pattern.replace(/\\[^]/gu, 'x').replace(/\[[^\]]*\]/gu, 'x')
   const repeats = bare.match(/[*+?{]/g)?.length ?? 0
   if (/\\[1-9k]/.test(pattern)) return false

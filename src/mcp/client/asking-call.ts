@@ -116,7 +116,7 @@ export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask
     const requests = Object.entries((result['inputRequests'] ?? {}) as Record<string, unknown>)
     const keys = requests.map(([requestKey]) => requestKey)
     if (countJson([keys, state ?? null]) > maxLogged)
-      throw new ElicitationFault(`with keys and a requestState of more than ${maxLogged} characters`)
+      throw new ElicitationFault(`with keys and a state of more than ${maxLogged} characters`)
     const other = requests.find(([, request]) => readProperty(request, 'method') !== 'elicitation/create')
     if (other)
       throw new ElicitationFault(
@@ -169,9 +169,9 @@ const maxUrl = 2_000
 /** Parses the untrusted parameters of `elicitation/create`. @throws {ElicitationFault} */
 export function readElicitation(params: unknown, server: string): Elicitation {
   const [mode = 'form', message] = ['mode', 'message'].map((key) => readProperty(params, key))
-  if (countJson(params as Json) > maxLogged)
-    throw new ElicitationFault(`in more than ${maxLogged} characters`)
   if (typeof message !== 'string' || message.trim() === '') throw new ElicitationFault('without a message')
+  if (countJson(params as Json) > maxLogged)
+    throw new ElicitationFault(`with a request of more than ${maxLogged} characters`)
   const head = { server, message: truncate(stripInvisible(message).trim(), maxMessage) }
   if (mode === 'url') return { ...head, mode, url: readUrl(readProperty(params, 'url')) }
   if (mode === 'form') return { ...head, mode, schema: readForm(readProperty(params, 'requestedSchema')) }

@@ -127,7 +127,7 @@ export function openTaskDesk({ options, runner, clock, working }: TaskHost, gran
       const why = `The task '${id}' could not start. Call the tool again.`
       if (!isSessionBusy(refusal)) throw refusal ?? new StatewrightError('not_begun', why, id)
       // Another process may be starting this turn, or may have died with the session's lease.
-      await wait(clock, beginLookMs)
+      await wait(clock, lookMs)
     }
     throw sessionInUseError(named, 'is in use by another process. Try again.')
   }

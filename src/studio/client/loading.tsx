@@ -130,9 +130,9 @@ const scrollIntoSight = (line: HTMLElement | null): void => line?.scrollIntoView
 
 export function Refusal({ text }: { text: string }) {
   return text === '' ? null : (
-    <p class="refusal" role="alert" ref={scrollIntoSight}>
+    <span class="refusal" role="alert" ref={scrollIntoSight}>
       {text}
-    </p>
+    </span>
   )
 }
 

@@ -4,7 +4,7 @@ import { Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Bar, RecordRow, SessionView } from '../protocol.js'
 import { isFailed } from '../session-query.js'
-import { getLastPart, getTone, joinNames } from '../format.js'
+import { formatWord, getLastPart, getTone, joinNames } from '../format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
 import { useTimeout } from './page.js'
 import type { RunPage } from './run-page.js'
@@ -111,7 +111,7 @@ export function TimelineLanes({ run, axis }: { run: RunPage; axis: Axis }) {
 
 /** `WAITING_FOR_TOOL` → `tool`, because most stretches have room for one word. */
 function toShortName(state: string): string {
-  return getLastPart(state).replace('WAITING_FOR_', '').toLowerCase()
+  return formatWord(getLastPart(state).replace('WAITING_FOR_', '')).toLowerCase()
 }
 
 function toSpan(from: number, to: number): { left: string; width: string } {

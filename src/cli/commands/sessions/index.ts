@@ -61,7 +61,7 @@ async function* countChecked<Checked>(sessions: AsyncIterable<Checked>, io: CliI
   try {
     for await (const session of sessions) {
       count += 1
-      line.update(`${count} sessions checked`)
+      line.update(`${formatCount(count, 'session')} checked`)
       yield session
     }
   } finally {
