@@ -238,13 +238,15 @@ function createSessions<Machine extends AnyStateMachine>(
       agents.find(({ session, calls }) =>
         named === undefined ? calls.some(({ callId }) => callId === called) : session === named,
       ) ?? (named === undefined && agents.length === 1 ? agents[0] : undefined)
-    if (!child)
+    if (!child) {
+      const [what, keys] = called === undefined ? ["the agent's session", 'session'] : ['the call', '...call']
       throw new UsageError(
         'unknown_call',
-        `Session '${id}' has no agent for '${message.type}'. Add ${called === undefined ? "the agent's session" : 'the call'}: ` +
-          `{ type: '${message.type}', ${called === undefined ? 'session' : '...call'}, … }, from pending in the result of settled().`,
+        `Session '${id}' has no agent for '${message.type}'. Add ${what}: { type: '${message.type}', ${keys}, … }, from ` +
+          'pending in the result of settled().',
         id,
       )
+    }
     const parts = { store, clock, tools: child.agent.parts.tools }
     await sendToStoredSession(parts, child.session, message as SessionMessage, { key, isParent: true })
     await deliver(id, null)

@@ -134,11 +134,18 @@ export function toErrorResponse(
 /** Calls `onError`, or emits a process warning if there is none. Never throws. */
 export function reportError(onError: OnError | undefined, error: unknown, at: ErrorContext): void {
   if (onError === undefined) return emitProcessWarning(error, at)
+  callSafely(
+    () => onError(error, at),
+    (thrown) => emitProcessWarning(thrown, at),
+  )
+}
+
+/** Calls a function of the app, which may be async. Its failure affects neither the caller nor the process. */
+export function callSafely(call: () => unknown, onFailure: (thrown: unknown) => void): void {
   try {
-    const result = onError(error, at) as unknown
-    if (result instanceof Promise) result.catch((thrown: unknown) => emitProcessWarning(thrown, at))
+    void Promise.resolve(call()).catch(onFailure)
   } catch (thrown) {
-    emitProcessWarning(thrown, at)
+    onFailure(thrown)
   }
 }
 

@@ -512,20 +512,23 @@ test.each([
   )
 })
 
+/** A model that ignores its signal. It answers no request, or all but the first. */
+function createDeaf(answersLater: boolean): { model: ModelProvider; requested: () => number } {
+  let requests = 0
+  const request: ModelProvider['request'] = () => {
+    requests += 1
+    const isAnswered = answersLater && requests > 1
+    return isAnswered ? Promise.resolve({ ...plainAnswer, text: 'Hi.' }) : new Promise(() => undefined)
+  }
+  return { model: { provider: 'played', model: 'deaf', request }, requested: () => requests }
+}
+
 test('a provider that ignores its signal does not keep its place', async () => {
   const limiter = createLimiter({ id: 'one', concurrency: 1 })
-  let requests = 0
-  const deaf: ModelProvider = {
-    provider: 'played',
-    model: 'deaf',
-    request: () => {
-      requests += 1
-      return requests === 1 ? new Promise(() => undefined) : Promise.resolve({ ...plainAnswer, text: 'Hi.' })
-    },
-  }
-  const agent = createAgent({ model: limiter.limit(deaf) })
+  const { model, requested } = createDeaf(true)
+  const agent = createAgent({ model: limiter.limit(model) })
   const first = agent.run('Go.')
-  await until(() => requests === 1)
+  await until(() => requested() === 1)
   const second = agent.run('Go.')
   first.cancel()
   expect(await second.result).toMatchObject({ state: 'COMPLETED' })
@@ -534,22 +537,14 @@ test('a provider that ignores its signal does not keep its place', async () => {
 
 test('runs that are cancelled together send nothing more, and leave their places', async () => {
   const limiter = createLimiter({ id: 'one', concurrency: 1 })
-  let requests = 0
-  const deaf: ModelProvider = {
-    provider: 'played',
-    model: 'deaf',
-    request: () => {
-      requests += 1
-      return new Promise(() => undefined)
-    },
-  }
-  const agent = createAgent({ model: limiter.limit(deaf) })
+  const { model, requested } = createDeaf(false)
+  const agent = createAgent({ model: limiter.limit(model) })
   const runs = [agent.run('Go.'), agent.run('Go.'), agent.run('Go.')]
-  await until(() => requests === 1 && limiter.status().waiting === 2)
+  await until(() => requested() === 1 && limiter.status().waiting === 2)
   for (const run of runs) run.cancel()
   await Promise.all(runs.map((run) => run.result))
   await settle()
-  expect(requests).toBe(1)
+  expect(requested()).toBe(1)
   expect(limiter.status()).toMatchObject({ active: 0, waiting: 0 })
 })
 

@@ -1,7 +1,7 @@
 import { describeError, listCauses } from '../base/errors.js'
 import { BudgetError, type SharedAmount, type SharedBudget } from './shared-budget.js'
 import { warnProcess } from '../base/platform.js'
-import { readProperty } from '../base/json.js'
+import { readPath, readProperty } from '../base/json.js'
 
 interface WorstAmount {
   /** The cost in USD. Null if the price is unknown. */
@@ -127,7 +127,7 @@ export function isUnpaid(status: number | null, error: unknown): boolean {
   return listCauses(error).some(
     (cause) =>
       unsentCodes.has(String(readProperty(cause, 'code'))) ||
-      isErrorStatus(readProperty(readProperty(cause, 'failure'), 'status')),
+      isErrorStatus(readPath(cause, ['failure', 'status'])),
   )
 }
 

@@ -231,7 +231,7 @@ export async function createStdioWire(
     const reason = `sent a message larger than ${maxMessageBytes} bytes and was stopped`
     onLost({ reason, transient: false })
   }
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- see above
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has these only
   transport.onclose = () => onLost({ reason: 'has ended', transient: true })
   return {
     transport,

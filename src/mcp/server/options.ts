@@ -11,6 +11,7 @@ import {
   textRule,
 } from '../../core/config/check-options.js'
 import type { Authorize } from '../../web/authorize.js'
+import { callSafely } from '../../web/error-response.js'
 import { checkExpose, type ExposeOptions } from '../../web/exposure.js'
 import { createAgentTools, type McpAgentTool } from './agent-tools.js'
 
@@ -86,12 +87,8 @@ const optionRules: OptionRules<McpServerOptions> = {
 export function checkServerOptions(by: string, options: McpServerOptions) {
   const given = checkOptions(`${by}(options)`, options, optionRules, configError)
   const { agents, authorize, name = 'statewright', version = '1.0.0' } = given
-  const report = async (error: unknown): Promise<void> => {
-    const reported: unknown = (given.onError ?? warnOfError)(error)
-    await reported
-  }
-  // A failure of the app's function affects neither the request nor the process.
-  const onError = (failure: unknown): void => void report(failure).catch(warnOfError)
+  const report = given.onError ?? warnOfError
+  const onError = (error: unknown): void => callSafely(() => report(error), warnOfError)
   const store = getCommonStore(agents)
   if (!store.inbox)
     throw configError(
